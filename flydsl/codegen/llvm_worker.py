@@ -150,6 +150,7 @@ def _in_a_copy(work: Callable[[], str]) -> Callable[[], str]:
     """
     reader, writer = os.pipe()
     if os.fork() == 0:
+        os.close(reader)  # else it would wait for ever to write to a process that has died
         os.dup2(os.open(os.devnull, os.O_WRONLY), _STDERR)
         _end_with(lambda: _write(writer, pickle.dumps(work())))
     os.close(writer)

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    InvalidStateError,
+    ProcessPoolExecutor,
+    wait,
+)
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from flydsl import env
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.sweeps.point import error_text
 from flydsl.sweeps.sending import Job, packed, received, work
 
+R = TypeVar("R")
 MakesExecutor = Executor | Callable[[], Executor]
 RETRIES = 10
 _DEATHS_BESIDE_OTHERS = 3
 _MOST_WAITING = 256  # where nobody says how many workers there are
 _HOPELESS = 3
+_SECONDS_BETWEEN_LOOKS = 5.0  # at whether the executor still lives, while nothing comes
+_SECONDS_TO_END = 10.0
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,7 @@ class _Pool:
         self._make = None if isinstance(executor, Executor) else executor
         self._is_own = self._make is not None
         self._executor = executor if isinstance(executor, Executor) else self._made()
+        self._probe: Future[int] | None = None
 
     @property
     def workers(self) -> int | None:
@@ -83,13 +96,22 @@ class _Pool:
         """How much to submit at once: enough that no worker waits, and little, as a broken pool loses all of it."""
         return _MOST_WAITING if self.workers is None else 2 * self.workers
 
-    def submit(self, *arguments: Any) -> Future[str]:
+    def submit(self, function: Callable[..., R], *arguments: Any) -> Future[R]:
         try:
-            return self._executor.submit(work, *arguments)
+            return self._executor.submit(function, *arguments)
         except BrokenExecutor:
             raise
         except RuntimeError as error:
             raise DeviceError(f"the executor takes no work: {error}", hint="it must not be shut down") from error
+
+    def is_broken(self) -> bool:
+        """Whether the executor takes no work any more. One piece of work that does nothing is submitted to find out."""
+        try:
+            if self._probe is None or self._probe.done():
+                self._probe = self.submit(int)
+        except BrokenExecutor:
+            return True
+        return False
 
     def renew(self) -> None:
         """Make the executor again. Raises DeviceError for one of another's making."""
@@ -100,14 +122,14 @@ class _Pool:
                 hint="give a function that makes one, which is called again: executor=lambda: ...",
             )
         if self._is_own:
-            broken.shutdown(wait=False, cancel_futures=True)
+            _end(broken, cancel=True)
         self._make, self._is_own = again, True
-        self._executor = self._made()
+        self._executor, self._probe = self._made(), None
 
     def close(self, cancel: bool = False) -> None:
         """Shut the executor down, if it was made here."""
         if self._is_own:
-            self._executor.shutdown(wait=not cancel, cancel_futures=cancel)
+            _end(self._executor, cancel)
 
     def _made(self) -> Executor:
         made = self._make() if callable(self._make) else None
@@ -117,6 +139,25 @@ class _Pool:
                 hint="concurrent.futures.ProcessPoolExecutor(2), or client.get_executor() of a dask.distributed.Client",
             )
         return made
+
+
+def _end(executor: Executor, cancel: bool) -> None:
+    """Shut an executor down that has nothing left to do, or whose work nobody waits for.
+
+    The workers of a process pool are ended: its own way is to ask them, and to wait, for ever where one of them died
+    with the lock through which they are asked. A pool's threads are gone, too, before the next one forks.
+    """
+    if not isinstance(executor, ProcessPoolExecutor):
+        executor.shutdown(wait=not cancel, cancel_futures=cancel)
+        return
+    workers = list((executor._processes or {}).values())
+    manager: Any = executor._executor_manager_thread
+    executor.shutdown(wait=False, cancel_futures=True)
+    for worker in workers:
+        with contextlib.suppress(ProcessLookupError):
+            worker.kill()
+    if manager is not None:
+        manager.join(_SECONDS_TO_END)
 
 
 def _like(executor: Executor) -> Callable[[], Executor] | None:
@@ -150,12 +191,22 @@ class _Work:
     def _results(self) -> Iterator[tuple[int, dict[str, Any] | Lost]]:
         while self._waiting or self._alone or self._submitted:
             self._submit()
-            done, _ = wait(self._submitted, return_when=FIRST_COMPLETED)
-            for future in done:
+            done, _ = wait(self._submitted, timeout=_SECONDS_BETWEEN_LOOKS, return_when=FIRST_COMPLETED)
+            for future in done or self._forgotten():
                 yield from self._result(self._submitted.pop(future), future)
             if self._is_broken and not self._submitted:  # a broken pool ends all that was submitted
                 self._pool.renew()
                 self._is_broken = False
+
+    def _forgotten(self) -> list[Future[str]]:
+        """What a broken pool has not ended: before Python 3.12 it may forget what is submitted while it breaks."""
+        if not self._pool.is_broken():
+            return []
+        left = [future for future in self._submitted if not future.done()]
+        for future in left:
+            with contextlib.suppress(InvalidStateError):  # it has ended just now
+                future.set_exception(BrokenExecutor("the executor broke, and forgot this"))
+        return left
 
     def _submit(self) -> None:
         while self._waiting and not self._is_broken and len(self._submitted) < self._pool.most_at_once:
@@ -167,7 +218,7 @@ class _Work:
         number = queue[0]
         try:
             item = packed(self._items[number], "a configuration")
-            future = self._pool.submit(self._job, item, self._variables(), os.getpid())
+            future = self._pool.submit(work, self._job, item, self._variables(), os.getpid())
         except BrokenExecutor:
             self._is_broken = True
             return

@@ -84,6 +84,12 @@ def test_an_interrupt_ends_the_compilation() -> None:
         assert time.monotonic() < deadline
 
 
+def test_a_listing_that_nobody_reads_holds_nothing_up() -> None:
+    """The process that asked for it may die while it makes the object."""
+    script = "from flydsl.codegen.llvm_worker import _in_a_copy\n_in_a_copy(lambda: 'x' * 1_000_000)"
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, timeout=60, check=True)
+
+
 def test_no_process_is_left_behind() -> None:
     """A program may wait for all of its children; and its end is that of LLVM's process, which holds its stderr."""
     script = """

@@ -136,6 +136,38 @@ def test_a_fork_does_not_wait_for_threads_of_torch_that_it_has_not() -> None:
     assert torch.get_num_threads() == THREADS
 
 
+class Forgetful(ThreadPoolExecutor):
+    """An executor that breaks without a word about what it was to do, as a process pool may that is given more."""
+
+    def __init__(self, broken: bool) -> None:
+        super().__init__(1)
+        self._breaks, self._submitted = broken, 0
+
+    def submit(self, *arguments: Any, **keywords: Any) -> Future[Any]:
+        self._submitted += 1
+        if self._breaks and self._submitted > 2:
+            raise BrokenExecutor("gone")
+        return Future() if self._breaks else super().submit(*arguments, **keywords)
+
+
+def test_what_a_broken_executor_forgets_is_done_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flydsl.sweeps.workers._SECONDS_BETWEEN_LOOKS", 0.01)
+    broken = iter([True, False])
+    found = dict(results(sums, [1, 2], lambda: Forgetful(next(broken)), 1))
+    assert found == {0: {"sum": 1.0}, 1: {"sum": 3.0}}
+
+
+def stay(number: int) -> dict[str, Any]:
+    """A job after which its worker does not end when it is asked to."""
+    threading.Thread(target=threading.Event().wait).start()
+    return {"number": number}
+
+
+def test_a_pool_whose_workers_stay_is_closed() -> None:
+    assert dict(results(stay, [5], lambda: ProcessPoolExecutor(1), 1)) == {0: {"number": 5}}
+    assert not multiprocessing.active_children()
+
+
 def test_what_kills_its_worker_is_told_from_what_ran_beside_it(tmp_path: Path) -> None:
     found = dict(results(Fatal(tmp_path, always=(2,)), range(6), lambda: ProcessPoolExecutor(2), 4))
     lost = found.pop(2)
