@@ -64,7 +64,7 @@ class TracedText(str):
         )
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __hash__ = __len__ = __contains__ = __getitem__ = __iter__ = _refuse  # type: ignore[assignment]
+    __hash__ = __len__ = __contains__ = __getitem__ = __iter__ = _refuse
 
 
 def no_text(kind: str, spec: str) -> TraceError:
