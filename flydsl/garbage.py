@@ -16,11 +16,11 @@ def collection_paused() -> Iterator[None]:
     A compilation makes many objects, and few that only a collector finds. Looking meanwhile, Python decides that there
     is much to look at, and looks at every object of the process: a tenth of a second where torch is loaded.
     """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
+    before = gc.get_threshold()
+    # A threshold of 0 stops it: gc.disable() stays another thread's to call meanwhile.
+    gc.set_threshold(0, *before[1:])
     try:
         yield
     finally:
-        gc.enable()
+        if before[0] and not gc.get_threshold()[0]:
+            gc.set_threshold(*before)

@@ -67,6 +67,29 @@ def test_it_is_as_it_was_after_an_error_and_where_it_is_off() -> None:
         gc.enable()
 
 
+def test_what_another_thread_says_meanwhile_stays() -> None:
+    before = gc.get_threshold()
+    try:
+        with collection_paused():
+            gc.disable()
+            gc.set_threshold(500)
+        assert not gc.isenabled()
+        assert gc.get_threshold()[0] == 500
+    finally:
+        gc.enable()
+        gc.set_threshold(*before)
+
+
+def test_the_pause_of_one_thread_within_that_of_another_ends_with_it() -> None:
+    before = gc.get_threshold()
+    outer, inner = collection_paused(), collection_paused()
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__(None, None, None)
+    inner.__exit__(None, None, None)
+    assert gc.get_threshold() == before
+
+
 @flyc.kernel
 def double_kernel(x: fx.Tensor):
     x[fx.thread_idx.x] = x[fx.thread_idx.x] * 2

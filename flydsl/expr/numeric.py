@@ -22,7 +22,7 @@ from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
-from flydsl.expr.refusals import WHILE_TRACED, no_integer, no_text, no_truth
+from flydsl.expr.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
 from flydsl.expr.undefined import refuse_undefined
 
 if TYPE_CHECKING:
@@ -174,8 +174,14 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         return not isinstance(self.value, ir.Value)
 
     def __hash__(self) -> int:
-        """That of the Python number if it is known while tracing, so that it finds what the number finds in a dict."""
-        return hash(self.value) if self.is_static else object.__hash__(self)
+        """That of the Python number if it is known while tracing, so that it finds what the number finds in a dict.
+
+        Of a runtime value that of the object. Raises TraceError where the user asks for it.
+        """
+        if self.is_static:
+            return hash(self.value)
+        refuse_as_key(type(self).__name__)
+        return object.__hash__(self)
 
     # A number is an int tuple of one leaf, too: what `fx.size` and a layout's extents are at run time.
     is_leaf = True
@@ -228,7 +234,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         return f"{type(self).__name__}({self.value if self.is_static else '?'})"
 
     def __str__(self) -> str:
-        return repr(self) if self.is_static else f"{self!r}{WHILE_TRACED}"
+        return repr(self) if self.is_static else TracedText(f"{self!r}{WHILE_TRACED}")
 
     def __format__(self, spec: str) -> str:
         if self.is_static:

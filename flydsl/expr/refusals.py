@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
 
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import in_standard_library, is_users, location_of, user_location
 from flydsl.errors import SourceLocation, TraceError
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -32,10 +35,36 @@ _DECIDING = {
     "bool": "write n != 0, or the number itself as the condition of an `if`",
 }
 
+# What looks at the hash of a value -> what it does with it.
+_KEYS: dict[type[Any], str] = {
+    ast.Set: "a set with {}",
+    ast.SetComp: "a set with {}",
+    ast.Dict: "{} as a key of a dict",
+    ast.DictComp: "{} as a key of a dict",
+    ast.Subscript: "{} as a key of a dict",
+    ast.Compare: "`in` on {}",
+}
+_HASHING = {"hash", "set", "frozenset", "fromkeys", "add", "setdefault", "Counter"}
 
 # Behind the text of a value that a user prints: Python's print runs once, when the kernel is traced.
 WHILE_TRACED = " (of the trace; fx.printf prints its value on the device)"
 ELEMENTS_WHILE_TRACED = " (of the trace; fx.printf prints elements on the device)"
+
+
+class TracedText(str):
+    """The text of a runtime value, for people. Raises TraceError where a program looks at what it says."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object) -> Any:
+        raise TraceError(
+            "the text of a runtime value says nothing of its number, which is known on the device only",
+            at=user_location(),
+            hint='compare the value itself; fx.printf("{}", x) prints it on the device',
+        )
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = __len__ = __contains__ = __getitem__ = __iter__ = _refuse
 
 
 def no_text(kind: str, spec: str) -> TraceError:
@@ -94,6 +123,29 @@ def _instead_of_in(node: ast.Compare) -> str:
     if isinstance(among, ast.List | ast.Tuple | ast.Set) and 1 <= len(among.elts) <= 4:
         return "write " + join.join(f"({item} {sign} {ast.unparse(element)})" for element in among.elts)
     return f"compare: ({item} == 1) | ({item} == 2), or for a range 0 <= {item} < 10"
+
+
+def refuse_as_key(kind: str) -> None:
+    """Raise TraceError if the user's code hashes a runtime value, for a set, a dict, or itself. kind: its type.
+
+    Equal numbers have equal hashes, but nobody knows yet which runtime values are equal. Whoever keeps values by what
+    they are, rather than by their number, may go on: the compiler, and functions that remember their results.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and in_standard_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or not is_users(frame):
+        return
+    at = location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+    node = _asking(at)[0]
+    name = _called(node)
+    what = f"Python's {name}() of {{}}" if name in _HASHING else _KEYS.get(type(node))
+    if what is not None:
+        raise TraceError(
+            f"{what.format(f'a runtime {kind}')} cannot be traced: its value is known on the device only",
+            at=at,
+            hint="a set and a dict find what is known when compiling: compare with ==, or count in a tensor",
+        )
 
 
 def no_integer(kind: str) -> TraceError:

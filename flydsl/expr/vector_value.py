@@ -28,7 +28,7 @@ from flydsl.expr.numeric import (
     numeric_class,
     require_numeric,
 )
-from flydsl.expr.refusals import WHILE_TRACED
+from flydsl.expr.refusals import WHILE_TRACED, TracedText
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import IntTupleLike, Number
@@ -290,7 +290,7 @@ class Vector(ArithValue):
         return f"Vector({self.value.type}{shape})"
 
     def __str__(self) -> str:
-        return f"{self!r}{WHILE_TRACED}"
+        return TracedText(f"{self!r}{WHILE_TRACED}")
 
 
 def full(shape: IntTupleLike, fill_value: Number, dtype: type[Numeric]) -> Vector:

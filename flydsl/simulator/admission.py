@@ -161,6 +161,8 @@ _MODIFIERS_OF_CDNA5: Mapping[str, frozenset[str]] = {
     "flat_": _SCALED,
     "cluster_": _SCALED,
     "v_dual_": frozenset(("bitop3",)),
+    "v_bitop3_b16": frozenset(("bitop3", "op_sel")) | _OF_DPP,
+    "v_bitop3_": frozenset(("bitop3",)) | _OF_DPP,
     "v_permlane16_swap": frozenset(("fi", "bound_ctrl")),
     "v_cvt_scale_pk": frozenset(("scale_sel",)),
     "v_cvt_f16_fp8": frozenset(("byte_sel", "op_sel")) | _OF_DPP,

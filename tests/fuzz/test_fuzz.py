@@ -16,6 +16,8 @@ TRIALS = {
     "calls": 12,
     "mlir_builders": 15,
     "tiles": 12,
+    "lanes": 6,
+    "atomics": 6,
     "fly_opt": 20,
     "sweeps": 15,
 }

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import re
@@ -88,6 +89,46 @@ def in_a_dict(A, C, I, n):
 @habit("Python's get() of a runtime Int32", "compare with each key")
 def get_of_a_dict(A, C, I, n):
     I[0] = {1: 2, 3: 4}.get(n, 5)  # here
+
+
+@habit("a set with a runtime Int32", "compare with ==")
+def set_of_values(A, C, I, n):
+    I[0] = len({n, 5})  # here
+
+
+@habit("Python's set() of a runtime Float32", "count in a tensor")
+def set_made_of_a_list(A, C, I, n):
+    I[0] = len(set([A[0, 0], A[1, 0]]))  # here
+
+
+@habit("a runtime Int32 as a key of a dict", "compare with ==")
+def dict_by_value(A, C, I, n):
+    I[0] = {n: 7, n + 1: 8}[5]  # here
+
+
+@habit("a runtime Int32 as a key of a dict", "count in a tensor")
+def histogram_in_a_dict(A, C, I, n):
+    counts = {}
+    for value in (n, n, n + 1):
+        counts[value] = counts.get(value, 0) + 1  # here
+    I[0] = counts[5]
+
+
+@habit("Python's hash() of a runtime Int32", "known when compiling")
+def hash_of_a_value(A, C, I, n):
+    I[0] = hash(n) & 63  # here
+
+
+@habit("the text of a runtime value", "compare the value itself")
+def text_compared(A, C, I, n):
+    digits = str(n)
+    if digits == "5":  # here
+        I[0] = 1
+
+
+@habit("the text of a runtime value", "fx.printf")
+def length_of_a_text(A, C, I, n):
+    I[0] = len(f"{n}")  # here
 
 
 @habit("`in` on a runtime Boolean", "0 <= n < 10")
@@ -388,6 +429,17 @@ def test_print_of_a_runtime_value_says_that_it_is_traced(capsys) -> None:
     printed = capsys.readouterr().out.splitlines()
     assert all("of the trace; fx.printf prints" in line for line in printed)
     assert printed[0].endswith("Int32(3)")
+
+
+def test_a_function_that_remembers_its_results_may_be_given_runtime_values() -> None:
+    @flyc.kernel
+    def kernel(I: fx.Tensor, n: fx.Int32):
+        twice = functools.cache(lambda value: value + value)
+        I[0] = twice(n) + twice(n)
+
+    I = torch.zeros(1, dtype=torch.int32)
+    flyc.jit(lambda I, n: kernel(I, n).launch(grid=1, block=1))(I, 5)
+    assert I[0] == 20
 
 
 # --- names -----------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ NO_EFFECT = {
     *(f"s_wait_{what}" for what in ("alu", "event", "idle", "loadcnt_dscnt", "storecnt_dscnt")),
     *(f"s_wait_{what}cnt" for what in ("load", "store", "sample", "bvh", "exp", "ds", "km", "x", "async", "tensor")),
     *("global_inv", "global_wb", "global_wbinv", "v_pipeflush", "global_prefetch_b8", "flat_prefetch_b8"),
-    *("buffer_wbl2", "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol"),
+    *("buffer_wbl2", "buffer_inv", "buffer_invl2", "buffer_wbinvl1", "buffer_wbinvl1_vol"),
 }
 """They change no state that is simulated: there is nothing to compare. (s_endpgm_saved is s_endpgm.)"""
 

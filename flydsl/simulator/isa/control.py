@@ -25,6 +25,7 @@ define(
 # What is said to it is part of how the instructions that follow are decoded (`high_registers`).
 define("s_set_vgpr_msb", "= imm", nothing, of="cdna5")
 define("buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol", "= ...", lambda b: b.fence("acq_rel"))
+define("buffer_invl2", "= ...", lambda b: b.fence("acq_rel"), of="cdna2")
 define("buffer_wbl2", "= ...", lambda b: b.fence("seq_cst"))
 define("global_inv", "= ...", lambda b: b.fence("acq_rel"), of="rdna")
 define("global_wb global_wbinv", "= ...", lambda b: b.fence("seq_cst"), of="rdna")

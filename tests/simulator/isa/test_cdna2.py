@@ -57,6 +57,8 @@ def test_its_caches_have_names_of_their_own(run: Run) -> None:
 global_atomic_add v2, v0, v1, s[0:1] glc
 s_waitcnt vmcnt(0)
 buffer_wbl2
+buffer_invl2
+buffer_wbinvl1_vol
 global_load_dword v3, v0, s[0:1] glc slc scc
 global_store_dword v0, v2, s[0:1] slc
 """

@@ -33,6 +33,13 @@ def test_lanes_whose_data_goes_nowhere(gfx1250: Run) -> None:
         gfx1250("ds_store_b32 v0, v1", v={0: np.full(32, 0x7FFFFFF0), 1: LANE}, lds=bytes(512))
 
 
+def test_a_function_of_bits_takes_an_operand_from_another_lane(gfx1250: Run) -> None:
+    x, y = LANE * 0x01234567, LANE * 0x89ABCDEF ^ 0x5A5A
+    text = "v_bitop3_b32_e64_dpp v3, v0, v1, v0 bitop3:0x80 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf bound_ctrl:1"
+    found = gfx1250(text, v={0: x, 1: y})
+    assert found.v(3).tolist() == (x[LANE ^ 1] & y & x).tolist()
+
+
 # --- registers beyond v255
 
 

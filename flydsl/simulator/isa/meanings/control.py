@@ -52,7 +52,7 @@ MEANINGS = (
     (r"s_dcache_inv(?:_vol)?", "Empties the cache of scalar memory."),
     (r"s_dcache_wb(?:_vol)?", "Writes what is in the cache of scalar memory back."),
     (
-        r"(?:buffer|global)_(?:inv|wbinvl1|wbinvl1_vol|gl[01]_inv)",
+        r"(?:buffer|global)_(?:inv|invl2|wbinvl1|wbinvl1_vol|gl[01]_inv)",
         "Empties caches, so that loads see what others wrote.",
     ),
     (r"(?:buffer|global)_(?:wbl2|wb)", "Writes the caches back, so that others see what was stored."),
