@@ -16,6 +16,7 @@ import faulthandler
 import gc
 import mmap
 import os
+import re
 import resource
 import signal
 import sys
@@ -31,7 +32,8 @@ from flydsl.expr import builder
 
 _STDOUT, _STDERR = 1, 2
 _NOTE_BYTES = 512
-_ASSERTION = "Assertion "
+# What MLIR and LLVM write before the reason for which they end the process.
+_BEFORE_REASON = re.compile("Assertion |LLVM ERROR: ")
 
 
 def install() -> None:
@@ -124,8 +126,8 @@ def _become_the_copy(note: mmap.mmap, output: IO[bytes]) -> None:
 def _died(note: mmap.mmap, output: str, signal_name: str) -> TraceError:
     """The error for the operation that ended the copy."""
     name, *place = note[:_NOTE_BYTES].rstrip(b"\0").decode(errors="replace").split("\n")
-    _, found, assertion = output.partition(_ASSERTION)
-    reason = assertion.strip().splitlines()[0] if found else signal_name
+    found = _BEFORE_REASON.search(output)
+    reason = output[found.end() :].splitlines()[0] if found else signal_name
     at: Any = user_location()
     if len(place) == 2 and at is not None and (place[0] != at.file or place[1] != str(at.line)):
         at = SourceLocation(place[0], int(place[1]))

@@ -17,8 +17,8 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.context import context
-from flydsl.expr.builder import Face, MlirBuilder, ValueFace, to_mlir
+from flydsl._mlir.faces import FACES
+from flydsl.expr.builder import MlirBuilder
 
 _HERE, _UPSTREAM = "flydsl._mlir", "mlir"
 
@@ -42,39 +42,12 @@ class Mirror(ModuleType):
         return sorted({*dir(self._upstream), *self.__dict__})
 
 
-class ContextFace(Face):
-    """`ir.Context`: a call returns the one context of the process, which all types of the DSL belong to.
-
-    So operations of the DSL can be built by hand, in a module outside of a kernel.
-    """
-
-    def __call__(self) -> ir.Context:
-        return context()
-
-
-class TypeFace(Face):
-    """A type of MLIR that is made of others, such as `ir.FunctionType`: `get` takes the DSL's types, too.
-
-    A call is MLIR's: `ir.VectorType(kind)` is the type `kind` as one of vectors.
-    """
-
-    def __call__(self, kind: Any) -> Any:
-        return self._target(to_mlir(kind))
-
-    def get(self, *parts: Any, **named: Any) -> Any:
-        return self._target.get(*map(to_mlir, parts), **{name: to_mlir(part) for name, part in named.items()})
-
-
 def mirrored(found: Any) -> Any:
     """The mirrored form of an attribute of an MLIR module."""
     if isinstance(found, ModuleType) and found.__name__.startswith(f"{_UPSTREAM}.dialects"):
         return importlib.import_module(_HERE + found.__name__.removeprefix(_UPSTREAM))
-    if found is ir.Value:
-        return ValueFace(found)
-    if found in (ir.FunctionType, ir.TypeAttr, ir.VectorType):
-        return TypeFace(found)
-    if found is ir.Context:
-        return ContextFace(found)
+    if isinstance(found, type) and found in FACES:
+        return FACES[found](found)
     makes_operations = isinstance(found, type) and issubclass(found, ir.OpView)
     of_dialect = isinstance(found, FunctionType) and found.__module__.startswith(f"{_UPSTREAM}.dialects")
     if makes_operations or of_dialect:

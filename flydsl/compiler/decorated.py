@@ -9,8 +9,8 @@ import types
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from flydsl.compiler.signature import Signature, annotations_of
-from flydsl.dialect.location import user_location
+from flydsl.compiler.signature import Signature, annotations_of, read_annotations
+from flydsl.dialect.location import user_frame, user_location
 from flydsl.errors import ArgumentError
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
@@ -28,6 +28,9 @@ class DecoratedFunction:
                 at=user_location(),
                 hint=f"write {self.decorator} right above `def`, below other decorators",
             )
+        frame = user_frame() if "<locals>" in function.__qualname__ else None
+        if frame is not None:
+            read_annotations(function, frame.f_locals)
         functools.update_wrapper(self, function)  # type: ignore[arg-type] # for its name and docstring
         self.function = function
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
+from mlir import ir
+
 import flydsl.expr as fx
 from flydsl.dialect.location import in_standard_library, is_users, location_of
 from flydsl.errors import SourceLocation, TraceError, did_you_mean
@@ -21,12 +23,22 @@ from flydsl.expr.positions import Tuple3D
 
 _KINDS = (
     TypeError, AttributeError, NameError, UnboundLocalError, ValueError, KeyError, IndexError, ZeroDivisionError,
-    OverflowError, RecursionError,
+    OverflowError, RecursionError, RuntimeError,
 )  # fmt: skip
+
+
+class MLIRError(TraceError, ir.MLIRError):
+    """An error of MLIR's bindings in the user's code."""
+
+    def __init__(self, message: str, *, at: SourceLocation | None = None, hint: str | None = None) -> None:
+        ir.MLIRError.__init__(self, message, [])
+        self.at, self.hint = at, hint
+
+
 # Each is a TraceError, and an error of Python's kind for who catches that.
 _TRACED: dict[type[Exception], Any] = {
     kind: type(kind.__name__, (TraceError, kind), {"__module__": __name__}) for kind in _KINDS
-}
+} | {ir.MLIRError: MLIRError}
 
 
 def as_trace_error(error: Exception, at: SourceLocation | None) -> Exception:
@@ -117,6 +129,8 @@ def _hint(error: Exception) -> str:
         return _hint_of_name(error)
     if isinstance(error, TypeError):
         return _hint_of_type(str(error))
+    if isinstance(error, RuntimeError | ir.MLIRError):
+        return "so says MLIR: look at the types, attributes and operations that it was given"
     if isinstance(error, IndexError) and "valid indices" in str(error):
         return "pass the tensor to the kernel as an argument: there a runtime value can be its index"
     return "Python computes this while the kernel is traced: its operands are compile-time values"

@@ -5,13 +5,14 @@ Binding a call is on the path of every launch, so a signature is read once and a
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import inspect
 import linecache
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any, get_args, get_origin
 
 from flydsl.dialect.location import definition_location, location_of, user_location
@@ -202,6 +203,18 @@ class Signature:
     def _wrong(self, what: str) -> ArgumentError:
         names = ", ".join(p.name for p in self.parameters)
         return ArgumentError(f"{self.name} {what}", at=user_location(), hint=f"its parameters are ({names})")
+
+
+def read_annotations(function: FunctionType, names: Mapping[str, Any]) -> None:
+    """Turn a function's annotations that are text into objects, where these names and its module's are all they need.
+
+    Those that need more stay text, for `annotations_of`. `names` are the locals where the function is defined: without
+    `from __future__ import annotations`, Python would look there too.
+    """
+    for parameter, text in function.__annotations__.items():
+        if isinstance(text, str):
+            with contextlib.suppress(NameError, AttributeError, SyntaxError):
+                function.__annotations__[parameter] = eval(text, function.__globals__, dict(names))
 
 
 def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:

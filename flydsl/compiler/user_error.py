@@ -18,7 +18,11 @@ from flydsl.errors import FlyError, SourceLocation
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_HIDDEN = tuple(path + os.sep for path in (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *mlir.__path__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OF_MLIR = tuple(path + os.sep for path in mlir.__path__)
+_HIDDEN = (_PACKAGE + os.sep, *_OF_MLIR)
+# MLIR, and what hands the user's calls to it: where the user called it, what fails in it is the user's error.
+_PASSING_ON = (*_OF_MLIR, *(os.path.join(_PACKAGE, "_mlir", file) for file in ("faces.py", "passmanager.py")))
 
 
 def user_facing(function: Callable[P, R]) -> Callable[P, R]:
@@ -81,11 +85,19 @@ def _place(error: BaseException) -> SourceLocation | None:
 
 
 def _is_fault_of_package(error: BaseException) -> bool:
-    """True if this package or MLIR raised it. A missing attribute is the fault of the code that asked for it."""
+    """True if this package raised it, or MLIR on its behalf.
+
+    A missing attribute is the fault of the code that asked for it.
+    """
     if isinstance(error, FlyError | KeyboardInterrupt):
         return False
-    raised_in = [step for step in steps_of(error) if step.tb_frame.f_code.co_name != "__getattr__"]
+    raised_in = [step for step in steps_of(error) if not _passes_on(step)]
     return bool(raised_in) and _is_hidden(raised_in[-1]) and not isinstance(error, RecursionError)
+
+
+def _passes_on(traceback: TracebackType) -> bool:
+    code = traceback.tb_frame.f_code
+    return code.co_name == "__getattr__" or code.co_filename.startswith(_PASSING_ON)
 
 
 def _is_hidden(traceback: TracebackType) -> bool:

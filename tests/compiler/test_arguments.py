@@ -104,3 +104,27 @@ def test_a_constant_of_any_type() -> None:
     A = torch.zeros(4)
     fill(A, (5.0,))
     assert A.tolist() == [5.0] * 4
+
+
+def test_annotations_may_use_imports_of_the_enclosing_function() -> None:
+    """Also those that the function itself does not use, so that they are not in its closure."""
+
+    def build(lanes: int) -> Any:
+        import flydsl.expr as local
+        import flydsl.expr.typing as types_of_the_dsl
+
+        Scale = local.Float32
+
+        @flyc.kernel
+        def scale(X: types_of_the_dsl.Tensor, factor: Scale):
+            X[fx.thread_idx.x] = X[fx.thread_idx.x] * factor
+
+        @flyc.jit
+        def launch(X: local.Tensor, factor: Scale, stream: types_of_the_dsl.Stream = None):  # type: ignore[valid-type]
+            scale(X, factor).launch(grid=1, block=lanes, stream=stream)
+
+        return launch
+
+    x = torch.arange(64.0)
+    build(64)(x, 3)
+    assert torch.equal(x, torch.arange(64.0) * 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,8 @@ import flydsl.expr as fx
 from flydsl._mlir import ir
 from flydsl._mlir.dialects import arith, llvm, scf, vector
 from flydsl._mlir.dialects import math as mlir_math
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.dialect.context import context
+from flydsl.errors import ArgumentError, FlyError, TraceError
 from flydsl.expr.typing import T
 
 LANE = torch.arange(64, dtype=torch.int32)
@@ -152,7 +154,9 @@ def test_names_are_those_of_mlir() -> None:
     import mlir.ir
     from mlir.dialects import arith as upstream
 
-    assert ir.IntegerType is mlir.ir.IntegerType
+    assert ir.F32Type is mlir.ir.F32Type
+    assert ir.IntegerType == mlir.ir.IntegerType
+    assert isinstance(mlir.ir.Type.parse("i8", context()), ir.IntegerType)
     assert arith.CmpIPredicate is upstream.CmpIPredicate
     assert issubclass(upstream.AddIOp, arith.AddIOp)
     with pytest.raises(AttributeError):
@@ -171,6 +175,43 @@ def test_operands_that_end_mlir_are_an_error_at_their_line(lanes: Callable[..., 
     with pytest.raises((TraceError, ArgumentError), match="ToElementsOp") as caught:
         lanes(body)
     assert caught.value.at.line == body.__code__.co_firstlineno + 1
+
+
+def _erased(lane: Any) -> Any:
+    gone = arith.AddIOp(lane, lane)
+    gone.operation.erase()
+    return gone.result
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda lane: ir.Type.parse("!llvm.no_type"), "unknown LLVM type"),
+        (lambda lane: ir.VectorType.get([0], ir.F32Type.get()), "positive constant sizes"),
+        (lambda lane: ir.VectorType.get([4], lane), "incompatible function arguments"),
+        (lambda lane: ir.VectorType(lane.type), "Cannot cast type"),
+        (lambda lane: ir.IntegerType.get_signless(1 << 24), "16777216 bits"),
+        (lambda lane: ir.IntegerAttr.get(ir.F32Type.get(), 1), "IntegerAttr of type f32"),
+        (lambda lane: ir.Operation.create("no.operation", results=[lane.type]), "unregistered dialect"),
+        (lambda lane: ir.Operation.create("arith.addi", results=[lane.type], operands=[lane]), "expected 2 operands"),
+        (_erased, "invalidated"),
+    ],
+)
+def test_what_mlir_refuses_is_an_error_at_its_line(
+    lanes: Callable[..., torch.Tensor], wrong: Callable[[Any], Any], said: str
+) -> None:
+    with pytest.raises(FlyError, match=said) as caught:
+        lanes(wrong)
+    assert caught.value.at is not None
+    lines, first = inspect.getsourcelines(wrong)
+    assert first <= caught.value.at.line < first + len(lines)
+
+
+def test_an_operation_by_name_takes_values_of_the_dsl(lanes: Callable[..., torch.Tensor]) -> None:
+    def doubled(lane: Any) -> Any:
+        return ir.Operation.create("arith.addi", results=[lane.type], operands=[lane, fx.Int32(lane)]).result
+
+    assert lanes(doubled).tolist() == [2 * lane for lane in range(64)]
 
 
 def test_an_operation_behind_the_end_of_its_block(lanes: Callable[..., torch.Tensor]) -> None:
