@@ -7,6 +7,7 @@ import torch
 
 from flydsl.binary import BinaryModule, compile_hip, compile_opencl
 from flydsl.errors import ArgumentError, CompileError, FlyError, LaunchError, SimulatorError
+from flydsl.simulator import checking, counting
 
 HIP = """\
 #include <hip/hip_runtime.h>
@@ -133,6 +134,27 @@ def test_a_source_that_is_not_optimized() -> None:
     out = torch.zeros(128, dtype=torch.int32)
     compile_hip(place, options=["-O0"]).f(out, grid=2, block=64)
     assert torch.equal(out, (2 + torch.arange(64)).repeat(2).int())
+
+
+@pytest.mark.slow
+def test_a_private_array_is_in_scratch() -> None:
+    source = """kernel void f(global int *out, int n) {
+      int own[8], i = get_global_id(0);
+      for (int j = 0; j < n; j++) own[j] = i * j;
+      for (int j = 1; j < n; j++) own[(i + j) % n] += own[(i + j - 1) % n];
+      out[i] = own[i % n];
+    }"""
+    module, out = compile_opencl(source, arch="gfx90a", options=["-O0"]), torch.zeros(128, dtype=torch.int32)
+    with checking():
+        module.f(out, 7, grid=2, block=64)
+    own = torch.arange(128)[:, None] * torch.arange(7)
+    for j in range(1, 7):
+        at = torch.arange(128)
+        own[at, (at + j) % 7] += own[at, (at + j - 1) % 7]
+    assert torch.equal(out, own[torch.arange(128), torch.arange(128) % 7].int())
+    with counting() as counters:
+        module.f(out, 7, grid=2, block=64)
+    assert counters.launches[0].totals.scratch_bytes > 4 * 7 * 128
 
 
 @pytest.mark.parametrize(
