@@ -136,6 +136,28 @@ def test_a_source_that_is_not_optimized() -> None:
     assert torch.equal(out, (2 + torch.arange(64)).repeat(2).int())
 
 
+INTEGERS = """kernel void f(global const int *x, global int *y, global long *z) {
+  int i = get_global_id(0), a = x[i], b = x[i ^ 1];
+  y[i] = clz(a) + 3 * ctz((uint)b) + mul_hi(a, b) + mul_hi((uint)a, (uint)b) + rotate(a, b) + rhadd(a, b);
+  z[i] = mul_hi((long)a << 30, (long)b << 20) + add_sat(a, b) + abs_diff(a, b) + hadd((ulong)a, ~0ul);
+}"""
+
+
+def test_integers_of_opencl() -> None:
+    x = [0, -(2**31), 1, 2**31 - 1, -1, 12345678, 0x7F00FF00, -77777] * 8
+    y, z = torch.zeros(64, dtype=torch.int32), torch.zeros(64, dtype=torch.int64)
+    compile_opencl(INTEGERS).f(torch.tensor(x, dtype=torch.int32), y, z, grid=1, block=64)
+    for i, a in enumerate(x):
+        b = x[i ^ 1]
+        c, d = a % 2**32, b % 2**32
+        turned = (c << d % 32 | c >> 32 - d % 32) % 2**32
+        zeros = 32 - c.bit_length() + 3 * ((d & -d).bit_length() - 1 if d else 32)
+        assert (y[i].item() - zeros - (a * b >> 32) - (c * d >> 32) - turned - (a + b + 1 >> 1)) % 2**32 == 0
+        saturated = max(-(2**31), min(2**31 - 1, a + b))
+        half = (a % 2**64 + 2**64 - 1) >> 1
+        assert (z[i].item() - (a * b >> 14) - saturated - abs(a - b) - half) % 2**64 == 0
+
+
 @pytest.mark.slow
 def test_a_private_array_is_in_scratch() -> None:
     source = """kernel void f(global int *out, int n) {
