@@ -135,7 +135,7 @@ tracing, loads and stores of blocks; on {newest} stochastic rounding of several 
 v_cvt_scalef32_sr_pk8 and pk16), for which sources contradict one another, scale_sel beyond 3, s_add_pc_i64, and what
 RDNA 4 has not either: barriers with numbers, blocks, relative registers; signs of WMMA's elements of 8 bits, and float
 constants as C of those with a result of bf16. Of {newest}'s WMMA those are in the table whose layouts AMD's kernels
-show: no SWMMAC, no scales of 16 elements (v_wmma_scale16), and of scales no format but E8M0.
+show: no SWMMAC.
 
 """
 
