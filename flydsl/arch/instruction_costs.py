@@ -24,7 +24,7 @@ _SIMD_LANES, _SIMD_LANES_OF_RDNA = 16, 32
 _TRANSCENDENTAL_CYCLES = 4
 """For one of another instruction."""
 _MATRIX = re.compile(
-    r"v_(mfma|smfmac|wmma|swmmac)_(?:scale_)?[a-z]+\d+_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_?([a-z]\w*)(?:/([\w/]+))?"
+    r"v_(mfma|smfmac|wmma|swmmac)_(?:scale(?:16)?_)?[a-z]+\d+_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_?([a-z]\w*)(?:/([\w/]+))?"
 )
 _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)(_iflag|_legacy)?_f(16|32)$")
 _FULL_RATE = re.compile(

@@ -141,7 +141,7 @@ _MODIFIERS_OF_RDNA: Mapping[str, frozenset[str]] = {
     "v_dot4_f32_": frozenset(("neg_lo", "neg_hi")) | _OF_DPP,
     "v_permlane": frozenset[str](),
     "v_wmma_i32_": frozenset(("neg_lo", "clamp", *_REUSE)),
-    "v_wmma_scale_": frozenset(("neg_lo", "neg_hi", *_REUSE, *_OF_MATRICES)),
+    "v_wmma_scale": frozenset(("neg_lo", "neg_hi", *_REUSE, *_OF_MATRICES)),
     "v_wmma_": frozenset(("neg_lo", "neg_hi", *_REUSE, "matrix_a_fmt", "matrix_b_fmt")),
     "v_swmmac_i32_": frozenset(("neg_lo", "clamp", "index_key")),
     "v_swmmac_": frozenset(("neg_lo", "neg_hi", "index_key")),

@@ -18,7 +18,7 @@ from flydsl.hsaco import KernelInfo, UserSgpr
 from flydsl.hsaco.data import DataSegment, page_aligned
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, ttmp
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Memory
+from flydsl.simulator.memory import PRIVATE_APERTURE, SCRATCH_RESOURCE, SHARED_APERTURE, Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
 from flydsl.simulator.waves import Waves
@@ -94,8 +94,7 @@ class Dispatch:
             "queue_ptr": (0, 0),
             "dispatch_id": (0, 0),
             "flat_scratch_init": (0, 0),
-            # Through which older GPUs reach scratch: `launch` refuses kernels of theirs that have any.
-            "private_segment_buffer": (0, 0, 0, 0),
+            "private_segment_buffer": SCRATCH_RESOURCE,
             "private_segment_size": (kernel.scratch_bytes,),
         }
 
@@ -210,6 +209,7 @@ class Dispatch:
         if self.cluster_size > 1:
             self._initialize_clusters(waves, ids)
             ids //= np.array(self.cluster, np.uint32)
+        waves.sgpr[:, self._scratch_offset_registers()] = 0
         registers = waves.sgpr.view(np.uint8)
         for axis, place in enumerate(self.workgroup_id_places()):
             if place is not None:
@@ -218,6 +218,18 @@ class Dispatch:
         if self.program.arch.ids_in_trap_registers:
             waves.sgpr[:, ttmp(8)] = np.arange(waves.count) % waves.waves_per_workgroup << _WAVE_NUMBER_BIT
         self._initialize_lanes(waves)
+
+    def _scratch_offset_registers(self) -> list[int]:
+        """The register, if any, that says where the wave's scratch begins in that of all waves: here in its own.
+
+        It follows the workgroup's ids, where kernels reach scratch through a resource or FLAT_SCRATCH.
+        """
+        descriptor = self._kernel.descriptor
+        names = {register.name for register in descriptor.user_sgprs}
+        if not descriptor.private_segment or names.isdisjoint(("private_segment_buffer", "flat_scratch_init")):
+            return []
+        ids = (descriptor.workgroup_id_x, descriptor.workgroup_id_y, descriptor.workgroup_id_z)
+        return [descriptor.user_sgpr_count + sum(ids) + descriptor.workgroup_info]
 
     def _initialize_clusters(self, waves: Waves, ids: Array) -> None:
         """TTMP6 and IB_STS2 of workgroups in clusters. ids: (waves, 3), of the workgroups.

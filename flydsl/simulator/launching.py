@@ -222,12 +222,6 @@ def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3
             f"kernel {kernel.name!r} asks for {kernel.scratch_bytes} bytes of scratch; a thread has at most "
             f"{_MOST_SCRATCH_BYTES}"
         )
-    if kernel.scratch_bytes and any(r.name == "private_segment_buffer" for r in kernel.descriptor.user_sgprs):
-        raise LaunchError(
-            f"kernel {kernel.name!r} has {kernel.scratch_bytes} bytes of scratch, which code for {arch.name} reaches "
-            "through a buffer that the simulator does not give",
-            hint="fewer values that live at once leave nothing to spill; arrays that are indexed at run time need LDS",
-        )
     launch_limits.check_lds(arch, lds_bytes)
 
 

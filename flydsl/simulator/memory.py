@@ -38,6 +38,8 @@ SHARED_APERTURE = 0x0001_0000_0000_0000
 PRIVATE_APERTURE = 1 << 58
 """Flat addresses with these upper halves mean LDS and scratch. Any two values above the address space do; but gfx1250
 tells scratch by the six highest bits, below which is the number of the lane."""
+SCRATCH_RESOURCE = (0, 1 << 31, 0xFFFF_FFFF, 1 << 23)
+"""The buffer resource of a wave's scratch, on CDNA 2: swizzled, adding the lane to the index, at no address."""
 # Enough for every access to be as aligned as on the host, and to touch as many lines. Addresses are the same in every
 # run with torch, which aligns what it allocates to this; numpy does so to 16 bytes only.
 _ALIGNMENT_BYTES = 64

@@ -7,6 +7,7 @@ import torch
 
 from flydsl.binary import BinaryModule, compile_hip, compile_opencl
 from flydsl.errors import ArgumentError, CompileError, FlyError, LaunchError, SimulatorError
+from flydsl.simulator import checking, counting
 
 HIP = """\
 #include <hip/hip_runtime.h>
@@ -133,6 +134,49 @@ def test_a_source_that_is_not_optimized() -> None:
     out = torch.zeros(128, dtype=torch.int32)
     compile_hip(place, options=["-O0"]).f(out, grid=2, block=64)
     assert torch.equal(out, (2 + torch.arange(64)).repeat(2).int())
+
+
+INTEGERS = """kernel void f(global const int *x, global int *y, global long *z) {
+  int i = get_global_id(0), a = x[i], b = x[i ^ 1];
+  y[i] = clz(a) + 3 * ctz((uint)b) + mul_hi(a, b) + mul_hi((uint)a, (uint)b) + rotate(a, b) + rhadd(a, b);
+  z[i] = mul_hi((long)a << 30, (long)b << 20) + add_sat(a, b) + abs_diff(a, b) + hadd((ulong)a, ~0ul);
+}"""
+
+
+def test_integers_of_opencl() -> None:
+    x = [0, -(2**31), 1, 2**31 - 1, -1, 12345678, 0x7F00FF00, -77777] * 8
+    y, z = torch.zeros(64, dtype=torch.int32), torch.zeros(64, dtype=torch.int64)
+    compile_opencl(INTEGERS).f(torch.tensor(x, dtype=torch.int32), y, z, grid=1, block=64)
+    for i, a in enumerate(x):
+        b = x[i ^ 1]
+        c, d = a % 2**32, b % 2**32
+        turned = (c << d % 32 | c >> 32 - d % 32) % 2**32
+        zeros = 32 - c.bit_length() + 3 * ((d & -d).bit_length() - 1 if d else 32)
+        assert (y[i].item() - zeros - (a * b >> 32) - (c * d >> 32) - turned - (a + b + 1 >> 1)) % 2**32 == 0
+        saturated = max(-(2**31), min(2**31 - 1, a + b))
+        half = (a % 2**64 + 2**64 - 1) >> 1
+        assert (z[i].item() - (a * b >> 14) - saturated - abs(a - b) - half) % 2**64 == 0
+
+
+@pytest.mark.slow
+def test_a_private_array_is_in_scratch() -> None:
+    source = """kernel void f(global int *out, int n) {
+      int own[8], i = get_global_id(0);
+      for (int j = 0; j < n; j++) own[j] = i * j;
+      for (int j = 1; j < n; j++) own[(i + j) % n] += own[(i + j - 1) % n];
+      out[i] = own[i % n];
+    }"""
+    module, out = compile_opencl(source, arch="gfx90a", options=["-O0"]), torch.zeros(128, dtype=torch.int32)
+    with checking():
+        module.f(out, 7, grid=2, block=64)
+    own = torch.arange(128)[:, None] * torch.arange(7)
+    for j in range(1, 7):
+        at = torch.arange(128)
+        own[at, (at + j) % 7] += own[at, (at + j - 1) % 7]
+    assert torch.equal(out, own[torch.arange(128), torch.arange(128) % 7].int())
+    with counting() as counters:
+        module.f(out, 7, grid=2, block=64)
+    assert counters.launches[0].totals.scratch_bytes > 4 * 7 * 128
 
 
 @pytest.mark.parametrize(

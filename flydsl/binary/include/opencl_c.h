@@ -222,6 +222,27 @@ FLYDSL_F int popcount(int x) { return __builtin_popcount(x); }
 FLYDSL_F uint popcount(uint x) { return __builtin_popcount(x); }
 FLYDSL_F long popcount(long x) { return __builtin_popcountl(x); }
 FLYDSL_F ulong popcount(ulong x) { return __builtin_popcountl(x); }
+// type has so many bits; larger and unsigned_ are the integers of twice the size, and without a sign.
+#define FLYDSL_INTEGER(type, unsigned_, larger, bits)                                                       \
+  FLYDSL_F type clz(type x) { return __builtin_clzg((unsigned_)x, bits); }                                  \
+  FLYDSL_F type ctz(type x) { return __builtin_ctzg((unsigned_)x, bits); }                                  \
+  FLYDSL_F type mul_hi(type a, type b) { return ((larger)a * b) >> bits; }                                  \
+  FLYDSL_F type mad_hi(type a, type b, type c) { return (unsigned_)mul_hi(a, b) + (unsigned_)c; }           \
+  FLYDSL_F type hadd(type a, type b) { return ((larger)a + b) >> 1; }                                       \
+  FLYDSL_F type rhadd(type a, type b) { return ((larger)a + b + 1) >> 1; }                                  \
+  FLYDSL_F type add_sat(type a, type b) { return __builtin_elementwise_add_sat(a, b); }                     \
+  FLYDSL_F type sub_sat(type a, type b) { return __builtin_elementwise_sub_sat(a, b); }                     \
+  FLYDSL_F unsigned_ abs_diff(type a, type b) { return a > b ? (unsigned_)a - b : (unsigned_)b - a; }       \
+  FLYDSL_F type rotate(type x, type n) { return __builtin_rotateleft##bits((unsigned_)x, (unsigned_)n); }
+FLYDSL_INTEGER(int, uint, long, 32)
+FLYDSL_INTEGER(uint, uint, ulong, 32)
+FLYDSL_INTEGER(long, ulong, __int128, 64)
+FLYDSL_INTEGER(ulong, ulong, unsigned __int128, 64)
+FLYDSL_F uint abs(uint x) { return x; }
+FLYDSL_F ulong abs(ulong x) { return x; }
+FLYDSL_F float mix(float x, float y, float a) { return x + (y - x) * a; }
+FLYDSL_F float step(float edge, float x) { return x < edge ? 0.0f : 1.0f; }
+FLYDSL_F float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x == 0 ? x : 0.0f; }
 FLYDSL_F int mad24(int a, int b, int c) { return a * b + c; }
 FLYDSL_F int mul24(int a, int b) { return a * b; }
 
@@ -234,14 +255,32 @@ FLYDSL_F int mul24(int a, int b) { return a * b; }
 #define as_float(x) __builtin_astype(x, float)
 #define as_int(x) __builtin_astype(x, int)
 #define as_uint(x) __builtin_astype(x, uint)
+#define as_half(x) __builtin_astype(x, half)
+#define as_short(x) __builtin_astype(x, short)
+#define as_ushort(x) __builtin_astype(x, ushort)
+#define as_long(x) __builtin_astype(x, long)
+#define as_ulong(x) __builtin_astype(x, ulong)
+#define as_double(x) __builtin_astype(x, double)
 
-#define FLYDSL_VECTOR_MEMORY(type, n)                                                                              \
-  FLYDSL_F type##n vload##n(size_t i, const global type *p) {                                                      \
-    type##n v;                                                                                                     \
-    __builtin_memcpy(&v, p + n * i, sizeof(type) * n);                                                             \
-    return v;                                                                                                      \
-  }                                                                                                                \
-  FLYDSL_F void vstore##n(type##n v, size_t i, global type *p) { __builtin_memcpy(p + n * i, &v, sizeof(type) * n); }
+#define FLYDSL_VECTOR_LOAD(type, n, space)                    \
+  FLYDSL_F type##n vload##n(size_t i, const space type *p) { \
+    type##n v;                                               \
+    __builtin_memcpy(&v, p + n * i, sizeof(type) * n);       \
+    return v;                                                \
+  }
+#define FLYDSL_VECTOR_STORE(type, n, space) \
+  FLYDSL_F void vstore##n(type##n v, size_t i, space type *p) { __builtin_memcpy(p + n * i, &v, sizeof(type) * n); }
+#define FLYDSL_VECTOR_MEMORY(type, n)    \
+  FLYDSL_VECTOR_LOAD(type, n, constant)  \
+  FLYDSL_VECTOR_LOAD(type, n, global)    \
+  FLYDSL_VECTOR_LOAD(type, n, local)     \
+  FLYDSL_VECTOR_LOAD(type, n, private)   \
+  FLYDSL_VECTOR_STORE(type, n, global)   \
+  FLYDSL_VECTOR_STORE(type, n, local)    \
+  FLYDSL_VECTOR_STORE(type, n, private)
 FLYDSL_VECTOR_MEMORY(float, 2)
 FLYDSL_VECTOR_MEMORY(float, 4)
+FLYDSL_VECTOR_MEMORY(int, 2)
 FLYDSL_VECTOR_MEMORY(int, 4)
+FLYDSL_VECTOR_MEMORY(half, 4)
+FLYDSL_VECTOR_MEMORY(half, 8)

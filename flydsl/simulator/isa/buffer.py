@@ -3,7 +3,8 @@
 A resource is four scalar registers: base (48 bits), stride (14 bits), num_records, flags. With stride 0, or without an
 index (idxen), num_records counts bytes, else elements. Out of range reads give 0 and out of range writes do nothing,
 dword by dword (ISA, "Range checking"). Swizzled resources
-and those that add the lane to the index are not simulated: an access through one is a fault.
+and those that add the lane to the index are not simulated: an access through one is a fault. But one of them is how
+kernels of CDNA 2 reach scratch.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, store_to_lds
 from flydsl.simulator.isa.scalar_memory import records_of_cdna5
 from flydsl.simulator.isa.table import define
-from flydsl.simulator.memory import THROUGH_SWIZZLED_RESOURCE
+from flydsl.simulator.memory import PRIVATE_APERTURE, SCRATCH_RESOURCE, THROUGH_SWIZZLED_RESOURCE
 
 
 class _Place:
     """The address of a buffer instruction, and the lanes that are in range."""
+
+    space = "global"
 
     def __init__(self, b: Builder, vector: Value, resource: tuple[Value, ...], scalar: Value, modifiers: Any) -> None:
         index, offset = self._index_and_offset(b, vector, modifiers)
@@ -74,6 +77,26 @@ class _Place:
         """Address and range check of the i-th dword."""
         b = self._b
         return b.add(self.address, b.const("i64", 4 * i)), self.in_range(4 * i, 4)
+
+
+class _PlaceOfCdna2(_Place):
+    """Where kernels of CDNA 2 reach scratch, too: through the resource that the command processor gives a wave, here
+    `SCRATCH_RESOURCE`. Its dwords go round the 64 lanes, and its scalar offset counts bytes of the whole wave (LLVM,
+    AMDGPUUsage, "Private Segment Buffer")."""
+
+    space = "flat"
+
+    def __init__(self, b: Builder, vector: Value, resource: tuple[Value, ...], scalar: Value, modifiers: Any) -> None:
+        super().__init__(b, vector, resource, scalar, modifiers)
+        own = b.add(self._index_and_offset(b, vector, modifiers)[1], b.const("i32", modifiers.integer("offset")))
+        own = b.add(own, b.lshr(scalar, b.const("i32", 6)))
+        in_scratch = b.or_(b.const("i64", PRIVATE_APERTURE), b.zext(own, "i64"))
+        self.address = b.select(self._is_scratch(b, resource), in_scratch, self.address)
+
+    @staticmethod
+    def _is_scratch(b: Builder, resource: tuple[Value, ...]) -> Value:
+        same = [b.icmp("eq", word, b.const("i32", own)) for word, own in zip(resource, SCRATCH_RESOURCE, strict=True)]
+        return b.and_(b.and_(same[0], same[1]), same[3])
 
 
 class _PlaceOfRdna(_Place):
@@ -149,7 +172,7 @@ def _define_loads(at: type[_Place], of: str) -> None:
             loaded: list[Value] = []
             for i in range(n):
                 address_, in_range = place.dword(i)
-                loaded += b.load("global", address_, 1, in_range)
+                loaded += b.load(place.space, address_, 1, in_range)
             return tuple(loaded)
 
         define(f"buffer_load_dword{suffix}", f"i32x{dwords} = {_ADDRESS}", load, of=of)
@@ -157,7 +180,7 @@ def _define_loads(at: type[_Place], of: str) -> None:
 
         def load_small(b: Builder, *address: Any, n: int = bits, s: bool = signed) -> Value:
             place = at(b, *address)
-            value = b.load_small("global", place.address, n // 8, place.in_range(0, n // 8))
+            value = b.load_small(place.space, place.address, n // 8, place.in_range(0, n // 8))
             return extend_small(b, value, n, signed=s)
 
         define(f"buffer_load_{name}", f"i32 = {_ADDRESS}", load_small, of=of)
@@ -166,7 +189,7 @@ def _define_loads(at: type[_Place], of: str) -> None:
 
             def load_half(b: Builder, *operands: Any, n: int = bits, s: bool = signed, h: bool = high) -> Value:
                 place = at(b, *operands[:-1])
-                value = b.load_small("global", place.address, n // 8, place.in_range(0, n // 8))
+                value = b.load_small(place.space, place.address, n // 8, place.in_range(0, n // 8))
                 return insert_half(b, operands[-1], extend_small(b, value, n, signed=s), high=h)
 
             define(f"buffer_load_{name}{suffix}", f"i32 = {_ADDRESS} dst", load_half, of=of)
@@ -204,7 +227,7 @@ def _define_stores(at: type[_Place], of: str) -> None:
         def store(b: Builder, data: tuple[Value, ...], *address: Any) -> None:
             place = at(b, *address)
             places = [place.dword(i) for i in range(len(data))]
-            b.store_dwords("global", [address_ for address_, _ in places], data, [where for _, where in places])
+            b.store_dwords(place.space, [address_ for address_, _ in places], data, [where for _, where in places])
 
         define(f"buffer_store_dword{suffix}", f"= i32x{dwords} {_ADDRESS}", store, of=of)
     for name, bytes_, shift in (("byte", 1, 0), ("short", 2, 0), ("byte_d16_hi", 1, 16), ("short_d16_hi", 2, 16)):
@@ -212,18 +235,20 @@ def _define_stores(at: type[_Place], of: str) -> None:
         def store_small(b: Builder, data: Value, *address: Any, n: int = bytes_, s: int = shift) -> None:
             place = at(b, *address)
             value = b.lshr(data, b.const("i32", s))
-            b.store_small("global", place.address, value, n, place.in_range(0, n))
+            b.store_small(place.space, place.address, value, n, place.in_range(0, n))
 
         define(f"buffer_store_{name}", f"= i32 {_ADDRESS}", store_small, of=of)
 
 
 def _define_atomics(at: type[_Place], atomics: Mapping[str, Atomic], of: str) -> None:
     for name, atomic in atomics.items():
+        if name == "pk_add_bf16" and of == "cdna2":
+            continue
         set_ = "cdna4" if name == "pk_add_bf16" and not of else of
 
         def evaluate(b: Builder, data: tuple[Value, ...], *address: Any, a: Atomic = atomic) -> Any:
             place = at(b, *address)
-            return a.perform(b, "global", place.address, data, place.in_range(0, a.bits // 8))
+            return a.perform(b, place.space, place.address, data, place.in_range(0, a.bits // 8))
 
         define(f"buffer_atomic_{name}", f"= {atomic.data_word} {_ADDRESS}", evaluate, of=set_)
         returning = _returning(evaluate)
@@ -242,6 +267,7 @@ def _returning(evaluate: Any) -> Any:
 
 for _at, _set, _atomics in (
     (_Place, "", ATOMICS),
+    (_PlaceOfCdna2, "cdna2", ATOMICS),
     (_PlaceOfRdna, "rdna", ATOMICS_OF_RDNA),
     (_PlaceOfCdna5, "cdna5", ATOMICS | NEW_ON_RDNA),
 ):

@@ -1,4 +1,4 @@
-"""WMMA of 8-, 6- and 4-bit floats in any combination, with a scale for each block of 32 elements along K (gfx1250).
+"""WMMA of 8-, 6- and 4-bit floats in any combination, with a scale for each block along K (gfx1250).
 
 matrix_a_fmt and matrix_b_fmt name the formats, and with them the registers that A and B take. Each half of the lanes
 holds every other piece of a row of A (or a column of B), 64 elements in all: with h, the half, and e, the element's
@@ -9,11 +9,13 @@ place in the lane's registers,
 
 32 x 16 x 128 of 4 bits is two products, one after the other in the registers of A, C and D, with the same B.
 
-A scale is a byte, E8M0: a power of two with a bias of 127, and 255 is NaN. Byte j of a lane's register is the scale of
-k from 32 j on. Those of a row of A are in the lane of the row's number, or, with MATRIX_SCALE_ROW1, 16 lanes further;
-the 32 rows of the larger product have a lane each. No document of AMD's is public: this is how AMD's kernels for
-gfx1250 load operands and scales, and LLVM's tests have the operands and modifiers. Other formats of scales, and scales
-of 16 elements (v_wmma_scale16_*), are unsupported. Accumulation as in `matrix`.
+A block has 32 elements, or 16 in v_wmma_scale16. A scale is a byte. MATRIX_SCALE_FMT_E8 is E8M0: a power of two with a
+bias of 127, and 255 is NaN; E4M3 is the 8-bit float of the elements; E5M3 has no sign, a bias of 15, and 255 is NaN.
+Byte j of a lane's register, or pair, is the scale of the j-th block along K. Those of a row of A are in the lane of the
+row's number, or, with MATRIX_SCALE_ROW1, 16 lanes further; the 32 rows of the larger product have a lane each. This is
+how AMD's kernels for gfx1250 load operands and scales; blocks of 16 and the two other formats are those of AMD's
+functional model (rocm-systems, emulation/rocjitsu), and LLVM's tests have the operands and modifiers. Accumulation as
+in `matrix`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ from flydsl.simulator.isa.wmma import shape_of, signed_f32
 _K, _ROWS, _LANES = 128, 16, 32
 _ELEMENTS, _BLOCK = 64, 32
 _SHAPE = shape_of(_K, "f32", _LANES)
-_FMT, _ROW, _SCALE_FMT = "MATRIX_FMT_", ("MATRIX_SCALE_ROW0", "MATRIX_SCALE_ROW1"), "MATRIX_SCALE_FMT_E8"
+_FMT, _ROW, _SCALE_FMT = "MATRIX_FMT_", ("MATRIX_SCALE_ROW0", "MATRIX_SCALE_ROW1"), "MATRIX_SCALE_FMT_"
+_FLOAT_SCALES = {"E5M3": NarrowFloat(5, 3, 15, "fn"), "E4M3": MICROSCALING["fp8"]}
+"""Formats of scales beside E8. The sign of E5M3 is a ninth bit, which a byte does not have."""
 
 
 def formats_of(modifiers: Any) -> str:
@@ -65,13 +69,15 @@ class _Side:
     def scaled(self, b: Builder, elements: list[Value], scales: Sequence[Value]) -> list[Value]:
         """The elements times the scales of their blocks, as f64. scales: of a lane's row, one for each block."""
         factors = self._of_blocks(b, scales)
-        return [b.fmul(b.fpext(x, "f64"), factors[e // self.piece]) for e, x in enumerate(elements)]
+        return [b.fmul(b.fpext(x, "f64"), factors[e]) for e, x in enumerate(elements)]
 
     def _of_blocks(self, b: Builder, scales: Sequence[Value]) -> list[Value]:
-        """The scale of each of a lane's pieces. A piece of 32 is a block, and the halves have every other one."""
-        if self.piece < _BLOCK:
-            return list(scales)
-        return [b.select(_is_upper(b), odd, even) for even, odd in zip(scales[::2], scales[1::2], strict=True)]
+        """The scale of each of a lane's elements: of the lower lanes' k, and of the upper ones', a piece further."""
+        block = _K // len(scales)
+        first = [2 * self.piece * (e // self.piece) + e % self.piece for e in range(_ELEMENTS)]
+        blocks = [(k // block, (k + self.piece) // block) for k in first]
+        of_pair = {(i, j): b.select(_is_upper(b), scales[j], scales[i]) for i, j in sorted(set(blocks)) if i != j}
+        return [of_pair.get((i, j), scales[i]) for i, j in blocks]
 
     def in_pieces_of_a_block(self, b: Builder, elements: list[Value]) -> list[Value]:
         """The elements as lanes would hold them in pieces of 32."""
@@ -92,17 +98,23 @@ def _is_upper(b: Builder) -> Value:
     return b.icmp("uge", b.per_lane(b.lane_id()), b.const("i32", _ROWS))
 
 
-def _scales(b: Builder, register: Value, modifiers: Any, letter: str, tile: int | None) -> list[Value]:
+def _scales(b: Builder, registers: Value, modifiers: Any, letter: str, tile: int | None) -> list[Value]:
     """The scales of each lane's row, as f64. tile: of 16 rows; None if the modifiers tell the lanes."""
     name = f"matrix_{letter}_scale"
     row = modifiers.text(name, _ROW[0])
     if row not in _ROW or (tile and row != _ROW[0]):
         raise NotImplementedError(f"{name}:{row}")
-    if modifiers.text(f"{name}_fmt", _SCALE_FMT) != _SCALE_FMT:
-        raise NotImplementedError(f"{name}_fmt:{modifiers.text(f'{name}_fmt', '')}")
+    format_ = modifiers.text(f"{name}_fmt", f"{_SCALE_FMT}E8").removeprefix(_SCALE_FMT)
     first = _ROWS * (_ROW.index(row) if tile is None else tile)
-    dword = b.permute_constant(b.per_lane(register), [lane % _ROWS + first for lane in range(_LANES)])
-    return [power_of_two(b, byte_of(b, dword, i)) for i in range(_K // _BLOCK)]
+    lanes = [lane % _ROWS + first for lane in range(_LANES)]
+    dwords = [b.permute_constant(b.per_lane(dword), lanes) for dword in b.split(registers)]
+    return [_scale(b, byte_of(b, dword, i), format_) for dword in dwords for i in range(4)]
+
+
+def _scale(b: Builder, code: Value, format_: str) -> Value:
+    if format_ in _FLOAT_SCALES:
+        return b.fpext(decode(b, code, _FLOAT_SCALES[format_]), "f64")
+    return power_of_two(b, code)
 
 
 def _product(
@@ -115,6 +127,12 @@ def _product(
     if a.piece != c.piece:  # else both have the same order, whichever it is
         left, right = a.in_pieces_of_a_block(b, left), c.in_pieces_of_a_block(b, right)
     return b.matmul(left, right, signed_f32(b, total, modifiers), _SHAPE)
+
+
+def _define_scaled(name: str, operands: str, evaluate: Any) -> None:
+    """Define a product with four scales of a row, and with eight."""
+    for scale, word in (("scale", "i32"), ("scale16", "i64")):
+        define(f"v_wmma_{scale}_{name}", f"{operands} {word} {word} modifiers", evaluate, ignores_exec=True, of="cdna5")
 
 
 def _define_pair(a: _Side, c: _Side, form: str) -> None:
@@ -130,7 +148,7 @@ def _define_pair(a: _Side, c: _Side, form: str) -> None:
 
     name, operands = f"f32_16x16x128_f8f6f4/{form}", f"i32x8 = i32x{a.registers} i32x{c.registers} i32x8"
     define(f"v_wmma_{name}", f"{operands} modifiers", plain, ignores_exec=True, of="cdna5")
-    define(f"v_wmma_scale_{name}", f"{operands} i32 i32 modifiers", scaled, ignores_exec=True, of="cdna5")
+    _define_scaled(name, operands, scaled)
 
 
 def _define_of_32_rows() -> None:
@@ -151,7 +169,7 @@ def _define_of_32_rows() -> None:
 
     operands = "i32x16 = i32x16 i32x8 i32x16"
     define("v_wmma_f32_32x16x128_f4", f"{operands} modifiers", plain, ignores_exec=True, of="cdna5")
-    define("v_wmma_scale_f32_32x16x128_f4", f"{operands} i32 i32 modifiers", scaled, ignores_exec=True, of="cdna5")
+    _define_scaled("f32_32x16x128_f4", operands, scaled)
 
 
 for _a in MICROSCALING:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flydsl.simulator import Memory, UnknownInstruction
+from flydsl.simulator import Memory, MemoryFault, UnknownInstruction
+from flydsl.simulator.memory import PRIVATE_APERTURE, SCRATCH_RESOURCE
 
 Run = Callable[..., Any]
 MULTIPLY_ADDS = {
@@ -70,3 +71,35 @@ global_store_dword v0, v2, s[0:1] slc
     for arch, name in (("gfx90a", "sc0"), ("gfx942", "glc")):
         with pytest.raises(UnknownInstruction, match=f"{name} is not a modifier"):
             run(f"global_load_dword v3, v0, s[0:1] {name}", arch=arch)
+
+
+def test_scratch_is_reached_through_a_resource(run: Run) -> None:
+    lanes = np.arange(64, dtype=np.uint32)
+    text = """
+buffer_store_dwordx2 v[2:3], off, s[0:3], s32 offset:4
+buffer_store_short v2, v1, s[0:3], s32 offen offset:13
+v_mov_b32 v11, s9
+flat_load_dwordx2 v[4:5], v[10:11]
+buffer_load_dword v6, v1, s[0:3], 0 offen offset:1
+buffer_load_dword v7, off, s[4:7], 0
+s_waitcnt vmcnt(0) lgkmcnt(0)"""
+    memory = Memory()
+    address = memory.map_array(np.array([77], np.uint32), name="x")
+    given = dict(enumerate(SCRATCH_RESOURCE)) | {8: PRIVATE_APERTURE, 32: 8 * 64}
+    given |= {4: address & 0xFFFFFFFF, 5: address >> 32, 6: 4, 7: 0}
+    vectors = {1: np.full(64, 3, np.uint32), 2: lanes + 100, 3: lanes << 16, 10: np.full(64, 12, np.uint32)}
+    after = run(text, v=vectors, s=given, memory=memory, scratch_bytes=32, arch="gfx90a")
+    np.testing.assert_array_equal(after.v(4), lanes + 100)
+    np.testing.assert_array_equal(after.v(5), lanes << 16)
+    assert not after.v(6).any()
+    assert set(after.v(7)) == {77}
+    np.testing.assert_array_equal(after.waves.scratch.view(np.uint16).reshape(64, 16)[:, 12], lanes + 100)
+    with pytest.raises(MemoryFault, match=r"outside of scratch \(32 bytes per thread\)"):
+        run("buffer_load_dword v6, off, s[0:3], s32 offset:24", s=given, scratch_bytes=32, arch="gfx90a")
+
+
+def test_a_private_address_is_none_of_global_memory(run: Run) -> None:
+    memory = Memory()
+    memory.map_array(np.zeros(64, np.uint32), name="x")
+    with pytest.raises(MemoryFault):
+        run("global_load_dword v2, v0, s[0:1]", s={0: PRIVATE_APERTURE}, memory=memory, scratch_bytes=16)

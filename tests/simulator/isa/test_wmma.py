@@ -13,7 +13,7 @@ import pytest
 from flydsl.arch import get_arch
 from flydsl.simulator import UnknownInstruction
 from flydsl.simulator.arrays import Array
-from tests.simulator.reference.wmma import BITS, DENSE, MIXED, RESULT_BITS, SCALED, SPARSE, Case
+from tests.simulator.reference.wmma import BITS, DENSE, FINELY_SCALED, MIXED, RESULT_BITS, SCALED, SPARSE, Case
 
 Run = Callable[..., Any]
 DESTINATION = 96
@@ -123,7 +123,8 @@ def register_range(first: int, count: int) -> str:
 def multiply(
     run: Run, case: Case, a: Array, b: Array, c: Array | str, modifiers: str = "", scales: Sequence[Array] = ()
 ) -> Array:
-    """A * B + C of (m, k), (16 columns, k) and (m, 16); c may be the text of a constant. scales: registers."""
+    """A * B + C of (m, k), (16 columns, k) and (m, 16); c may be the text of a constant. scales: registers of A and of
+    B, one each or two."""
     left = [r for tile in range(case.m // 16) for r in source_registers(a[16 * tile :][:16], case.a, case)]
     right = source_registers(b, case.b, case.of_b)
     registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}}
@@ -135,7 +136,8 @@ def multiply(
         c_text = register_range(64, len(rows))
     registers |= {60 + i: scale for i, scale in enumerate(scales)}
     sources = [register_range(0, len(left)), register_range(32, len(right)), c_text]
-    operands = [register_range(DESTINATION, count), *sources, *(f"v{60 + i}" for i in range(len(scales)))]
+    of_scales = [register_range(60 + i, len(scales) // 2) for i in range(0, len(scales), len(scales) // 2 or 1)]
+    operands = [register_range(DESTINATION, count), *sources, *of_scales]
     return result_matrix(execute(run, f"{case.mnemonic} {', '.join(operands)}{modifiers}", registers, case), case)
 
 
@@ -389,7 +391,7 @@ def test_a_scale_of_255_is_nan(run: Run) -> None:
 @pytest.mark.parametrize(
     ("modifiers", "said"),
     [
-        ("matrix_a_scale_fmt:MATRIX_SCALE_FMT_E5M3", "matrix_a_scale_fmt:MATRIX_SCALE_FMT_E5M3"),
+        ("matrix_a_scale_fmt:MATRIX_SCALE_FMT_E5M2", "MATRIX_SCALE_FMT_E5M2"),
         ("matrix_b_fmt:MATRIX_FMT_FP3", "MATRIX_FMT_FP3"),
         ("matrix_a_scale:MATRIX_SCALE_ROW2", "MATRIX_SCALE_ROW2"),
         ("neg_lo:[1,0,0]", "negation of elements of 8 bits or less"),
@@ -402,10 +404,31 @@ def test_what_is_not_known_of_scales_is_refused(run: Run, modifiers: str, said: 
         multiply(run, case, a, b, c, f" {modifiers}", [np.full(32, 0x7F7F7F7F, np.uint32)] * 2)
 
 
-def test_scales_of_blocks_of_16_are_refused(run: Run) -> None:
-    text = "v_wmma_scale16_f32_16x16x128_f8f6f4 v[96:103], v[0:15], v[32:47], v[64:71], v[60:61], v[62:63]"
-    with pytest.raises(UnknownInstruction, match="v_wmma_scale16_f32_16x16x128_f8f6f4"):
-        execute(run, text, {}, SCALED[0])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mnemonic", "a", "b"),
+    [("v_wmma_scale16_f32_16x16x128_f8f6f4", "fp8", "bf6"), ("v_wmma_scale16_f32_32x16x128_f4", "fp4", "fp4")],
+)
+def test_scales_of_blocks_of_16_and_of_other_formats(run: Run, mnemonic: str, a: str, b: str) -> None:
+    """Byte j of a pair of registers is the scale of k from 16 j on: floats of 8 bits with a sign, or without one."""
+    case = next(c for c in FINELY_SCALED if (c.mnemonic, c.a, c.b) == (mnemonic, a, b))
+    left, right, c = matrices(case)
+    rng = np.random.default_rng(4)
+    codes = [rng.integers(0x2C, 0x48, (rows, 8)) for rows in (case.m, 16)]
+    codes[0][3, 2], codes[1][5, 1] = 0xC0, 0xC1  # with E4M3 negative, with E5M3 large
+    registers = rng.integers(0, 1 << 32, (2, 2, 32), dtype=np.uint32)
+    for pair, scales in zip(registers, codes, strict=True):
+        for i, row in enumerate(scales):
+            for half in range(2):
+                pair[half, i] = sum(int(code) << 8 * j for j, code in enumerate(row[4 * half :][:4]))
+    formats = " matrix_a_scale_fmt:MATRIX_SCALE_FMT_E4M3 matrix_b_scale_fmt:MATRIX_SCALE_FMT_E5M3"
+    got = multiply(run, case, left, right, c, text_of_formats(case) + formats, list(registers.reshape(4, 32)))
+    factors = [
+        np.vectorize(lambda x: (8 + x % 8) * 2.0 ** (x // 8 % 16 - 10) * (-1) ** (x // 128))(codes[0]),
+        (8 + codes[1] % 8) * 2.0 ** (codes[1] // 8 - 18),
+    ]
+    exact = (left * factors[0].repeat(16, 1)) @ (right * factors[1].repeat(16, 1)).T + c
+    np.testing.assert_array_equal(got, exact.astype(np.float32))
 
 
 def test_signs_of_f32(run: Run) -> None:

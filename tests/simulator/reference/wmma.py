@@ -136,5 +136,5 @@ def _mixed(scale: str) -> Iterator[Case]:
 
 
 DENSE = [*_rdna4(), *_gfx1250()]
-MIXED, SCALED = list(_mixed("")), list(_mixed("scale_"))
+MIXED, SCALED, FINELY_SCALED = list(_mixed("")), list(_mixed("scale_")), list(_mixed("scale16_"))
 SPARSE = list(_rdna4_sparse())

@@ -11,7 +11,7 @@ MEANINGS = (
     (rf"v_(?:mfma|wmma)_{_SHAPE}_?(?P<elements>\w+)", f"D = A * B + C: {_OF}."),
     (
         rf"v_(?:mfma_scale|wmma_scale(?:16)?)_{_SHAPE}_(?P<elements>\w+)",
-        f"D = A * B + C, where runs of A and B are multiplied by powers of two of their own: {_OF}.",
+        f"D = A * B + C, where runs of A and B are multiplied by scales of their own: {_OF}.",
     ),
     (
         rf"v_(?:smfmac|swmmac)_{_SHAPE}_(?P<elements>\w+)",

@@ -90,32 +90,45 @@ static u64 flat_host_of(const Wave *wave, u64 lane, u64 address, i64 size, u64 i
   return host_of(wave, address, size, (u64)size, is_write);
 }
 
-u64 resolve_flat(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *host) {
+static u64 resolve_each(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *host, int is_flat) {
   for (u64 lane = 0; lane < LANES; lane++) {
     host[lane] = elsewhere(wave->workspace, is_write);
     if (!(active >> lane & 1)) continue;
-    host[lane] = flat_host_of(wave, lane, wave->workspace->addresses[lane], size, is_write);
+    u64 address = wave->workspace->addresses[lane];
+    host[lane] = is_flat ? flat_host_of(wave, lane, address, size, is_write)
+                         : host_of(wave, address, size, (u64)size, is_write);
     if (!host[lane]) return 0;
   }
   return 1;
 }
 
-// Most often all lanes mean one buffer, that of the first active lane.
-u64 resolve_global(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *host) {
-  u64 unused = elsewhere(wave->workspace, is_write);
-  if (!active) {
-    *(u64x64 *)host = unused;
-    return 1;
-  }
+// Most often all lanes mean one buffer of global memory, that of the first active lane: whether they do.
+static int are_in_one_buffer(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *host) {
   const BufferEntry *buffer = buffer_at(wave, wave->workspace->addresses[first_lane(active)]);
   if (!buffer || (is_write && !buffer->writable) || reach(buffer, size) < size) return 0;
   u64x64 offsets = addresses_of(wave->workspace) - buffer->base;
   u64x64 relevant = mask_of(active) ? offsets : 0;
-  int is_inside = __builtin_reduce_max(relevant) <= (u64)(reach(buffer, size) - size);
-  if (!is_inside || (buffer->row_count && some_touch_gap(buffer, relevant, size)))
-    return resolve_flat(wave, active, size, is_write, host);
-  *(u64x64 *)host = mask_of(active) ? offsets + buffer->host : unused;
+  if (__builtin_reduce_max(relevant) > (u64)(reach(buffer, size) - size)) return 0;
+  if (buffer->row_count && some_touch_gap(buffer, relevant, size)) return 0;
+  *(u64x64 *)host = mask_of(active) ? offsets + buffer->host : elsewhere(wave->workspace, is_write);
   return 1;
+}
+
+static u64 resolve_any(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *host, int is_flat) {
+  if (!active) {
+    *(u64x64 *)host = elsewhere(wave->workspace, is_write);
+    return 1;
+  }
+  return are_in_one_buffer(wave, active, size, is_write, host) ||
+         resolve_each(wave, active, size, is_write, host, is_flat);
+}
+
+u64 resolve_flat(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *host) {
+  return resolve_any(wave, active, size, is_write, host, 1);
+}
+
+u64 resolve_global(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *host) {
+  return resolve_any(wave, active, size, is_write, host, 0);
 }
 
 // LDS and scratch: offsets below a limit. Each lane has a part of its own, `stride` bytes after its neighbour's.
