@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
-
 import pytest
 import torch
 from mlir import ir
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.compiler import JitArgumentRegistry
 from flydsl.compiler.jit_executor import JITCFunction
 from flydsl.compiler.kernel_function import KernelLauncher
 from flydsl.compiler.mlir_compiler import MlirCompiler
-from flydsl.compiler.protocol import DslType, JitArgument
 
 STAGES_A = [
     "fly-rewrite-func-signature",
@@ -102,52 +97,3 @@ def test_4_4_the_executor() -> None:
     b.zero_()
     compiled(a, b, 512)
     assert torch.equal(b, a + 1)
-
-
-class Offsets:
-    def __init__(self, *numbers: int) -> None:
-        self.numbers = numbers
-
-
-class DslOffsets:
-    def __init__(self, numbers: list[Any]) -> None:
-        self.numbers = numbers
-
-    @classmethod
-    def __construct_from_ir_values__(cls, values: list[ir.Value]) -> DslOffsets:
-        return cls([fx.Int32(value) for value in values])
-
-    def __extract_to_ir_values__(self) -> list[ir.Value]:
-        return [number.ir_value() for number in self.numbers]
-
-
-@JitArgumentRegistry.register(Offsets, dsl_type=DslOffsets)
-class OffsetsArgument:
-    def __init__(self, value: Offsets) -> None:
-        self.numbers = [ctypes.c_int32(number) for number in value.numbers]
-
-    def __get_ir_types__(self) -> list[ir.Type]:
-        return [ir.IntegerType.get_signless(32)] * len(self.numbers)
-
-    def __get_c_pointers__(self) -> list[ctypes.c_void_p]:
-        return [ctypes.cast(ctypes.pointer(number), ctypes.c_void_p) for number in self.numbers]
-
-
-def test_4_5_protocols() -> None:
-    assert isinstance(DslOffsets([]), DslType)
-    assert isinstance(OffsetsArgument(Offsets(1)), JitArgument)
-
-    @flyc.kernel
-    def kernel(out: fx.Tensor, offsets: DslOffsets):
-        for j, number in enumerate(offsets.numbers):
-            out[j] = number
-
-    @flyc.jit
-    def write(out: fx.Tensor, offsets: Offsets):
-        kernel(out, offsets).launch(grid=1, block=1)
-
-    out = torch.zeros(3, dtype=torch.int32)
-    write(out, Offsets(3, 1, 2))
-    assert out.tolist() == [3, 1, 2]
-    write(out, Offsets(7))
-    assert out.tolist() == [7, 1, 2]
