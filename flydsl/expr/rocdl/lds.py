@@ -82,14 +82,8 @@ def _address(name: str, pointer: Any, offset: Any) -> ir.Value:
 # --- global memory to LDS --------------------------------------------------------------------------------------------
 
 
-def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, aux: Any = 0) -> None:
-    """Load straight into LDS: each lane's `size` bytes at `global_ptr`, contiguous from `lds_ptr` on.
-
-    global_ptr: per lane. lds_ptr: the same in all lanes. size: 1, 2 or 4 bytes, on CDNA 4 also 12 or 16.
-    offset: bytes added to both, aux: cache policy; constants. A barrier alone does not wait for it: `s_waitcnt` does.
-    """
-    name = "global_load_lds"
-    require_target(name, FROM_CDNA3)
+def bytes_into_lds(name: str, size: Any) -> int:
+    """The bytes that a lane loads straight into LDS. Raises ArgumentError if the target has no such load."""
     number = immediate(f"the size of {name}", size, 1, 16)
     sizes = (1, 2, 4, 12, 16) if target_name() in CDNA4 else (1, 2, 4)
     if number not in sizes:
@@ -99,6 +93,18 @@ def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, a
             at=user_location(),
             hint="copy in several calls, or use another size",
         )
+    return number
+
+
+def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, aux: Any = 0) -> None:
+    """Load straight into LDS: each lane's `size` bytes at `global_ptr`, contiguous from `lds_ptr` on.
+
+    global_ptr: per lane. lds_ptr: the same in all lanes. size: 1, 2 or 4 bytes, on CDNA 4 also 12 or 16.
+    offset: bytes added to both, aux: cache policy; constants. A barrier alone does not wait for it: `s_waitcnt` does.
+    """
+    name = "global_load_lds"
+    require_target(name, FROM_CDNA3)
+    number = bytes_into_lds(name, size)
     addresses = [
         llvm_pointer(f"the source of {name}", global_ptr, _GLOBAL_SPACE),
         llvm_pointer(f"the target of {name}", lds_ptr, _LDS_SPACE),

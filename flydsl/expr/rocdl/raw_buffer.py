@@ -19,11 +19,11 @@ from typing import Any
 from mlir import ir
 
 from flydsl import how_made
-from flydsl.atoms.instruction_sets import CDNA, CDNA4
+from flydsl.atoms.instruction_sets import CDNA
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.emit import emit, target_name
+from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
     bitcast,
@@ -38,6 +38,7 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
     value_of,
 )
+from flydsl.expr.rocdl.lds import bytes_into_lds
 
 __all__ = [
     "buffer_load_to_lds", "make_buffer_rsrc", "raw_buffer_atomic_cmpswap", "raw_buffer_atomic_fadd",
@@ -140,15 +141,7 @@ def raw_ptr_buffer_load_lds(
     """
     name = "raw_ptr_buffer_load_lds"
     require_target(name, CDNA)
-    number = immediate(f"the size of {name}", size, 1, 16)
-    sizes = (1, 2, 4, 12, 16) if target_name() in CDNA4 else (1, 2, 4)
-    if number not in sizes:
-        shown = ", ".join(map(str, sizes))
-        raise ArgumentError(
-            f"{name} of {number} bytes: {target_name()} has {shown}",
-            at=user_location(),
-            hint="copy in several calls, or use another size",
-        )
+    number = bytes_into_lds(name, size)
     resource, lane_offset, scalar_offset, policy = _place(name, rsrc, voffset, soffset, aux)
     static = Int32(immediate(f"the offset of {name}", offset, 0, 0xFFF)).ir_value()
     target = llvm_pointer(f"the target of {name}", lds_ptr, _LDS)
