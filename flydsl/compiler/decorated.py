@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from flydsl.compiler.signature import Signature, annotations_of
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
 
@@ -23,10 +22,9 @@ class DecoratedFunction:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         if not isinstance(function, types.FunctionType):
-            raise ArgumentError(
+            raise argument_error(
                 f"{self.decorator} decorates a function, not {function!r}",
-                at=user_location(),
-                hint=f"write {self.decorator} right above `def`, below other decorators",
+                f"write {self.decorator} right above `def`, below other decorators",
             )
         functools.update_wrapper(self, function)  # type: ignore[arg-type] # for its name and docstring
         self.function = function
@@ -64,10 +62,9 @@ class DecoratedFunction:
 
     def __getitem__(self, configuration: Any) -> Any:
         """Raise an error: `kernel[grid]` is how CUDA and Triton launch, not FlyDSL."""
-        raise ArgumentError(
+        raise argument_error(
             f"{self.function.__name__}[...] launches nothing",
-            at=user_location(),
-            hint="call a kernel in a @flyc.jit function, as kernel(...).launch(grid=..., block=...), and that function",
+            "call a kernel in a @flyc.jit function, as kernel(...).launch(grid=..., block=...), and that function",
         )
 
     def __get__(self: _Self, instance: object, owner: type | None = None) -> Any:

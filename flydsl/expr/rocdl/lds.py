@@ -8,8 +8,7 @@ from mlir import ir
 
 from flydsl.atoms.instruction_sets import CDNA4, FROM_CDNA3
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
@@ -88,10 +87,8 @@ def bytes_into_lds(name: str, size: Any) -> int:
     sizes = (1, 2, 4, 12, 16) if target_name() in CDNA4 else (1, 2, 4)
     if number not in sizes:
         shown = ", ".join(map(str, sizes))
-        raise ArgumentError(
-            f"{name} of {number} bytes: {target_name()} has {shown}",
-            at=user_location(),
-            hint="copy in several calls, or use another size",
+        raise argument_error(
+            f"{name} of {number} bytes: {target_name()} has {shown}", "copy in several calls, or use another size"
         )
     return number
 
