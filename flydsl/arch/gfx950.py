@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from flydsl.arch.base import Arch, RegisterFile
+from dataclasses import replace
+
+from flydsl.arch.gfx942 import GFX942
 from flydsl.arch.lds_banks import lane_groups
 
-GFX950 = Arch(
+GFX950 = replace(
+    GFX942,
     name="gfx950",
-    max_waves_per_simd=8,
-    max_multi_wave_workgroups=16,
-    vgpr_files={64: RegisterFile(size=512, granule=8, encoding_granule=8)},
-    addressable_vgprs=256,
-    unified_agprs=True,
-    sgprs_limit_waves=True,
-    lds_simds=4,
     lds_pool_bytes=160 * 1024,
     lds_bytes_per_workgroup=160 * 1024,
     lds_granule_bytes=1280,
@@ -28,5 +24,6 @@ GFX950 = Arch(
             (36, 37, 38, 39, 40, 41, 42, 43, 48, 49, 50, 51, 60, 61, 62, 63),
         ),
     },
+    float8_conversions=(),
     instruction_sets=("cdna4", "cdna3", "ocp"),
 )

@@ -22,7 +22,7 @@ from flydsl.codegen.link import link
 from flydsl.codegen.scratch import temporary_folder
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import CompileError, SourceLocation
-from flydsl.ziglang import find_zig
+from flydsl.ziglang import find_zig, run_tool
 
 _INCLUDE = Path(__file__).parent / "include"
 _SECONDS = 120
@@ -118,16 +118,7 @@ def _quoted(name: str) -> str:
 def _run(command: list[str], output: Path, name: str) -> tuple[str, str]:
     """Run the compiler; its output, and what it warned of."""
     try:
-        done = subprocess.run(
-            [*command, "-o", str(output)],
-            cwd=output.parent,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_SECONDS,
-        )
+        done = run_tool([*command, "-o", str(output)], _SECONDS, output.parent)
     except subprocess.TimeoutExpired:
         raise CompileError(f"clang did not come to an end within {_SECONDS} seconds") from None
     if done.returncode or not output.exists():

@@ -19,6 +19,7 @@ from flydsl.errors import CompileError
 from flydsl.hsaco import Hsaco
 from flydsl.hsaco.listing import ListingError
 from flydsl.hsaco.same_code import processor
+from flydsl.ziglang import run_tool
 
 _SECONDS = 60
 _DEBIANS = "/usr/bin"
@@ -67,10 +68,7 @@ def _run(tool: str, data: bytes, gpu: str) -> str | None:
         file.write_bytes(data)
         command = [tool, "-d", f"--mcpu={gpu}", "--section=.text", str(file)]
         try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
-                timeout=_SECONDS,
-            )  # fmt: skip
+            done = run_tool(command, _SECONDS)
         except (OSError, subprocess.TimeoutExpired):
             return None
     unknown = done.returncode or "not a recognized processor" in done.stderr or "<unknown>" in done.stdout

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from flydsl import env
 from flydsl.codegen.scratch import temporary_folder
 from flydsl.errors import CompileError
-from flydsl.ziglang import find_zig
+from flydsl.ziglang import find_zig, run_tool
 
 _DEBIANS = "/usr/bin"
+_SECONDS = 120  # a code object takes a hundredth of one
 
 Linker = tuple[str, ...]
 
@@ -73,8 +74,8 @@ def _run(linker: Linker, obj: bytes, keep_debug_info: bool) -> bytes | str:
         source.write_bytes(obj)
         command = [*linker, "-shared", "--no-undefined", *strip, str(source), "-o", str(output)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        except OSError as error:
+            done = run_tool(command, _SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
         if done.returncode == 0 and output.exists():
             return output.read_bytes()

@@ -12,8 +12,7 @@ from flydsl.compiler.arguments import STREAM
 from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.garbage import collection_paused
 from flydsl.runtime import device as devices
 from flydsl.runtime.host import HostProgram
@@ -97,10 +96,9 @@ class CompiledArtifact:
             return payloads, self._place
         for parameter, argument, expected in zip(signature.parameters, arguments, self.pipeline.arguments, strict=True):
             if not expected.takes(argument):
-                raise ArgumentError(
+                raise argument_error(
                     f"{parameter.name}: this was compiled for {expected.describe()}, got {argument.describe()}",
-                    at=user_location(),
-                    hint=f"call {signature.name}, which compiles for what it gets",
+                    f"call {signature.name}, which compiles for what it gets",
                 )
         return payloads, tensor_place(signature, arguments)
 
@@ -126,10 +124,9 @@ class CompiledArtifact:
         from flydsl.simulator import Simulation
 
         if place != "cpu":
-            raise ArgumentError(
+            raise argument_error(
                 f"{self.pipeline.name}: the tensors are on {place}, and what is simulated runs on CPU tensors",
-                at=user_location(),
-                hint="move them with .cpu()",
+                "move them with .cpu()",
             )
         session = self._run(payloads, recording_device())
         return Simulation(

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from flydsl.compiler.arguments import STREAM, Adapted, custom_argument, scalar_argument
 from flydsl.compiler.signature import OWN, Parameter
 from flydsl.dialect.context import context
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.typing import Stream
@@ -46,10 +46,9 @@ class JitArgumentRegistry:
         which may be `fx.Stream` or a scalar type.
         """
         if not isinstance(py_type, type):
-            raise ArgumentError(
+            raise argument_error(
                 f"JitArgumentRegistry.register({py_type!r}): a Python class",
-                at=user_location(),
-                hint="register(PythonClass, dsl_type=ClassOfTheKernel)",
+                "register(PythonClass, dsl_type=ClassOfTheKernel)",
             )
         if dsl_type is not None and not hasattr(dsl_type, "__construct_from_ir_values__"):
             raise _no_dsl_type(py_type, dsl_type)
@@ -84,10 +83,9 @@ OWN.append(lambda kind: JitArgumentRegistry.find(kind) is not None)
 
 
 def _no_dsl_type(py_type: type, given: Any) -> ArgumentError:
-    return ArgumentError(
+    return argument_error(
         f"JitArgumentRegistry.register({py_type.__name__}, dsl_type={given!r}): a class with "
-        "__construct_from_ir_values__",
-        at=user_location(),
+        "__construct_from_ir_values__"
     )
 
 
@@ -97,7 +95,7 @@ def _adapted_as(parameter: Parameter, argument: Any) -> Adapted:
         return STREAM, argument.value
     kind = argument.dtype
     if not argument.is_static:
-        raise ArgumentError(f"{parameter.name} is {argument!r}, a value of the device", at=user_location())
+        raise argument_error(f"{parameter.name} is {argument!r}, a value of the device")
     return scalar_argument(kind), argument.value
 
 
@@ -112,10 +110,9 @@ def _adapted(parameter: Parameter, value: Any, argument: Any, dsl_type: Any) -> 
         return custom_argument(dsl_type, types), [slot.value for slot, _ in slots]
     pointers = _call(parameter, argument, _POINTERS_METHODS)
     if len(types) != len(pointers):
-        raise ArgumentError(
+        raise argument_error(
             f"{parameter.name}: {type(argument).__name__} has {len(types)} types and {len(pointers)} pointers",
-            at=user_location(),
-            hint="__get_ir_types__ and __get_c_pointers__ give one of each for every argument of the compiled launcher",
+            "__get_ir_types__ and __get_c_pointers__ give one of each for every argument of the compiled launcher",
         )
     made = custom_argument(dsl_type, types)
     return made, [_number(code, pointer) for code, pointer in zip(made.codes(), pointers, strict=True)]
@@ -125,10 +122,9 @@ def _call(parameter: Parameter, argument: Any, methods: tuple[str, ...]) -> list
     for name in methods:
         if hasattr(argument, name):
             return list(getattr(argument, name)())
-    raise ArgumentError(
+    raise argument_error(
         f"{parameter.name}: {type(argument).__name__} has no {methods[0]}",
-        at=user_location(),
-        hint="a class of launchers' arguments has the methods of JitArgument, in flydsl.compiler.protocol",
+        "a class of launchers' arguments has the methods of JitArgument, in flydsl.compiler.protocol",
     )
 
 
@@ -136,9 +132,8 @@ def _number(code: str, pointer: Any) -> Any:
     """The number of a struct code at a C pointer."""
     address = ctypes.cast(pointer, ctypes.c_void_p).value
     if not address:
-        raise ArgumentError(
+        raise argument_error(
             "a null pointer to a launcher's argument",
-            at=user_location(),
-            hint="__get_c_pointers__ gives addresses of memory that holds the values",
+            "__get_c_pointers__ gives addresses of memory that holds the values",
         )
     return struct.unpack(code, ctypes.string_at(address, struct.calcsize(code)))[0]

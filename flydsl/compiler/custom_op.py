@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flydsl.compiler.jit_function import JitFunction
 from flydsl.compiler.signature import Parameter
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Boolean, Numeric
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 
@@ -44,9 +43,7 @@ def custom_op(
     import torch
 
     if not isinstance(launcher, JitFunction):
-        raise ArgumentError(
-            f"custom_op takes a @flyc.jit function, not {launcher!r}", at=user_location(), hint="decorate it: @flyc.jit"
-        )
+        raise argument_error(f"custom_op takes a @flyc.jit function, not {launcher!r}", "decorate it: @flyc.jit")
     made, written = dict(outputs or {}), tuple(mutates_args)
     _check_names(launcher, [*made, *written, *fixed])
     taken = [p for p in launcher.signature.parameters if p.name not in (*made, *fixed) and p.kind is not Stream]
@@ -73,9 +70,7 @@ def _check_names(launcher: JitFunction, names: list[str]) -> None:
     for name in names:
         if name not in known or names.count(name) > 1:
             reason = "is named twice" if name in known else "is not a parameter"
-            raise ArgumentError(
-                f"custom_op: {name} {reason}", at=user_location(), hint=f"the parameters are {', '.join(known)}"
-            )
+            raise argument_error(f"custom_op: {name} {reason}", f"the parameters are {', '.join(known)}")
 
 
 def _streams(launcher: JitFunction) -> dict[str, Stream]:
@@ -100,10 +95,9 @@ def _type(parameter: Parameter) -> str:
     elif kind is not None and issubclass(kind, Numeric):
         found = "bool" if kind is Boolean else "float" if kind.is_float else "SymInt"
     if found is None:
-        raise ArgumentError(
+        raise argument_error(
             f"custom_op: {parameter.name} has no type that torch knows",
-            at=user_location(),
-            hint=f"annotate it, as fx.Tensor, fx.Int32 or fx.Constexpr[int], or fix its value: {parameter.name}=...",
+            f"annotate it, as fx.Tensor, fx.Int32 or fx.Constexpr[int], or fix its value: {parameter.name}=...",
         )
     return found
 

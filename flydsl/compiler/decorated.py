@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from flydsl.compiler.signature import Signature, annotations_of, read_annotations
-from flydsl.dialect.location import user_frame, user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error, user_frame
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
 
@@ -23,10 +22,9 @@ class DecoratedFunction:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         if not isinstance(function, types.FunctionType):
-            raise ArgumentError(
+            raise argument_error(
                 f"{self.decorator} decorates a function, not {function!r}",
-                at=user_location(),
-                hint=f"write {self.decorator} right above `def`, below other decorators",
+                f"write {self.decorator} right above `def`, below other decorators",
             )
         frame = user_frame() if "<locals>" in function.__qualname__ else None
         if frame is not None:
@@ -67,10 +65,9 @@ class DecoratedFunction:
 
     def __getitem__(self, configuration: Any) -> Any:
         """Raise an error: `kernel[grid]` is how CUDA and Triton launch, not FlyDSL."""
-        raise ArgumentError(
+        raise argument_error(
             f"{self.function.__name__}[...] launches nothing",
-            at=user_location(),
-            hint="call a kernel in a @flyc.jit function, as kernel(...).launch(grid=..., block=...), and that function",
+            "call a kernel in a @flyc.jit function, as kernel(...).launch(grid=..., block=...), and that function",
         )
 
     def __get__(self: _Self, instance: object, owner: type | None = None) -> Any:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flydsl.compiler.trace import CompilationContext, is_tracing
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.extern import ExternFunction as FunctionFromOutside
 
 __all__ = ["BoundExternFunction", "ExternFunction", "LinkedExternFunction", "link_extern", "register_extern_resolver"]
@@ -31,9 +30,8 @@ class LinkedExternFunction:
 
     def __init__(self, extern: FunctionFromOutside, bitcode_path: Any = None, module_init_fn: Any = None) -> None:
         if module_init_fn is not None:
-            raise ArgumentError(
-                f"{extern.symbol}: module_init_fn is unsupported: nothing of the host is called when code is loaded",
-                at=user_location(),
+            raise argument_error(
+                f"{extern.symbol}: module_init_fn is unsupported: nothing of the host is called when code is loaded"
             )
         self.extern, self.symbol = extern, extern.symbol
         self.bitcode_path = None if bitcode_path is None else os.fspath(bitcode_path)

@@ -24,8 +24,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.fastmath_flags import flag_names
 
 _NUMBERS = ("waves_per_eu", "maxnreg")
@@ -95,19 +94,17 @@ def all_hints(own: Mapping[str, Any]) -> dict[str, Any]:
 def _checked(hints: Mapping[str, Any]) -> CompileHints:
     for name, value in hints.items():
         if name not in _KNOWN:
-            raise ArgumentError(f"compile hint {name!r}", at=user_location(), hint=f"there is {', '.join(_KNOWN)}")
+            raise argument_error(f"compile hint {name!r}", f"there is {', '.join(_KNOWN)}")
         if name in _NUMBERS and value is not None and (type(value) is not int or value < 1):
-            raise ArgumentError(
+            raise argument_error(
                 f"compile hint {name}={value!r}: a positive integer",
-                at=user_location(),
-                hint="such as 2; leave the hint away for what the compiler chooses",
+                "such as 2; leave the hint away for what the compiler chooses",
             )
     options = hints.get("llvm_options") or {}
     if not isinstance(options, Mapping):
-        raise ArgumentError(
+        raise argument_error(
             f"compile hint llvm_options={options!r}: a dict of names and values",
-            at=user_location(),
-            hint='such as {"enable-post-misched": False}',
+            'such as {"enable-post-misched": False}',
         )
     return CompileHints(
         hints.get("waves_per_eu"),

@@ -36,7 +36,7 @@ from flydsl.compiler.pointer_argument import MemoryAt
 from flydsl.compiler.signature import Parameter, Signature, shown
 from flydsl.compiler.value_key import value_key
 from flydsl.dialect.elements import TORCH_ELEMENTS
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
 from flydsl.expr.struct_value import StructValue, runtime_fields
@@ -64,17 +64,15 @@ class TensorAdaptor:
         if leading_dim is None:
             leading_dim = unit_dimension(tuple(self.tensor.shape), strides)
         elif strides[leading_dim] != 1:
-            raise ArgumentError(
+            raise argument_error(
                 f"dimension {leading_dim} has stride {strides[leading_dim]}, not 1; strides are {strides}",
-                at=user_location(),
-                hint="name the dimension whose stride is 1, or pass tensor.contiguous()",
+                "name the dimension whose stride is 1, or pass tensor.contiguous()",
             )
         for i, stride in enumerate(strides):
             if i != leading_dim and stride % divisibility:
-                raise ArgumentError(
+                raise argument_error(
                     f"stride {stride} of dimension {i} is not divisible by {divisibility}",
-                    at=user_location(),
-                    hint="pass a tensor whose rows start at such multiples, or a smaller divisibility",
+                    "pass a tensor whose rows start at such multiples, or a smaller divisibility",
                 )
         return TensorAdaptor(self.tensor, dynamic_layout(len(strides), leading_dim, divisibility))
 
@@ -85,10 +83,9 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
 
     if not isinstance(tensor, torch.Tensor):
         if not hasattr(tensor, "__dlpack__"):
-            raise ArgumentError(
+            raise argument_error(
                 f"from_dlpack of {type(tensor).__name__}, which has no __dlpack__",
-                at=user_location(),
-                hint="tensors of torch, JAX and CuPy have it, and arrays of NumPy",
+                "tensors of torch, JAX and CuPy have it, and arrays of NumPy",
             )
         tensor = torch.from_dlpack(tensor)
     _check_tensor("from_dlpack", tensor)
@@ -183,10 +180,8 @@ def _adapt_constant(parameter: Parameter, value: Any) -> Adapted:
 def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> Adapted:
     """A struct as its fields. The fields that are known when compiling are part of its class."""
     if not isinstance(value, kind):
-        raise ArgumentError(
-            f"{parameter.name} is a {kind.__name__}, got {value!r}",
-            at=user_location(),
-            hint="make one of it, or pass what its annotation names",
+        raise argument_error(
+            f"{parameter.name} is a {kind.__name__}, got {value!r}", "make one of it, or pass what its annotation names"
         )
     fields = runtime_fields(type(value)).items()
     adapted = [adapt(Parameter(f"{parameter.name}.{name}", kind), getattr(value, name)) for name, kind in fields]
@@ -196,10 +191,9 @@ def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> 
 def _container(parameter: Parameter, kind: Any, names: Sequence[str], adapted: Sequence[Adapted]) -> Adapted:
     places = sorted({part.device for part, _ in adapted if part.device is not None})
     if len(places) > 1:
-        raise ArgumentError(
+        raise argument_error(
             f"{parameter.name}: tensors on different devices: {', '.join(places)}",
-            at=user_location(),
-            hint="move them to one: tensor.to(device)",
+            "move them to one: tensor.to(device)",
         )
     made = container_argument(kind, tuple(names), tuple(part for part, _ in adapted))
     return made, [payload for _, payload in adapted]
@@ -213,10 +207,9 @@ def _constant(parameter: Parameter, value: Any) -> ConstantArgument:
     try:
         hash(value)
     except TypeError:
-        raise ArgumentError(
+        raise argument_error(
             f"{parameter.name} is a compile-time value, so it must be hashable; {kind.__name__} is not",
-            at=user_location(),
-            hint="pass a tuple for a list",
+            "pass a tuple for a list",
         ) from None
     if isinstance(value, type):
         return ConstantArgument((kind, value))
@@ -239,11 +232,10 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
         argument, payload = adaptor(parameter, value)
         if parameter.kind is None or isinstance(argument, TensorArgument):
             return argument, payload
-    raise ArgumentError(
+    raise argument_error(
         f"{parameter.name} takes {'a tensor' if parameter.kind is Tensor else 'a tensor or a number'}, "
         f"got {shown(value)}",
-        at=user_location(),
-        hint="a torch tensor, or flyc.from_dlpack(...) of another library's"
+        "a torch tensor, or flyc.from_dlpack(...) of another library's"
         if parameter.kind is Tensor
         else "annotate the parameter: fx.Constexpr for what is known when compiling",
     )
@@ -257,10 +249,8 @@ def _adapt_pointer(parameter: Parameter, value: Any) -> Adapted:
     argument, payload = adaptor(parameter, value) if adaptor is not None else (None, None)
     if not isinstance(argument, TensorArgument):
         shown = f"{value!r} ({type(value).__name__})"[:300]
-        raise ArgumentError(
-            f"{parameter.name} takes a tensor, whose address the kernel gets, not {shown}",
-            at=user_location(),
-            hint=how_made.HOST_TENSOR,
+        raise argument_error(
+            f"{parameter.name} takes a tensor, whose address the kernel gets, not {shown}", how_made.HOST_TENSOR
         )
     return pointer_argument(argument.element, argument.device), payload
 
@@ -299,7 +289,7 @@ def torch_element(dtype: Any) -> str:
     name = str(dtype).removeprefix("torch.")
     if name not in TORCH_ELEMENTS:
         known = ", ".join(TORCH_ELEMENTS)
-        raise ArgumentError(f"tensors of {dtype} are not supported", at=user_location(), hint=f"supported: {known}")
+        raise argument_error(f"tensors of {dtype} are not supported", f"supported: {known}")
     return TORCH_ELEMENTS[name]
 
 
@@ -313,14 +303,10 @@ def _check_tensor(name: str, tensor: Any) -> None:
     elif tensor.is_conj() or tensor.is_neg():
         problem = "is a lazily conjugated or negated view"
     elif tensor.dim() == 0:
-        raise ArgumentError(
-            f"{name}: a tensor without dimensions", at=user_location(), hint="pass a number, or reshape it to (1,)"
-        )
+        raise argument_error(f"{name}: a tensor without dimensions", "pass a number, or reshape it to (1,)")
     if problem:
-        raise ArgumentError(
-            f"{name}: a tensor that {problem}",
-            at=user_location(),
-            hint="kernels take strided tensors in CPU (simulator) or HIP memory",
+        raise argument_error(
+            f"{name}: a tensor that {problem}", "kernels take strided tensors in CPU (simulator) or HIP memory"
         )
     torch_element(tensor.dtype)
 
@@ -328,20 +314,17 @@ def _check_tensor(name: str, tensor: Any) -> None:
 def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
     """A number as a parameter of type `kind` passes it."""
     if isinstance(value, Numeric) and value.dtype is not kind:
-        raise ArgumentError(
-            f"{parameter.name} is {kind.__name__}, got {value!r}", at=user_location(), hint=f"fx.{kind.__name__}(...)"
-        )
+        raise argument_error(f"{parameter.name} is {kind.__name__}, got {value!r}", f"fx.{kind.__name__}(...)")
     try:
         number = (value if isinstance(value, Numeric) else kind(_python_number(kind, value))).value
         return _bfloat16_bits(number) if kind is BFloat16 else number
     except ArgumentError as error:
-        raise ArgumentError(f"{parameter.name}: {error.message}", at=user_location(), hint=error.hint) from None
+        raise argument_error(f"{parameter.name}: {error.message}", error.hint) from None
     except (TypeError, ValueError):
         shown = f"{value!r} ({type(value).__name__})"[:300]
-        raise ArgumentError(
+        raise argument_error(
             f"{parameter.name} is {kind.__name__}, got {shown}",
-            at=user_location(),
-            hint="convert it before the call, or annotate the parameter with its type",
+            "convert it before the call, or annotate the parameter with its type",
         ) from None
 
 
@@ -376,10 +359,9 @@ def _adapt_part(parameter: Parameter, value: Any) -> Adapted:
     if value is None or isinstance(value, str):
         return _constant(parameter, value), value
     if isinstance(value, Stream):
-        raise ArgumentError(
+        raise argument_error(
             f"{parameter.name} is a stream, which is an argument of its own",
-            at=user_location(),
-            hint="give it a parameter of its own, annotated fx.Stream",
+            "give it a parameter of its own, annotated fx.Stream",
         )
     return adapt(parameter, value)
 
@@ -443,9 +425,7 @@ def tensor_place(signature: Signature, arguments: Sequence[Argument]) -> str:
             found.setdefault(argument.device, parameter.name)
     if len(found) > 1:
         places = ", ".join(f"{name} is on {place}" for place, name in found.items())
-        raise ArgumentError(
-            f"{signature.name}: tensors on different devices: {places}",
-            at=user_location(),
-            hint="move them to one device with .to(...)",
+        raise argument_error(
+            f"{signature.name}: tensors on different devices: {places}", "move them to one device with .to(...)"
         )
     return next(iter(found), "cpu")

@@ -30,8 +30,8 @@ from flydsl.compiler.stages import StageSpec
 from flydsl.compiler.tensor_spec import argument_of_type, is_type
 from flydsl.compiler.trace import CompilationContext, is_tracing, trace
 from flydsl.compiler.user_error import user_facing
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, CompileError
+from flydsl.dialect.location import argument_error
+from flydsl.errors import CompileError
 from flydsl.garbage import collection_paused
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3
@@ -308,7 +308,7 @@ class CompileCallable:
 
     def __getitem__(self, hints: Mapping[str, Any]) -> CompileCallable:
         if not isinstance(hints, Mapping):
-            raise ArgumentError(f"flyc.compile[...] expects a dict of hints, not {hints!r}", at=user_location())
+            raise argument_error(f"flyc.compile[...] expects a dict of hints, not {hints!r}")
         return CompileCallable({**self._compile_hints, **hints})
 
     def __call__(self, function: JitFunction, *args: Any, arch: str | None = None, **kwargs: Any) -> Any:
@@ -324,11 +324,7 @@ class CompileCallable:
         architecture to compile for, and the artifact takes tensors of any device that runs it.
         """
         if not isinstance(getattr(function, "bound", function), JitFunction):
-            raise ArgumentError(
-                f"compile takes a @flyc.jit function, not {function!r}",
-                at=user_location(),
-                hint="decorate it: @flyc.jit",
-            )
+            raise argument_error(f"compile takes a @flyc.jit function, not {function!r}", "decorate it: @flyc.jit")
         __tracebackhide__ = True
         with compile_hints(self._compile_hints):
             if args or kwargs or arch is not None:

@@ -8,8 +8,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 
 # What the translation to LLVM IR takes for the attributes of ROCDL that it knows.
 _FORMS = {
@@ -26,9 +25,8 @@ def set_attributes(op: ir.OpView, unit_attrs: Sequence[str] | None, value_attrs:
     """Set attributes of a kernel or its launch. Values that are None are left out."""
     for name in unit_attrs or ():
         if not _DISCARDABLE.fullmatch(name):
-            raise ArgumentError(
-                f"unit_attrs=[{name!r}]: an attribute's name has its dialect before it, such as gpu.{name}",
-                at=user_location(),
+            raise argument_error(
+                f"unit_attrs=[{name!r}]: an attribute's name has its dialect before it, such as gpu.{name}"
             )
         op.attributes[name] = ir.UnitAttr.get()
     for name, value in (value_attrs or {}).items():
@@ -45,17 +43,13 @@ def kernel_attribute(name: str, value: Any) -> ir.Attribute:
     if name == "passthrough":
         return _passthrough(value)
     if not _DISCARDABLE.fullmatch(name):
-        raise ArgumentError(
-            f"value_attrs={{{name!r}: {value!r}}}: a kernel has no such attribute", at=user_location(),
-            hint='{"rocdl.waves_per_eu": 2, "rocdl.flat_work_group_size": "64,256", "passthrough": ["noinline"]}',
-        )  # fmt: skip
+        raise argument_error(
+            f"value_attrs={{{name!r}: {value!r}}}: a kernel has no such attribute",
+            '{"rocdl.waves_per_eu": 2, "rocdl.flat_work_group_size": "64,256", "passthrough": ["noinline"]}',
+        )
     plain = _plain(value)
     if name in _FORMS and not re.fullmatch(_FORMS[name], str(plain)):
-        raise ArgumentError(
-            f"value_attrs={{{name!r}: {value!r}}}: it has another form",
-            at=user_location(),
-            hint=f"its text is {_FORMS[name]}",
-        )
+        raise argument_error(f"value_attrs={{{name!r}: {value!r}}}: it has another form", f"its text is {_FORMS[name]}")
     if isinstance(value, ir.Attribute):
         return value
     if isinstance(value, bool):
@@ -66,10 +60,9 @@ def kernel_attribute(name: str, value: Any) -> ir.Attribute:
         return ir.StringAttr.get(value)
     if isinstance(value, Sequence) and value and all(type(item) is int and abs(item) < 2**31 for item in value):
         return ir.DenseI32ArrayAttr.get(list(value))
-    raise ArgumentError(
+    raise argument_error(
         f"value_attrs={{{name!r}: {value!r}}}: not an attribute",
-        at=user_location(),
-        hint="an int, a bool, a text, a list of ints, or an attribute of MLIR",
+        "an int, a bool, a text, a list of ints, or an attribute of MLIR",
     )
 
 
@@ -93,10 +86,6 @@ def _entry(entry: Any) -> ir.Attribute:
         return entry
     parts = [entry] if isinstance(entry, str) else list(entry) if isinstance(entry, list | tuple) else []
     if not 1 <= len(parts) <= 2 or not isinstance(parts[0], str):
-        raise ArgumentError(
-            f"passthrough {entry!r}: a name, or a name and a value",
-            at=user_location(),
-            hint='["amdgpu-num-vgpr", "128"]',
-        )
+        raise argument_error(f"passthrough {entry!r}: a name, or a name and a value", '["amdgpu-num-vgpr", "128"]')
     texts = [ir.StringAttr.get(str(part)) for part in parts]
     return texts[0] if len(texts) == 1 else ir.ArrayAttr.get(texts)

@@ -16,9 +16,9 @@ from flydsl.compiler.launch_configuration import dimensions, known_block_size_of
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Parameter, shown
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
-from flydsl.dialect.location import definition_location, mlir_location, user_location
+from flydsl.dialect.location import argument_error, definition_location, mlir_location, user_location
 from flydsl.dialect.upstream import upstream
-from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
+from flydsl.errors import LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.block_threads import taken_notes
 from flydsl.expr.control_flow.region import regions_closed
@@ -151,35 +151,30 @@ def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
     kind = parameter.kind
     if kind is Constexpr:
         if isinstance(value, FlyValue) or (isinstance(value, Numeric) and not value.is_static):
-            raise ArgumentError(
+            raise argument_error(
                 f"{parameter.name} is Constexpr, but {value!r} is a runtime value",
-                at=user_location(),
-                hint="pass it to the launcher as a parameter that is fx.Constexpr; sizes of tensors are runtime values",
+                "pass it to the launcher as a parameter that is fx.Constexpr; sizes of tensors are runtime values",
             )
         parameter.check_constexpr(value)
         return []
     if kind is Tensor and not isinstance(value, Tensor):
-        raise ArgumentError(
+        raise argument_error(
             f"{parameter.name} takes a tensor, got {shown(value)}",
-            at=user_location(),
-            hint="a parameter of the launcher, annotated fx.Tensor, is one",
+            "a parameter of the launcher, annotated fx.Tensor, is one",
         )
     if kind is Pointer and not isinstance(value, Pointer):
         hint = "fx.get_iter(tensor) is one" if isinstance(value, Tensor) else None
-        raise ArgumentError(f"{parameter.name} takes a pointer, got {shown(value)}", at=user_location(), hint=hint)
+        raise argument_error(f"{parameter.name} takes a pointer, got {shown(value)}", hint)
     if kind is not None and issubclass(kind, Numeric):
         if not isinstance(value, ArithValue | bool | int | float):
-            raise ArgumentError(
-                f"{parameter.name} is {kind.__name__}, got {shown(value)}",
-                at=user_location(),
-                hint=f"fx.{kind.__name__}(...) of a number",
+            raise argument_error(
+                f"{parameter.name} is {kind.__name__}, got {shown(value)}", f"fx.{kind.__name__}(...) of a number"
             )
         return [kind(value).ir_value()]
     if kind is not None and issubclass(kind, StructValue) and not isinstance(value, kind):
-        raise ArgumentError(
+        raise argument_error(
             f"{parameter.name} is a {kind.__name__}, got {value!r}",
-            at=user_location(),
-            hint="pass a value of the type that the parameter is annotated with",
+            "pass a value of the type that the parameter is annotated with",
         )
     if isinstance(value, Container):
         return flatten_runtime(value).leaves

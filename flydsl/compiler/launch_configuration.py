@@ -9,8 +9,8 @@ from typing import Any
 from mlir import ir
 
 from flydsl.arch import Arch, launch_limits
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, LaunchError
+from flydsl.dialect.location import argument_error, user_location
+from flydsl.errors import LaunchError
 from flydsl.expr.numeric import Boolean, Int32, Numeric, as_numeric
 from flydsl.expr.operands import located
 
@@ -19,16 +19,12 @@ def known_block_size_of(size: Sequence[int]) -> tuple[int, ...]:
     """A block size of three dimensions. Raises ArgumentError or LaunchError for anything else."""
     what = f"known_block_size={size!r}"
     if not isinstance(size, tuple | list):
-        raise ArgumentError(
-            f"{what}: a sequence of 3 positive integers",
-            at=user_location(),
-            hint="such as known_block_size=[256, 1, 1]",
-        )
+        raise argument_error(f"{what}: a sequence of 3 positive integers", "such as known_block_size=[256, 1, 1]")
     if len(size) != 3:
         raise LaunchError(f"{what}: exactly 3 elements, not {len(size)}", at=user_location(), hint="1 stands for none")
     for extent in size:
         if type(extent) is not int:
-            raise ArgumentError(f"{what}: {extent!r} must be an int", at=user_location())
+            raise argument_error(f"{what}: {extent!r} must be an int")
         if extent < 1:
             raise LaunchError(f"{what}: {extent} must be positive", at=user_location())
     return tuple(size)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from flydsl.compiler.hints import compile_hints
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 
 __all__ = ["llvm_options"]
 
@@ -21,10 +20,8 @@ def llvm_options(opts: Mapping[str, bool | int | str]) -> Iterator[None]:
     """
     for name, value in opts.items():
         if not isinstance(value, bool | int | str):
-            raise ArgumentError(
-                f"Unsupported type {type(value).__name__} of LLVM's option {name!r}",
-                at=user_location(),
-                hint="a bool, an int or a str",
+            raise argument_error(
+                f"Unsupported type {type(value).__name__} of LLVM's option {name!r}", "a bool, an int or a str"
             )
     with compile_hints({"llvm_options": opts}):
         yield

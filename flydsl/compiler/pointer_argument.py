@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flydsl.compiler.arguments import PointerArgument, pointer_argument
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.memory import AddressSpace
 from flydsl.expr.operands import element_name
 from flydsl.runtime.host_tensors import tensor_at
@@ -38,24 +37,19 @@ def from_c_void_p(
     import torch
 
     if str(address_space) != str(AddressSpace.Global):
-        raise ArgumentError(
+        raise argument_error(
             f"from_c_void_p in {address_space} memory: a launcher passes global memory",
-            at=user_location(),
-            hint="leave address_space away; the kernel allocates LDS, by fx.SharedAllocator()",
+            "leave address_space away; the kernel allocates LDS, by fx.SharedAllocator()",
         )
     number = address.value if isinstance(address, ctypes.c_void_p) else address
     if not (number is None or (isinstance(number, int) and number >= 0)):
-        raise ArgumentError(
-            f"from_c_void_p of {address!r}: an address is an int", at=user_location(), hint="tensor.data_ptr() is one"
-        )
+        raise argument_error(f"from_c_void_p of {address!r}: an address is an int", "tensor.data_ptr() is one")
     if assumed_align is not None and (assumed_align < 1 or assumed_align & (assumed_align - 1)):
-        raise ArgumentError(f"assumed_align={assumed_align!r}: a power of two", at=user_location(), hint="such as 16")
+        raise argument_error(f"assumed_align={assumed_align!r}: a power of two", "such as 16")
     memory = _memory_at(number) if number else torch.empty(0, dtype=torch.uint8)
     if number and assumed_align and number % assumed_align:
-        raise ArgumentError(
-            f"{number:#x} is not a multiple of assumed_align={assumed_align}",
-            at=user_location(),
-            hint="align the memory so, or promise less",
+        raise argument_error(
+            f"{number:#x} is not a multiple of assumed_align={assumed_align}", "align the memory so, or promise less"
         )
     return MemoryAt(pointer_argument(element_name(elem_type), str(memory.device), assumed_align), memory)
 
@@ -66,10 +60,9 @@ def _memory_at(address: int) -> Any:
 
     tensor = tensor_at(address)
     if tensor is None:
-        raise ArgumentError(
+        raise argument_error(
             f"no tensor has memory at {address:#x}",
-            at=user_location(),
-            hint="keep the tensor alive until the launch, or pass the tensor itself, which an fx.Pointer takes",
+            "keep the tensor alive until the launch, or pass the tensor itself, which an fx.Pointer takes",
         )
     storage = tensor.untyped_storage()
     offset = address - storage.data_ptr()

@@ -36,9 +36,9 @@ from flydsl.compiler.jit_argument import adapt
 from flydsl.compiler.signature import Parameter, Signature
 from flydsl.compiler.stored import from_record, to_record
 from flydsl.compiler.user_error import user_facing
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.disk_cache import packed, unpacked
-from flydsl.errors import ArgumentError, FlyError, SourceLocation
+from flydsl.errors import FlyError, SourceLocation
 from flydsl.expr import numeric
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
@@ -99,10 +99,8 @@ def from_bytes(content: bytes, name: str = "these bytes") -> CompiledArtifact:
     record = unpacked(content[len(_MAGIC) :]) if content.startswith(_MAGIC) else None
     found = None if record is None else _artifact(record)
     if found is None:
-        raise ArgumentError(
-            f"{name}: no artifact of this version of flydsl, or not all of it",
-            at=user_location(),
-            hint="compile and save it again",
+        raise argument_error(
+            f"{name}: no artifact of this version of flydsl, or not all of it", "compile and save it again"
         )
     return found
 
@@ -126,11 +124,10 @@ def _of_parameter(parameter: Parameter, argument: Argument) -> list[Any]:
     kind = parameter.kind
     kind_name = "" if kind is None else kind.__name__
     if kind is not None and kind_name not in _KINDS and not issubclass(kind, Numeric):
-        raise ArgumentError(
+        raise argument_error(
             f"{parameter.name} is a {kind_name}: a launcher that takes values of a class of the program cannot be "
             "saved",
-            at=user_location(),
-            hint="pass the numbers in it",
+            "pass the numbers in it",
         )
     default = parameter.default
     given = _of_value(default) if isinstance(default, (int, float, str, bool, type(None))) else None
@@ -163,10 +160,9 @@ def _of_argument(parameter: Parameter, argument: Argument) -> list[Any]:
             return ["constant", _of_value(argument[1])]
     if argument is STREAM:
         return ["stream"]
-    raise ArgumentError(
+    raise argument_error(
         f"{parameter.name} is {argument.describe()}: a launcher that takes it cannot be saved",
-        at=user_location(),
-        hint="pass what it holds as tensors, numbers and fx.Constexpr parameters",
+        "pass what it holds as tensors, numbers and fx.Constexpr parameters",
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import FunctionType, SimpleNamespace
 from typing import Any, get_args, get_origin
 
-from flydsl.dialect.location import definition_location, location_of, user_location
+from flydsl.dialect.location import argument_error, definition_location, location_of
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
@@ -58,10 +58,9 @@ class Parameter:
     def check_constexpr(self, value: Any) -> None:
         """Raise ArgumentError unless a compile-time argument has its type."""
         if self.constexpr_type is not None and not isinstance(value, self.constexpr_type):
-            raise ArgumentError(
+            raise argument_error(
                 f"{self.name} is {self._shown_type()}, got {shown(value)}",
-                at=user_location(),
-                hint="such a value is known when compiling: pass one of that type",
+                "such a value is known when compiling: pass one of that type",
             )
 
     def _shown_type(self) -> str:
@@ -202,7 +201,7 @@ class Signature:
 
     def _wrong(self, what: str) -> ArgumentError:
         names = ", ".join(p.name for p in self.parameters)
-        return ArgumentError(f"{self.name} {what}", at=user_location(), hint=f"its parameters are ({names})")
+        return argument_error(f"{self.name} {what}", f"its parameters are ({names})")
 
 
 def read_annotations(function: FunctionType, names: Mapping[str, Any]) -> None:

@@ -18,8 +18,7 @@ from flydsl.compiler.arguments import (
 )
 from flydsl.compiler.jit_argument import adapt, dynamic_layout, torch_element, unit_dimension
 from flydsl.compiler.signature import Parameter
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.operands import element_name
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
@@ -42,20 +41,15 @@ class TensorSpec:
     def __post_init__(self) -> None:
         """Raises ArgumentError for a type that no tensor has."""
         if type(self.rank) is not int or self.rank < 1:
-            raise ArgumentError(
-                f"TensorSpec: rank={self.rank!r} is a positive integer", at=user_location(), hint="such as rank=2"
-            )
+            raise argument_error(f"TensorSpec: rank={self.rank!r} is a positive integer", "such as rank=2")
         unit = self.unit_stride
         if unit is not None and (type(unit) is not int or not -self.rank <= unit < self.rank):
-            raise ArgumentError(
+            raise argument_error(
                 f"TensorSpec: unit_stride={unit!r} is none of {self.rank} dimensions",
-                at=user_location(),
-                hint="dimensions count from 0; the last one is that of a contiguous tensor",
+                "dimensions count from 0; the last one is that of a contiguous tensor",
             )
         if self.layout is not None and not isinstance(self.layout, algebra.Layout):
-            raise ArgumentError(
-                f"TensorSpec: layout={self.layout!r} is not a layout", at=user_location(), hint=how_made.LAYOUT
-            )
+            raise argument_error(f"TensorSpec: layout={self.layout!r} is not a layout", how_made.LAYOUT)
         self.argument()
 
     def argument(self) -> TensorArgument:
@@ -98,8 +92,7 @@ def argument_of_type(parameter: Parameter, value: Any) -> Argument:
         return adapt(parameter, value)[0].anywhere()
     elif parameter.kind in (value, None):
         return STREAM if issubclass(value, Stream) else scalar_argument(value)
-    raise ArgumentError(
+    raise argument_error(
         f"{parameter.name} is {getattr(parameter.kind, '__name__', parameter.kind)}, got {value!r}",
-        at=user_location(),
-        hint="pass fx.Int32 or another scalar type for a number, flyc.TensorSpec(...) for a tensor",
+        "pass fx.Int32 or another scalar type for a number, flyc.TensorSpec(...) for a tensor",
     )

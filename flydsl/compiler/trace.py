@@ -26,10 +26,10 @@ from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.shared_memory import check_shared_memory
 from flydsl.compiler.signature import Signature
 from flydsl.dialect.context import context, lock
-from flydsl.dialect.location import mlir_location, source_location, user_location
+from flydsl.dialect.location import argument_error, mlir_location, source_location, user_location
 from flydsl.dialect.ops import is_on_device_only, printed_name
 from flydsl.dialect.upstream import load_dialects
-from flydsl.errors import ArgumentError, SourceLocation, TraceError
+from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.fastmath_flags import fastmath
 from flydsl.expr.trace_limit import limited
@@ -123,7 +123,7 @@ class CompilationContext:
             try:
                 self.libraries[path] = Path(path).read_bytes()
             except OSError as error:
-                raise ArgumentError(f"the bitcode {path!r}: {error.strerror}", at=user_location()) from None
+                raise argument_error(f"the bitcode {path!r}: {error.strerror}") from None
 
     def unique_name(self, name: str) -> str:
         """A symbol for a kernel: its name and a number."""

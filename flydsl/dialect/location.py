@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 
 from mlir import ir
 
-from flydsl.errors import SourceLocation
+from flydsl.errors import ArgumentError, SourceLocation
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The workbench calls launchers for its user, whose line is the one that counts.
@@ -82,6 +82,11 @@ def user_location() -> SourceLocation | None:
     """The innermost place outside this package on the Python stack."""
     frame = user_frame()
     return None if frame is None else location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def argument_error(message: str, hint: str | None = None) -> ArgumentError:
+    """The error that an operand at the user's line does not suit; see `FlyError` for message and hint."""
+    return ArgumentError(message, at=user_location(), hint=hint)
 
 
 def location_of(code: CodeType, instruction: int, line: int | None) -> SourceLocation:

@@ -66,100 +66,106 @@ class FlyType(ABC):
         return _to_mlir(self)
 
 
-@dataclass(frozen=True)
-class IntTupleType(FlyType):
-    """A nested tuple of integers, each static, dynamic (`?`) or a wildcard (`*`)."""
+class NotatedType(FlyType):
+    """The type of one value of the layout algebra, its first field, in the algebra's own notation."""
 
-    mnemonic = "int_tuple"
-    value: algebra.IntTuple
+    kind: ClassVar[Any]
+    kind_name: ClassVar[str]
 
     @property
     def body(self) -> str:
-        return algebra.to_text(self.value)
+        return algebra.to_text(next(iter(vars(self).values())))
+
+    @classmethod
+    def parse_body(cls, body: str) -> FlyType:
+        return cls(_parse(body, cls.kind, cls.kind_name))  # type: ignore[call-arg]
+
+
+class ElementsType(FlyType):
+    """A type of memory: elements in an address space."""
+
+    element: str
+    space: str
+
+    @property
+    def element_type(self) -> ir.Type:
+        """MLIR's type of an element."""
+        return element_type(self.element)
+
+    @property
+    def address_space(self) -> str:
+        """The address space; equal to the member of `fx.AddressSpace`, and to its number."""
+        return SpaceName(self.space)
+
+    @property
+    def element_bits(self) -> int:
+        """Bits of an element in memory."""
+        return memory_bits(self.element)
+
+
+@dataclass(frozen=True)
+class IntTupleType(NotatedType):
+    """A nested tuple of integers, each static, dynamic (`?`) or a wildcard (`*`)."""
+
+    mnemonic = "int_tuple"
+    kind, kind_name = int | tuple | algebra.Dynamic | algebra.Basis | None, "an int tuple"
+    value: algebra.IntTuple
 
     @classmethod
     def get(cls, int_or_tuple: Any, context: Any = None) -> IntTupleType:
         """The type of a tuple of integers, nested or not; None is the wildcard."""
         return cls(algebra.make_int_tuple(int_or_tuple))
 
-    @classmethod
-    def parse_body(cls, body: str) -> IntTupleType:
-        return cls(_parse(body, int | tuple | algebra.Dynamic | algebra.Basis | None, "an int tuple"))
-
 
 @dataclass(frozen=True)
-class LayoutType(FlyType):
+class LayoutType(NotatedType):
     """A layout, with dynamic leaves where shape or stride are known at run time only."""
 
     mnemonic = "layout"
+    kind, kind_name = algebra.Layout, "a layout"
     layout: algebra.Layout
-
-    @property
-    def body(self) -> str:
-        return str(self.layout)
 
     @classmethod
     def get(cls, shape: algebra.IntTuple, stride: algebra.IntTuple | None = None) -> LayoutType:
         """The type of a static layout; by default the leftmost mode is the fastest."""
         return cls(algebra.make_layout(shape, stride))
 
-    @classmethod
-    def parse_body(cls, body: str) -> LayoutType:
-        return cls(_parse(body, algebra.Layout, "a layout"))
-
 
 @dataclass(frozen=True)
-class ComposedLayoutType(FlyType):
+class ComposedLayoutType(NotatedType):
     """A layout after which an offset is added and a swizzle, or another layout, is applied."""
 
     mnemonic = "composed_layout"
+    kind, kind_name = algebra.ComposedLayout, "a composed layout"
     layout: algebra.ComposedLayout
-
-    @property
-    def body(self) -> str:
-        return str(self.layout)
 
     @classmethod
     def get(cls, inner: Any, offset: Any, outer: Any) -> ComposedLayoutType:
         """The type of `inner(offset + outer(c))`. inner, outer: layouts, a swizzle as inner, or the types of these."""
         return cls(algebra.make_composed_layout(*map(_value_of, (inner, offset, outer))))
 
-    @classmethod
-    def parse_body(cls, body: str) -> ComposedLayoutType:
-        return cls(_parse(body, algebra.ComposedLayout, "a composed layout"))
-
 
 @dataclass(frozen=True)
-class SwizzleType(FlyType):
+class SwizzleType(NotatedType):
     """A swizzle, which is always known when compiling."""
 
     mnemonic = "swizzle"
+    kind, kind_name = algebra.Swizzle, "a swizzle"
     swizzle: algebra.Swizzle
-
-    @property
-    def body(self) -> str:
-        return str(self.swizzle)
 
     @classmethod
     def get(cls, bits: int, base: int, shift: int) -> SwizzleType:
         """The type of the swizzle S<bits,base,shift>."""
         return cls(algebra.Swizzle(bits, base, shift))
 
-    @classmethod
-    def parse_body(cls, body: str) -> SwizzleType:
-        return cls(_parse(body, algebra.Swizzle, "a swizzle"))
-
 
 @dataclass(frozen=True)
-class TileType(FlyType):
+class TileType(NotatedType):
     """A tile: one layout or size per mode."""
 
     mnemonic = "tile"
+    kind, kind_name = algebra.Tile, "a tile"
     tile: algebra.Tile
-
-    @property
-    def body(self) -> str:
-        return str(self.tile)
 
     @classmethod
     def get(cls, modes: Any) -> TileType:
@@ -167,13 +173,9 @@ class TileType(FlyType):
         listed = modes if isinstance(modes, list | tuple) else [modes]
         return cls(algebra.make_tile(*map(_value_of, listed)))
 
-    @classmethod
-    def parse_body(cls, body: str) -> TileType:
-        return cls(_parse(body, algebra.Tile, "a tile"))
-
 
 @dataclass(frozen=True, init=False)
-class PointerType(FlyType):
+class PointerType(ElementsType):
     """A pointer to elements in an address space; offsets count elements.
 
     alignment: of the address in bytes, where more is known than that it is an element's. `PointerType(kind)` of a
@@ -218,21 +220,6 @@ class PointerType(FlyType):
         return cls.parse_body(text)
 
     @property
-    def element_type(self) -> ir.Type:
-        """MLIR's type of an element."""
-        return element_type(self.element)
-
-    @property
-    def address_space(self) -> str:
-        """The address space; equal to the member of `fx.AddressSpace`, and to its number."""
-        return SpaceName(self.space)
-
-    @property
-    def element_bits(self) -> int:
-        """Bits of an element in memory."""
-        return memory_bits(self.element)
-
-    @property
     def known_alignment(self) -> int:
         """The alignment of the address in bytes that can be relied on."""
         return self.alignment or max(self.element_bits // 8, 1)
@@ -244,7 +231,7 @@ class PointerType(FlyType):
 
 
 @dataclass(frozen=True)
-class MemRefType(FlyType):
+class MemRefType(ElementsType):
     """A tensor: elements in an address space, seen through a layout, which may be swizzled."""
 
     mnemonic = "memref"
@@ -275,21 +262,6 @@ class MemRefType(FlyType):
     def with_layout(self, layout: AnyLayout) -> MemRefType:
         """The same memory seen through another layout."""
         return MemRefType(self.element, self.space, layout)
-
-    @property
-    def element_type(self) -> ir.Type:
-        """MLIR's type of an element."""
-        return element_type(self.element)
-
-    @property
-    def address_space(self) -> str:
-        """The address space; equal to the member of `fx.AddressSpace`, and to its number."""
-        return SpaceName(self.space)
-
-    @property
-    def element_bits(self) -> int:
-        """Bits of an element in memory."""
-        return memory_bits(self.element)
 
 
 @dataclass(frozen=True)

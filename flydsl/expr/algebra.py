@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flydsl import layout as algebra
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import ON_TENSORS_TOO
 from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType, is_static
-from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit_fly, is_traced
 from flydsl.expr.numeric import Index, Int32, Numeric, wrap_scalar
 from flydsl.expr.operands import FlyValue, as_operand, call_algebra, is_runtime, located, static_operand
@@ -187,9 +186,7 @@ def _algebra(name: str, operands: int) -> Callable[..., Any]:
         try:
             arguments = signature.bind(*given, **named).args
         except TypeError as error:
-            raise ArgumentError(
-                f"{name}{signature}: {error}", at=user_location(), hint="pass each of its parameters once"
-            ) from None
+            raise argument_error(f"{name}{signature}: {error}", "pass each of its parameters once") from None
         if arguments and isinstance(arguments[0], Coordinates):
             return _of_coordinates(name, *arguments)
         if any(map(is_runtime, arguments[:operands])):
@@ -206,10 +203,9 @@ def _attributes(name: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
     listed = len(arguments) == 1 and isinstance(arguments[0], tuple | list)
     numbers = [static_operand(item) for item in (arguments[0] if listed else arguments)]
     if not all(isinstance(number, int) and abs(number) < 2**31 for number in numbers):
-        raise ArgumentError(
+        raise argument_error(
             f"{name} with {arguments!r}: integers belong there, known when compiling",
-            at=user_location(),
-            hint="pass Python ints or fx.Constexpr values",
+            "pass Python ints or fx.Constexpr values",
         )
     return {"indices" if listed else "args": numbers}
 
@@ -313,10 +309,8 @@ def equal(lhs: LayoutOperand, rhs: LayoutOperand) -> Result:
 def _all_parts(what: str, compare: Callable[[Any, Any], Any], lhs: Any, rhs: Any) -> Any:
     if isinstance(lhs, _TUPLES) or isinstance(rhs, _TUPLES):
         if not (isinstance(lhs, _TUPLES) and isinstance(rhs, _TUPLES) and len(lhs) == len(rhs)):
-            raise ArgumentError(
-                f"{what} of {lhs} and {rhs}: they are not of one shape",
-                at=user_location(),
-                hint="compare or combine tuples of equal nesting",
+            raise argument_error(
+                f"{what} of {lhs} and {rhs}: they are not of one shape", "compare or combine tuples of equal nesting"
             )
         parts = [_all_parts(what, compare, a, b) for a, b in zip(lhs, rhs, strict=True)]
         return functools.reduce(operator.and_, parts, True)
@@ -414,10 +408,8 @@ def make_tile(*modes: IntTupleLike) -> Tile:
     if len(modes) == 1 and isinstance(modes[0], (list, tuple)):
         modes = tuple(modes[0])
     if is_runtime(modes):
-        raise ArgumentError(
-            "make_tile of runtime values: a tile is known when compiling",
-            at=user_location(),
-            hint="pass Python ints or fx.Constexpr values",
+        raise argument_error(
+            "make_tile of runtime values: a tile is known when compiling", "pass Python ints or fx.Constexpr values"
         )
     return located(algebra.make_tile, *map(static_operand, modes))
 

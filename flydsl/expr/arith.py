@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.arith_value import ArithValue, add_methods
 from flydsl.expr.conversions import (
     bitcast,
@@ -213,9 +212,7 @@ def constant_vector(value: Value, vector_type: ir.Type) -> Result:
     """A constant vector with one number in every element. vector_type: an MLIR vector type."""
     if not isinstance(vector_type, ir.VectorType):
         hint = "such as fx.T.vec(4, fx.T.f32)"
-        raise ArgumentError(
-            f"constant_vector: {vector_type!r} is not an MLIR vector type", at=user_location(), hint=hint
-        )
+        raise argument_error(f"constant_vector: {vector_type!r} is not an MLIR vector type", hint)
     return Vector.filled(tuple(vector_type.shape), value, numeric_class(vector_type.element_type))
 
 
@@ -274,7 +271,7 @@ def _predicate(predicate: Any, names: dict[str, int]) -> int:
         return names[predicate]
     if isinstance(predicate, Integral) and int(predicate) in names.values():
         return int(predicate)
-    raise ArgumentError(f"{predicate!r} is not a predicate", at=user_location(), hint=f"predicates: {', '.join(names)}")
+    raise argument_error(f"{predicate!r} is not a predicate", f"predicates: {', '.join(names)}")
 
 
 # The names that MLIR's text has, which spells two of them otherwise.
@@ -311,21 +308,16 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Result:
     """
     for value in (condition, true_value, false_value):
         if not is_operand(value):
-            raise ArgumentError(
-                f"select: {value!r} is not a number",
-                at=user_location(),
-                hint="both values are numbers or vectors of one type",
-            )
+            raise argument_error(f"select: {value!r} is not a number", "both values are numbers or vectors of one type")
     chooser, *values = map(from_ir, (condition, true_value, false_value))
     dtype = common_type("select", *values)
     check_numbers("select", dtype, *values)
     vectors = [value for value in (*values, chooser) if isinstance(value, Vector)]
     if len({vector.shape for vector in vectors}) > 1:
         shapes = ", ".join(map(repr, vectors))
-        raise ArgumentError(
+        raise argument_error(
             f"select on vectors of different shapes: {shapes}",
-            at=user_location(),
-            hint="broadcast them to one shape: vector.broadcast_to(shape)",
+            "broadcast them to one shape: vector.broadcast_to(shape)",
         )
     shaped = vectors[0] if vectors else None
     lhs, rhs = (converted_like(value, dtype, shaped).ir_value() for value in values)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from flydsl import how_made
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.numeric import Int32
 
@@ -32,7 +31,5 @@ def with_values(atom: ir.Value, values: Mapping[str, Any]) -> ir.Value:
 def atom_set_value(atom: CopyAtom | MmaAtom, field: str, value: Number) -> CopyAtom | MmaAtom:
     """An atom with a number for its calls: `soffset` of a buffer copy, `scale_a` of a scaled matrix instruction."""
     if not hasattr(atom, "set_value"):
-        raise ArgumentError(
-            f"atom_set_value takes a copy or MMA atom first, not {atom!r}", at=user_location(), hint=how_made.COPY_ATOM
-        )
+        raise argument_error(f"atom_set_value takes a copy or MMA atom first, not {atom!r}", how_made.COPY_ATOM)
     return atom.set_value({field: value})

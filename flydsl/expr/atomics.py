@@ -17,8 +17,7 @@ from mlir import ir
 from flydsl import atoms
 from flydsl.atoms import CopyOp
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.emit import emit
 from flydsl.expr.memory_order import AtomicOrdering, address_of, ordering_number, scope_name
 from flydsl.expr.numeric import BFloat16, Float16, Numeric, numeric_class, require_numeric
@@ -57,16 +56,14 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
             dtype = value.dtype  # which knows the sign
         number = floats if dtype.is_float else signed if dtype.signed else unsigned
         if number is None or dtype.width not in ((16, 32, 64) if dtype.is_float else (32, 64)):
-            raise ArgumentError(
+            raise argument_error(
                 f"there is no {name} of {dtype.__name__}",
-                at=user_location(),
-                hint="floats of 16 to 64 bits have add, max and min; integers of 32 and 64 bits have all of them",
+                "floats of 16 to 64 bits have add, max and min; integers of 32 and 64 bits have all of them",
             )
         if isinstance(value, Numeric) and value.dtype.is_float and not dtype.is_float:
-            raise ArgumentError(
+            raise argument_error(
                 f"{name} of {value.dtype.__name__} to memory of {dtype.__name__}",
-                at=user_location(),
-                hint=f"convert it with .to(fx.{dtype.__name__})",
+                f"convert it with .to(fx.{dtype.__name__})",
             )
         return dtype.of(_emit(address, dtype(value).ir_value(), number, *order))
 
@@ -81,10 +78,9 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
 def _check_pair(name: str, value: Vector, dtype: Any) -> None:
     """Raise ArgumentError unless the vector is one that an instruction takes: two 16-bit floats, for `atomic_add`."""
     if name != "atomic_add" or value.shape != (2,) or value.dtype is not dtype or dtype not in (Float16, BFloat16):
-        raise ArgumentError(
+        raise argument_error(
             f"there is no {name} of {value!r} to {dtype.__name__}",
-            at=user_location(),
-            hint="atomic_add takes a pair of Float16 or BFloat16, at an address that is a multiple of 4",
+            "atomic_add takes a pair of Float16 or BFloat16, at an address that is a multiple of 4",
         )
 
 
@@ -184,15 +180,11 @@ UniversalAtomicDec = with_operation(UniversalAtomic, AtomicOp.Dec)
 def atomic_of(family: type[atoms.AtomicCopy], op: AtomicOp, val_type: ScalarType, values: int = 1) -> CopyOp:
     """The atomic of a family on `values` elements of a type."""
     if not isinstance(op, AtomicOp):
-        raise ArgumentError(f"{op!r} is not an atomic operation", at=user_location(), hint="such as fx.AtomicOp.Add")
+        raise argument_error(f"{op!r} is not an atomic operation", "such as fx.AtomicOp.Add")
     dtype = require_numeric(family.__name__, val_type)
     signed = op in (AtomicOp.Max, AtomicOp.Min) and not dtype.is_float
     name = ("s" if dtype.signed else "u") + op.value if signed else op.value
     width: int = dtype.width
     if width not in family.widths:
-        raise ArgumentError(
-            f"{family.__name__} of {dtype.__name__}: 16 to 64 bits",
-            at=user_location(),
-            hint="use a type of 16, 32 or 64 bits",
-        )
+        raise argument_error(f"{family.__name__} of {dtype.__name__}: 16 to 64 bits", "use a type of 16, 32 or 64 bits")
     return located(family, values * width, name, dtype.mlir_name)

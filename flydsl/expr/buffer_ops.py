@@ -17,8 +17,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.algebra import cosize
 from flydsl.expr.emit import emit, target_name
 from flydsl.expr.keywords import accept_keywords
@@ -54,16 +53,13 @@ def create_buffer_resource(
     tensor = as_fly_value(tensor)
     if not isinstance(tensor, Tensor) or tensor.type.space != "global":
         shown = tensor.type if isinstance(tensor, Tensor) else repr(tensor)
-        raise ArgumentError(
-            f"create_buffer_resource takes a tensor in global memory, not {shown}",
-            at=user_location(),
-            hint=how_made.GLOBAL_TENSOR,
+        raise argument_error(
+            f"create_buffer_resource takes a tensor in global memory, not {shown}", how_made.GLOBAL_TENSOR
         )
     if stride != 0:
-        raise ArgumentError(
+        raise argument_error(
             f"unsupported stride={stride!r} of create_buffer_resource; supported: 0",
-            at=user_location(),
-            hint="leave it away: offsets are in elements",
+            "leave it away: offsets are in elements",
         )
     pointer = llvm_pointer("create_buffer_resource", tensor, 1)
     if base_byte_offset is not None:
@@ -87,10 +83,9 @@ def _clamped_size(num_records_bytes: Any) -> Any:
     """A size clamped to the range of the resource's field: 0 for a negative one, at most MAX_BYTES."""
     size = as_numeric(num_records_bytes)
     if size.is_float:
-        raise ArgumentError(
+        raise argument_error(
             f"num_records_bytes={num_records_bytes!r}: an integer, in bytes",
-            at=user_location(),
-            hint="such as rows * columns * 4; leave it away for the tensor's own size",
+            "such as rows * columns * 4; leave it away for the tensor's own size",
         )
     if size.is_static:
         return Int64(min(max(int(size), 0), MAX_BYTES))
@@ -145,17 +140,9 @@ def buffer_store(
 def _byte_offset(name: str, offset: Any, element: ir.Type, mask: Any, is_bytes: bool) -> Any:
     place = as_numeric(offset)
     if getattr(place, "is_float", True):
-        raise ArgumentError(
-            f"the offset of {name}: an integer, not {offset!r}",
-            at=user_location(),
-            hint="convert it: offset.to(fx.Int32)",
-        )
+        raise argument_error(f"the offset of {name}: an integer, not {offset!r}", "convert it: offset.to(fx.Int32)")
     if bits_of(element) < 8:
-        raise ArgumentError(
-            f"{name} of {element}: elements of at least 8 bits",
-            at=user_location(),
-            hint="load bytes, and take them apart",
-        )
+        raise argument_error(f"{name} of {element}: elements of at least 8 bits", "load bytes, and take them apart")
     place = Int32(place) if is_bytes else Int32(place) * (bits_of(element) // 8)
     if mask is None:
         return place
@@ -199,10 +186,9 @@ def get_element_ptr(
     no_wrap_flags: taken and not used. They promise that no sum wraps, which saves nothing here.
     """
     if not isinstance(base_ptr, ir.Value) or not str(base_ptr.type).startswith("!llvm.ptr"):
-        raise ArgumentError(
+        raise argument_error(
             f"get_element_ptr takes an LLVM pointer, not {base_ptr!r}",
-            at=user_location(),
-            hint="fx.buffer_ops.create_llvm_ptr(address) makes one",
+            "fx.buffer_ops.create_llvm_ptr(address) makes one",
         )
     element = element_type("i8") if elem_type is None else ir_type("elem_type of get_element_ptr", elem_type)
     offset = as_numeric(0 if byte_offset is None else byte_offset) + static_byte_offset

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from flydsl.dialect.elements import ARITHMETIC_FLOATS
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.elementwise import arith_result, ir_value_of, shape_of
 from flydsl.expr.fastmath_flags import fastmath_attribute
 from flydsl.expr.numeric import Float32, Index, Numeric, bare_like, cast_elements, element_of, numeric_class
@@ -45,10 +44,8 @@ def _check_cast(name: str, source: ir.Type, target: ir.Type) -> None:
         good = good and not any(indices)
         good = good and all(not t.is_float or t.mlir_name in ARITHMETIC_FLOATS for t in types)
     if not good:
-        raise ArgumentError(
-            f"no arith.{name} from {source} to {target}",
-            at=user_location(),
-            hint="value.to(dtype) chooses the operation by the two types",
+        raise argument_error(
+            f"no arith.{name} from {source} to {target}", "value.to(dtype) chooses the operation by the two types"
         )
 
 
@@ -75,7 +72,7 @@ def _cast_function(name: str, summary: str) -> Callable[..., Any]:
 def _cast_attributes(name: str, fastmath: Any = None) -> dict[str, ir.Attribute]:
     """fastmath: flags, of the two casts between floats."""
     if fastmath is not None and name not in ("extf", "truncf"):
-        raise ArgumentError(f"arith.{name} takes no fastmath flags", at=user_location(), hint="leave fastmath away")
+        raise argument_error(f"arith.{name} takes no fastmath flags", "leave fastmath away")
     return fastmath_attribute(fastmath)
 
 
@@ -85,7 +82,7 @@ def _result_type(name: str, given: Any) -> tuple[ir.Type, type[Numeric] | None]:
         return (given.element_type if isinstance(given, ir.VectorType) else given), None
     if isinstance(given, type) and issubclass(given, Numeric):
         return given.ir_type, given
-    raise ArgumentError(f"arith.{name}: {given!r} is not a type", at=user_location(), hint="such as fx.Int32")
+    raise argument_error(f"arith.{name}: {given!r} is not a type", "such as fx.Int32")
 
 
 extf = _cast_function("extf", "to a wider float")

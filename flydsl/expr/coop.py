@@ -20,8 +20,7 @@ from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from flydsl.atoms.instruction_sets import CDNA, WAVE32
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.arith import maxnumf, maxsi, maxui, minnumf, minsi, minui
 from flydsl.expr.block_threads import note_threads
 from flydsl.expr.emit import target_name
@@ -76,7 +75,7 @@ def combination(op: Reduction) -> Combine:
         known = ReductionOp(op.lower() if isinstance(op, str) else op)
     except ValueError:
         names = ", ".join(member.value for member in ReductionOp)
-        raise ArgumentError(f"reduction by {op!r}", at=user_location(), hint=f"a function, or {names}") from None
+        raise argument_error(f"reduction by {op!r}", f"a function, or {names}") from None
     return _COMBINATIONS[known]
 
 
@@ -103,11 +102,7 @@ def _lanes(what: str, width: Any) -> int:
     """The lanes of a group."""
     lanes = immediate(f"the width of {what}", warp_size() if width is None else width, 1, warp_size())
     if lanes & (lanes - 1):
-        raise ArgumentError(
-            f"{what} of groups of {lanes} lanes: a power of two",
-            at=user_location(),
-            hint="such as 64, the lanes of a wave",
-        )
+        raise argument_error(f"{what} of groups of {lanes} lanes: a power of two", "such as 64, the lanes of a wave")
     return lanes
 
 
@@ -219,9 +214,7 @@ class _Block:
         if isinstance(threads, tuple) and threads[1:] == (1, 1):
             threads = threads[0]  # as known_block_size() has it
         if not isinstance(threads, int) or not 1 <= threads <= 1024:
-            raise ArgumentError(
-                f"{cls.__name__}[{parameters!r}]", at=user_location(), hint=f"fx.coop.{cls.__name__}[fx.Float32, 256]"
-            )
+            raise argument_error(f"{cls.__name__}[{parameters!r}]", f"fx.coop.{cls.__name__}[fx.Float32, 256]")
         generic: Any = cls
         return _specialised(generic, require_numeric(cls.__name__, dtype), threads, max(1, threads // warp_size()))
 
@@ -231,9 +224,7 @@ class _Block:
         note_threads(cls.__name__, cls.width)
         lanes = warp_size()
         if cls.width > lanes and cls.width % lanes:
-            raise ArgumentError(
-                f"{cls.__name__} of {cls.width} threads", at=user_location(), hint=f"a multiple of {lanes}"
-            )
+            raise argument_error(f"{cls.__name__} of {cls.width} threads", f"a multiple of {lanes}")
         return max(1, cls.width // lanes)
 
     @classmethod
@@ -246,7 +237,7 @@ class _Block:
         """The numbers of all waves in shared memory, when every wave has put its own there."""
         memory = storage.peek() if isinstance(storage, Storage) else storage
         if not isinstance(memory, ArrayInMemory):
-            raise ArgumentError(f"{cls.__name__} in {storage!r}", at=user_location(), hint=_STORAGE)
+            raise argument_error(f"{cls.__name__} in {storage!r}", _STORAGE)
         slots = memory.view(make_layout(cls._waves(), 1))
         memref_store(total, slots, thread_idx.x // warp_size())
         barrier()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from flydsl import layout as algebra
 from flydsl.dialect.inference import algebra_value
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error, user_location
 from flydsl.dialect.types import FlyType, is_static
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.errors import TraceError
 from flydsl.expr.algebra import (
     Coordinates,
     IntTuple,
@@ -69,15 +69,12 @@ class CoordTensor(Coordinates):
     def at(cls, origin: Any, layout: Any) -> CoordTensor:
         """The coordinate tensor that begins at a coordinate: integers, nested like the layout's strides."""
         if not isinstance(layout, Layout | LayoutValue):
-            raise ArgumentError(
-                f"a coordinate tensor with {layout}", at=user_location(), hint="it takes a layout: fx.make_layout(...)"
-            )
+            raise argument_error(f"a coordinate tensor with {layout}", "it takes a layout: fx.make_layout(...)")
         start = origin.unpack() if isinstance(origin, IntTuple) else origin
         if isinstance(layout, LayoutValue) and isinstance(start, tuple):
-            raise ArgumentError(
+            raise argument_error(
                 f"a coordinate tensor from {origin} on with {layout}, which is known at run time only",
-                at=user_location(),
-                hint="make one per mode, of integers: fx.make_view(0, fx.make_layout((m, n), (1, 0))) has the rows",
+                "make one per mode, of integers: fx.make_view(0, fx.make_layout((m, n), (1, 0))) has the rows",
             )
         return cls(start, layout)
 
@@ -113,10 +110,9 @@ class CoordTensor(Coordinates):
         """All elements, if they are integers, as a vector in the order of the coordinates, leftmost mode fastest."""
         shape = self.shape
         if isinstance(self.origin, tuple) or not is_static(shape):
-            raise ArgumentError(
+            raise argument_error(
                 f"load of {self!r}: integers, of an extent that is known when compiling",
-                at=user_location(),
-                hint="index it: coordinates[i, j] is the coordinate of an element",
+                "index it: coordinates[i, j] is the coordinate of an element",
             )
         numbers = [Int32(self._moved(crd2idx(i, self.layout))) for i in range(int(size(self.layout)))]
         return Vector.from_elements(numbers, Int32)
@@ -142,9 +138,7 @@ class CoordTensor(Coordinates):
         if not isinstance(self.origin, tuple):
             return as_int_tuple(self.origin + step)
         if not isinstance(step, int | Iterable):
-            raise ArgumentError(
-                f"a coordinate moved by {step!r}", at=user_location(), hint="a step is a coordinate, such as (0, 16)"
-            )
+            raise argument_error(f"a coordinate moved by {step!r}", "a step is a coordinate, such as (0, 16)")
         parts = () if isinstance(step, int) else tuple(step)
         moved = (start + parts[mode] if mode < len(parts) else start for mode, start in enumerate(self.origin))
         return as_int_tuple(tuple(moved))
@@ -186,9 +180,8 @@ def make_identity_tensor(shape: IntTupleLike) -> CoordTensor:
         algebra.make_identity_layout, static_operand(shape if isinstance(shape, tuple | list) else (shape,))
     )
     if any(isinstance(extent, tuple) for extent in algebra.get_shape(layout)):
-        raise ArgumentError(
+        raise argument_error(
             f"a coordinate tensor of {shape}: its modes are flat",
-            at=user_location(),
-            hint="make it of a flat shape, and divide it with fx.zipped_divide",
+            "make it of a flat shape, and divide it with fx.zipped_divide",
         )
     return CoordTensor((0,) * algebra.rank(layout), layout)

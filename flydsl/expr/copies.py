@@ -13,9 +13,8 @@ from flydsl import layout as algebra
 from flydsl.atoms import CopyOp
 from flydsl.dialect.atom_inference import check_value
 from flydsl.dialect.elements import memory_bits
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
-from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import crd2idx
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
@@ -144,9 +143,7 @@ class ThrCopy:
 
     def __init__(self, tiled_copy: TiledCopy, thread: Any) -> None:
         if not isinstance(tiled_copy, TiledCopy):
-            raise ArgumentError(
-                f"ThrCopy takes a tiled copy, not {tiled_copy!r}", at=user_location(), hint="fx.make_tiled_copy(...)"
-            )
+            raise argument_error(f"ThrCopy takes a tiled copy, not {tiled_copy!r}", "fx.make_tiled_copy(...)")
         self.tiled_copy = tiled_copy
         self.thr_idx = thread
 
@@ -170,10 +167,9 @@ class ThrCopy:
 
 def _no_layout(what: str, value: Any) -> None:
     if isinstance(value, Layout | ComposedLayout):
-        raise ArgumentError(
+        raise argument_error(
             f"{what} takes a tensor, not the layout {value}",
-            at=user_location(),
-            hint="to see the part of this thread in a layout: workbench.layouts.thread_view(thr_copy, layout)",
+            "to see the part of this thread in a layout: workbench.layouts.thread_view(thr_copy, layout)",
         )
 
 
@@ -215,13 +211,12 @@ def make_copy_atom(op: CopyOp, element: ScalarType) -> CopyAtom:
     """
     if not isinstance(op, CopyOp):
         hint = "call it: fx.UniversalCopy32b()" if callable(op) else "such as fx.UniversalCopy(32)"
-        raise ArgumentError(f"make_copy_atom takes a copy instruction, not {op!r}", at=user_location(), hint=hint)
+        raise argument_error(f"make_copy_atom takes a copy instruction, not {op!r}", hint)
     bits = element if isinstance(element, int) else memory_bits(element_name(element))
     if bits <= 0 or op.bits % bits:
-        raise ArgumentError(
+        raise argument_error(
             f"{op} moves {op.bits} bits, which is not a whole number of {bits}-bit elements",
-            at=user_location(),
-            hint="widen the instruction, or copy elements of fewer bits",
+            "widen the instruction, or copy elements of fewer bits",
         )
     return CopyAtom(CopyAtomType(op, bits))
 
@@ -245,15 +240,13 @@ def copy(atom: CopyAtom, source: AnyTensor, target: AnyTensor, *, pred: Tensor |
     Raises LayoutError where the tensors do not fit.
     """
     if not isinstance(atom, CopyAtom):
-        raise ArgumentError(f"copy takes a copy atom first, not {atom!r}", at=user_location(), hint=how_made.COPY_ATOM)
+        raise argument_error(f"copy takes a copy atom first, not {atom!r}", how_made.COPY_ATOM)
     _emit_copy("copy", atom.set_value(values), source, target, pred)
 
 
 def _emit_copy(operation: str, atom: CopyAtom, source: Any, target: Any, pred: Any) -> None:
     if not isinstance(atom, CopyAtom):
-        raise ArgumentError(
-            f"{operation} takes a copy atom first, not {atom!r}", at=user_location(), hint=how_made.COPY_ATOM
-        )
+        raise argument_error(f"{operation} takes a copy atom first, not {atom!r}", how_made.COPY_ATOM)
     kind, *tensors = as_moved(atom.type, *(require_tensor(operation, tensor) for tensor in (source, target)))
     if kind != atom.type:
         atom = CopyAtom(kind, atom.values)
@@ -276,11 +269,7 @@ buffer_elements.copy = _copy_element
 def _in_register(condition: Any) -> Tensor:
     """A Boolean as a register tensor of one element."""
     if not isinstance(condition, bool | Boolean):
-        raise ArgumentError(
-            f"pred={condition!r}",
-            at=user_location(),
-            hint="a comparison is a predicate, or a register tensor of fx.Boolean",
-        )
+        raise argument_error(f"pred={condition!r}", "a comparison is a predicate, or a register tensor of fx.Boolean")
     tensor = memref_alloca(algebra.Layout(1, 0), Boolean)
     memref_store(Boolean(condition), tensor, 0)
     return tensor
@@ -293,14 +282,11 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: AnyLayout, tile: Tile | IntTupleL
     tile: the tile's extents, a tuple or a Tile. Both are known when compiling.
     """
     if not isinstance(atom, CopyAtom):
-        raise ArgumentError(
-            f"make_tiled_copy takes a copy atom first, not {atom!r}", at=user_location(), hint=how_made.COPY_ATOM
-        )
+        raise argument_error(f"make_tiled_copy takes a copy atom first, not {atom!r}", how_made.COPY_ATOM)
     if not isinstance(layout_tv, Layout) or is_runtime(tile):
-        raise ArgumentError(
+        raise argument_error(
             f"make_tiled_copy of {layout_tv!r} and {tile!r}: layout and tile are known when compiling",
-            at=user_location(),
-            hint="make them of Python ints or fx.Constexpr values",
+            "make them of Python ints or fx.Constexpr values",
         )
     extents = tile if isinstance(tile, tuple | list) else (tile,)
     modes = tile if isinstance(tile, Tile) else located(algebra.make_tile, *extents)
@@ -319,9 +305,7 @@ def tiled_copy_partition_dst(copy: TiledCopy, target: AnyTensor, thread: Number)
 
 def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any:
     if not isinstance(copy, TiledCopy):
-        raise ArgumentError(
-            f"{operation} takes a tiled copy first, not {copy!r}", at=user_location(), hint=how_made.TILED_COPY
-        )
+        raise argument_error(f"{operation} takes a tiled copy first, not {copy!r}", how_made.TILED_COPY)
     if isinstance(tensor, CoordTensor):
         if isinstance(tensor.layout, Layout):
             reads = operation == "partition_src"
@@ -334,9 +318,7 @@ def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any
 def tiled_copy_retile(copy: TiledCopy, fragment: Tensor) -> Tensor:
     """A fragment of a tiled MMA, over the same registers, in the form that a tiled copy moves."""
     if not isinstance(copy, TiledCopy):
-        raise ArgumentError(
-            f"retile takes a tiled copy first, not {copy!r}", at=user_location(), hint=how_made.TILED_COPY
-        )
+        raise argument_error(f"retile takes a tiled copy first, not {copy!r}", how_made.TILED_COPY)
     return Tensor(emit_fly("tiled_copy.retile", [as_operand(copy), require_tensor("retile", fragment).value]).result)
 
 
@@ -349,10 +331,9 @@ def make_fragment_like(tensor: AnyTensor | AnyLayout | CoordTensor, dtype: Scala
         tensor = algebra.make_layout(tensor.shape) if isinstance(tensor.origin, tuple) else tensor.layout
     if isinstance(tensor, Layout):
         if dtype is None:
-            raise ArgumentError(
+            raise argument_error(
                 "make_fragment_like of a layout or of coordinates takes an element type too",
-                at=user_location(),
-                hint="make_fragment_like(layout, fx.Float32)",
+                "make_fragment_like(layout, fx.Float32)",
             )
         return memref_alloca(located(algebra.make_fragment_layout_like, tensor), numeric_class(element_name(dtype)))
     attributes = {} if dtype is None else {"element": element_name(dtype)}

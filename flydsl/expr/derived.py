@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from flydsl import layout as algebra
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.algebra import make_layout
 from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy, make_tiled_copy
 from flydsl.expr.indexed_copies import gather, scatter
@@ -65,10 +64,9 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Result, Layo
     ((4,8), (4,8):(1,4))
     """
     if is_runtime((thr_layout, val_layout)):
-        raise ArgumentError(
+        raise argument_error(
             "make_layout_tv takes layouts that are known when compiling",
-            at=user_location(),
-            hint="make them of Python ints or fx.Constexpr values",
+            "make them of Python ints or fx.Constexpr values",
         )
     return located(algebra.make_layout_tv, thr_layout, val_layout)
 
@@ -96,7 +94,7 @@ def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 def _copy_of_operand(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     if not isinstance(tiled_mma, TiledMma):
-        raise ArgumentError(f"{tiled_mma!r} is not a tiled MMA", at=user_location(), hint="fx.make_tiled_mma(...)")
+        raise argument_error(f"{tiled_mma!r} is not a tiled MMA", "fx.make_tiled_mma(...)")
     mma = tiled_mma.type.mma
     return make_tiled_copy(atom, located(mma.layout_tv, operand), mma.tile_of(operand))
 

@@ -8,8 +8,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.elements import ARITHMETIC_FLOATS
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath_flags import fastmath_attribute
@@ -59,16 +58,14 @@ def check_kind(name: str, value: ir.Value, wants_float: bool) -> None:
     """Raise ArgumentError unless the elements are integers, or floats that support arithmetic."""
     element = element_of(value)
     if wants_float and isinstance(element, ir.FloatType) and str(element) not in ARITHMETIC_FLOATS:
-        raise ArgumentError(
+        raise argument_error(
             f"{name} of {value.type}: {element} is a format to store, without arithmetic",
-            at=user_location(),
-            hint="convert it first: value.to(fx.Float32)",
+            "convert it first: value.to(fx.Float32)",
         )
     if isinstance(element, ir.FloatType) != wants_float:
-        raise ArgumentError(
+        raise argument_error(
             f"{name} takes {'floats' if wants_float else 'integers'}, not {value.type}",
-            at=user_location(),
-            hint="the operators + - * / choose the operation by the operand types",
+            "the operators + - * / choose the operation by the operand types",
         )
 
 
@@ -84,10 +81,9 @@ def number_like(value: Any, other: Any) -> Any:
 def check_operands(name: str, lhs: ir.Value, rhs: ir.Value, wants_float: bool) -> None:
     """Raise ArgumentError unless two operands have one type, of floats or of integers."""
     if lhs.type != rhs.type:
-        raise ArgumentError(
+        raise argument_error(
             f"{name} of {lhs.type} and {rhs.type}: the types differ",
-            at=user_location(),
-            hint="convert one of them, for example with .to(fx.Float32)",
+            "convert one of them, for example with .to(fx.Float32)",
         )
     check_kind(name, lhs, wants_float)
 
@@ -133,16 +129,13 @@ def static_integer(value: Any) -> int | None:
 def check_right(symbol: str, divides: bool, shifts: bool, dtype: type[Numeric], number: int) -> None:
     """Raise ArgumentError for a static right operand without a result: division by zero, or a too large shift."""
     if divides and number == 0:
-        raise ArgumentError(
+        raise argument_error(
             f"{symbol} of a {dtype.__name__} by zero",
-            at=user_location(),
-            hint="a divisor of run time gives a result for 0, too; this one is known to be 0",
+            "a divisor of run time gives a result for 0, too; this one is known to be 0",
         )
     if shifts and not 0 <= number < dtype.width:
-        raise ArgumentError(
-            f"{symbol} of a {dtype.__name__} by {number}: it has {dtype.width} bits",
-            at=user_location(),
-            hint=f"shift by 0 to {dtype.width - 1}",
+        raise argument_error(
+            f"{symbol} of a {dtype.__name__} by {number}: it has {dtype.width} bits", f"shift by 0 to {dtype.width - 1}"
         )
 
 

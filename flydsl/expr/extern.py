@@ -11,7 +11,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.location import argument_error, mlir_location, user_location
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, is_traced
@@ -38,10 +38,9 @@ class ExternFunction:
         self, symbol: str, arg_types: Sequence[str], ret_type: str, is_pure: bool = False, **link: Any
     ) -> None:
         if link:
-            raise ArgumentError(
+            raise argument_error(
                 f"ffi({symbol!r}, {next(iter(link))}=): a function is linked by link_extern",
-                at=user_location(),
-                hint="flydsl.compiler.extern_link.link_extern(ffi(...), bitcode_path=...)",
+                "flydsl.compiler.extern_link.link_extern(ffi(...), bitcode_path=...)",
             )
         self.symbol, self.is_pure = symbol, is_pure
         self.arg_types, self.ret_type = tuple(arg_types), ret_type
@@ -52,9 +51,7 @@ class ExternFunction:
         if body is None:
             raise TraceError(f"{self.symbol} outside of a kernel: it is a function of the device", at=user_location())
         if len(args) != len(self.arg_types):
-            raise ArgumentError(
-                f"{self.symbol} takes {len(self.arg_types)} arguments, got {len(args)}", at=user_location()
-            )
+            raise argument_error(f"{self.symbol} takes {len(self.arg_types)} arguments, got {len(args)}")
         values = [self._argument(i, kind, arg) for i, (kind, arg) in enumerate(zip(self.arg_types, args, strict=True))]
         result = None if self.ret_type == "void" else _type_of(self.ret_type)
         self._declare(body, [value.type for value in values], result)
@@ -72,18 +69,19 @@ class ExternFunction:
         what = f"argument {number} of {self.symbol}"
         if kind in _SCALARS:
             if isinstance(given, ir.Value) and str(given.type).startswith("!llvm.ptr"):
-                raise ArgumentError(f"{what} expects {_type_of(kind)}, got {given.type}", at=user_location())
+                raise argument_error(f"{what} expects {_type_of(kind)}, got {given.type}")
             return _SCALARS[kind](given).ir_value()
         pointer = _type_of(kind)
         if isinstance(given, bool | int | float):
-            raise ArgumentError(f"{what} is a {kind}, got the Python int {given!r}", at=user_location(),
-                                hint="an address of the device is an Int64 of run time")  # fmt: skip
+            raise argument_error(
+                f"{what} is a {kind}, got the Python int {given!r}", "an address of the device is an Int64 of run time"
+            )
         value = as_ir_value(given)
         if value.type == pointer:
             return value
         if isinstance(given, ArithValue) and as_numeric(given).dtype.mlir_name == "i64":
             return emit("llvm.inttoptr", [value], [pointer]).result
-        raise ArgumentError(f"{what} is a {kind} or its address as i64, got {value.type}", at=user_location())
+        raise argument_error(f"{what} is a {kind} or its address as i64, got {value.type}")
 
     def _declare(self, body: ir.Block, arguments: list[ir.Type], result: ir.Type | None) -> None:
         """Declare the function beside the kernels, once."""
@@ -92,7 +90,7 @@ class ExternFunction:
         for op in body.operations:
             if "sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == self.symbol:
                 if op.operation.name != "llvm.func" or op.attributes["function_type"] != kind:
-                    raise ArgumentError(f"{self.symbol} is already declared, with another type", at=user_location())
+                    raise argument_error(f"{self.symbol} is already declared, with another type")
                 return
         ir.Operation.create(
             "llvm.func",

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import FastMath
@@ -54,9 +53,7 @@ def flag_names(fastmath: Any) -> str:
     names = [name.strip() for name in str(fastmath).replace("|", ",").split(",")]
     known = list(FastMathFlags.__members__)
     if any(name not in known for name in names):
-        raise ArgumentError(
-            f"fastmath={fastmath!r}", at=user_location(), hint=f"flags, with commas between: {', '.join(known)}"
-        )
+        raise argument_error(f"fastmath={fastmath!r}", f"flags, with commas between: {', '.join(known)}")
     return ",".join(names)
 
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flydsl import how_made
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import is_static
-from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import get_shape, size
 from flydsl.expr.copies import CopyAtom, copy_atom_call
 from flydsl.expr.memory import Pointer, Tensor, add_offset, get_layout, make_view, memref_load, require_tensor
@@ -55,26 +54,21 @@ def _each(
     what: str, atom: Any, base: Any, offsets: Any, data: Any, pred: Any, call: Callable[[Tensor, Tensor, Any], None]
 ) -> None:
     if not isinstance(atom, CopyAtom):
-        raise ArgumentError(
-            f"{what} takes a copy atom first, not {atom!r}", at=user_location(), hint=how_made.COPY_ATOM
-        )
+        raise argument_error(f"{what} takes a copy atom first, not {atom!r}", how_made.COPY_ATOM)
     base = as_fly_value(base)
     if not isinstance(base, Pointer):
-        raise ArgumentError(f"{what} takes a pointer, not {base!r}", at=user_location(), hint=how_made.POINTER)
+        raise argument_error(f"{what} takes a pointer, not {base!r}", how_made.POINTER)
     require_tensor(what, offsets)
     calls, *rest = _modes(what, offsets)
     data_calls, *data_rest = _data_modes(what, require_tensor(what, data))
     if (calls, rest) != (data_calls, data_rest):
-        raise ArgumentError(
+        raise argument_error(
             f"{what}: offsets for {(calls, *rest)} calls, data of {(data_calls, *data_rest)}",
-            at=user_location(),
-            hint="data is ((values, calls), rest...), and its offsets are (calls, rest...)",
+            "data is ((values, calls), rest...), and its offsets are (calls, rest...)",
         )
     if pred is not None and _modes(what, require_tensor(what, pred)) != [calls, *rest]:
-        raise ArgumentError(
-            f"{what}: {_modes(what, pred)} predicates for {(calls, *rest)} calls",
-            at=user_location(),
-            hint="give one for each call",
+        raise argument_error(
+            f"{what}: {_modes(what, pred)} predicates for {(calls, *rest)} calls", "give one for each call"
         )
     (_, values) = atom.layout_src_tv
     for v, *place in _coordinates([calls, *rest]):
@@ -88,10 +82,9 @@ def _modes(what: str, tensor: Tensor) -> list[int]:
     """The extents of a tensor's modes."""
     shape = get_shape(get_layout(tensor))
     if not is_static(shape):
-        raise ArgumentError(
+        raise argument_error(
             f"{what} with {tensor.type}: extents that are known when compiling",
-            at=user_location(),
-            hint="offsets and data lie in registers: fx.make_fragment_like(...)",
+            "offsets and data lie in registers: fx.make_fragment_like(...)",
         )
     return [int(size(mode)) for mode in (shape if isinstance(shape, tuple) else (shape,))]
 
@@ -100,10 +93,9 @@ def _data_modes(what: str, data: Tensor) -> list[int]:
     """The number of calls, and the extents of the other modes, of the data."""
     shape = get_shape(get_layout(data))
     if not isinstance(shape, tuple) or not isinstance(shape[0], tuple) or len(shape[0]) != 2 or not is_static(shape):
-        raise ArgumentError(
+        raise argument_error(
             f"{what} with data of {data.type}: ((values, calls), rest...) is its shape",
-            at=user_location(),
-            hint="a part of a tiled copy has it: thr_copy.partition_D(tensor)",
+            "a part of a tiled copy has it: thr_copy.partition_D(tensor)",
         )
     return [int(size(shape[0][1])), *(int(size(mode)) for mode in shape[1:])]
 

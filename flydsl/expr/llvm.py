@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType
-from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.atomics import (
     atomic_add,
@@ -61,10 +60,9 @@ def _access(kind: PointerType, bits: int, order: int, syncscope: Any, flags: dic
     """Attributes of a load or store. An atomic one is as aligned as it is wide, which the author promises."""
     atomic = order != AtomicOrdering.NotAtomic
     if syncscope is not None and not atomic:
-        raise ArgumentError(
+        raise argument_error(
             f"syncscope={syncscope!r} of an access that is not atomic",
-            at=user_location(),
-            hint="memory_order=fx.AtomicOrdering.Monotonic makes it atomic",
+            "memory_order=fx.AtomicOrdering.Monotonic makes it atomic",
         )
     i64 = element_type("i64")
     alignment = max(kind.known_alignment, bits // 8) if atomic else kind.known_alignment
@@ -78,9 +76,7 @@ def _access(kind: PointerType, bits: int, order: int, syncscope: Any, flags: dic
 
 def _check_atomic(what: str, kind: ir.Type, bits: int, order: int) -> None:
     if order != AtomicOrdering.NotAtomic and (isinstance(kind, ir.VectorType) or bits not in (8, 16, 32, 64)):
-        raise ArgumentError(
-            f"an atomic {what} of {kind}", at=user_location(), hint="one number of 8, 16, 32 or 64 bits is atomic"
-        )
+        raise argument_error(f"an atomic {what} of {kind}", "one number of 8, 16, 32 or 64 bits is atomic")
 
 
 def generic_load(
@@ -103,9 +99,7 @@ def generic_load(
     result = element.ir_type if dtype is None else ir_type_of(dtype)
     if count not in (None, 1):
         if isinstance(result, ir.VectorType) or not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise ArgumentError(
-                f"generic_load of {count!r} times {result}", at=user_location(), hint="count=4 of a scalar type"
-            )
+            raise argument_error(f"generic_load of {count!r} times {result}", "count=4 of a scalar type")
         result = ir.VectorType.get([count], result)
     named = getattr(dtype, "element", dtype)
     named = named if isinstance(named, type) and issubclass(named, Numeric) else None
@@ -164,9 +158,7 @@ def atomic_cas(
     kind, address = address_of("atomic_cas", ptr)
     dtype = numeric_class(kind.element)
     if not issubclass(dtype, Integer) or dtype.width not in (32, 64):
-        raise ArgumentError(
-            f"atomic_cas of {dtype.__name__}", at=user_location(), hint="integers of 32 and 64 bits; recast the pointer"
-        )
+        raise argument_error(f"atomic_cas of {dtype.__name__}", "integers of 32 and 64 bits; recast the pointer")
     i64 = element_type("i64")
     attributes: dict[str, ir.Attribute] = {
         "success_ordering": ir.IntegerAttr.get(i64, ordering_number("atomic_cas", success_ordering)),

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.arith_value import ArithValue, add_methods
 from flydsl.expr.elementwise import arith_result, check_operands, ir_value_of, number_like, shape_of, type_like
 from flydsl.expr.emit import emit
@@ -88,10 +87,9 @@ def _predicate(name: str, summary: str) -> Callable[..., Any]:
 
 def _check_count(name: str, values: tuple[Any, ...], count: int) -> None:
     if len(values) != count:
-        raise ArgumentError(
+        raise argument_error(
             f"math.{name} takes {count} operands, not {len(values)}",
-            at=user_location(),
-            hint="pass scalars or vectors of one type, one for each operand",
+            "pass scalars or vectors of one type, one for each operand",
         )
 
 

@@ -13,9 +13,9 @@ from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import infer_alloca, register_elements
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error, user_location
 from flydsl.dialect.types import ADDRESS_SPACES, MemRefType, PointerType, fly_type, is_static
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.errors import TraceError
 from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride, has_none
 from flydsl.expr.algebra import slice as slice_modes
 from flydsl.expr.arith_value import ArithValue
@@ -107,9 +107,7 @@ class Pointer(FlyValue, shows=(PointerType,)):
     def __sub__(self, offset: Any) -> Pointer:
         number = as_numeric(offset)
         if not isinstance(number, Numeric):
-            raise ArgumentError(
-                f"{self!r} moved back by {offset!r}", at=user_location(), hint="an offset is one integer"
-            )
+            raise argument_error(f"{self!r} moved back by {offset!r}", "an offset is one integer")
         return add_offset(self, -number)
 
     def view(self, layout: Any) -> Tensor:
@@ -246,10 +244,9 @@ class Tensor(FlyValue, shows=(MemRefType,)):
     def _refuse_slices(self, coordinate: Any) -> None:
         parts = coordinate if isinstance(coordinate, tuple | list) else (coordinate,)
         if any(isinstance(part, slice) for part in parts):
-            raise ArgumentError(
+            raise argument_error(
                 f"a range in the index of a tensor, {self!r}",
-                at=user_location(),
-                hint="None keeps a whole mode, as in t[None, j]; for a tile of one: "
+                "None keeps a whole mode, as in t[None, j]; for a tile of one: "
                 "fx.zipped_divide(t, fx.make_tile(4))[None, i], or fx.Vector.load",
             )
 
@@ -273,7 +270,7 @@ def require_tensor(what: str, value: Value) -> Tensor:
     value = as_fly_value(value)
     if isinstance(value, Tensor):
         return value
-    raise ArgumentError(f"{what} takes a tensor, not {value!r}", at=user_location(), hint=how_made.TENSOR)
+    raise argument_error(f"{what} takes a tensor, not {value!r}", how_made.TENSOR)
 
 
 def get_layout(tensor: AnyTensor) -> Result:
@@ -353,10 +350,9 @@ def make_ptr(
     (i32); registers of nothing, with the number of elements in `dict_attrs={"allocSize": n}`.
     """
     if not isinstance(result_type, PointerType | ir.Type):
-        raise ArgumentError(
+        raise argument_error(
             f"make_ptr of {result_type!r}, which is no type of pointers",
-            at=user_location(),
-            hint="fx.PointerType.get(element, address_space, alignment) makes one; " + how_made.POINTER,
+            "fx.PointerType.get(element, address_space, alignment) makes one; " + how_made.POINTER,
         )
     operands = [as_ir_value(part) for part in (args if isinstance(args, tuple | list) else (args,))]
     attributes = {}
@@ -364,10 +360,9 @@ def make_ptr(
         if not isinstance(dict_attrs, dict) or not all(
             isinstance(value, int) and 0 <= value < 2**63 for value in dict_attrs.values()
         ):
-            raise ArgumentError(
+            raise argument_error(
                 f"make_ptr with dict_attrs={dict_attrs!r}: positive ints",
-                at=user_location(),
-                hint='such as dict_attrs={"allocSize": 16}, the number of elements',
+                'such as dict_attrs={"allocSize": 16}, the number of elements',
             )
         sizes = {name: ir.IntegerAttr.get(element_type("i64"), value) for name, value in dict_attrs.items()}
         attributes["dictAttrs"] = ir.DictAttr.get(sizes)
@@ -405,7 +400,7 @@ def _require_pointer(what: str, value: Any) -> ir.Value:
     given = value.value if isinstance(value, Pointer) else value
     if isinstance(given, ir.Value) and isinstance(fly_type(given.type), PointerType):
         return given
-    raise ArgumentError(f"{what} takes a pointer, not {value!r}", at=user_location(), hint="fx.get_iter(tensor) is one")
+    raise argument_error(f"{what} takes a pointer, not {value!r}", "fx.get_iter(tensor) is one")
 
 
 def memref_alloca(layout: AnyLayout | MemRefType, dtype: ScalarType | AnyLayout) -> Tensor:
@@ -424,10 +419,9 @@ def memref_alloca(layout: AnyLayout | MemRefType, dtype: ScalarType | AnyLayout)
 def _register_element(kind: MemRefType, layout: Any) -> Any:
     """The element type of a register tensor whose type is given together with its layout."""
     if kind.space != "register" or kind.layout != layout:
-        raise ArgumentError(
+        raise argument_error(
             f"memref_alloca of {kind} with layout {layout}: it is for registers, of that layout",
-            at=user_location(),
-            hint="fx.make_rmem_tensor(shape, dtype) makes one",
+            "fx.make_rmem_tensor(shape, dtype) makes one",
         )
     return numeric_class(kind.element)
 
@@ -438,10 +432,9 @@ def _check_coordinate(what: str, tensor: Tensor, coordinate: Any) -> None:
     given = len(coordinate) if isinstance(coordinate, tuple | list) else 1
     expected = algebra.rank(tensor.type.layout)
     if given not in (1, expected):
-        raise ArgumentError(
+        raise argument_error(
             f"{what} with {given} indices of a tensor with {expected} modes, {tensor.type}",
-            at=user_location(),
-            hint="give one index for each mode, None to keep a mode, or one coordinate tuple",
+            "give one index for each mode, None to keep a mode, or one coordinate tuple",
         )
 
 
@@ -490,10 +483,9 @@ def _as_element(value: Any, tensor: Tensor) -> ir.Value:
     if isinstance(value, ArithValue | ir.Value):
         operand = value if isinstance(value, ir.Value) else value.ir_value()
         if operand.type != tensor.dtype.ir_type:
-            raise ArgumentError(
+            raise argument_error(
                 f"a store of {operand.type} to a tensor of {tensor.type.element}",
-                at=user_location(),
-                hint=f"convert it with .to(fx.{tensor.dtype.__name__})",
+                f"convert it with .to(fx.{tensor.dtype.__name__})",
             )
         return operand
     return tensor.dtype(value).ir_value()
@@ -510,9 +502,7 @@ def memref_store_vec(vector: Vector, tensor: AnyTensor) -> None:
     memref = require_tensor("memref_store_vec", tensor)
     value = vector.ir_value() if isinstance(vector, ArithValue) else vector
     if not isinstance(value, ir.Value):
-        raise ArgumentError(
-            f"memref_store_vec takes a vector, not {vector!r}", at=user_location(), hint=how_made.VECTOR
-        )
+        raise argument_error(f"memref_store_vec takes a vector, not {vector!r}", how_made.VECTOR)
     emit_fly("memref.store_vec", [value, memref.value])
 
 
@@ -527,7 +517,7 @@ def ptrtoint(pointer: AnyPointer) -> Result:
     pointer = as_fly_value(pointer)
     kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
     if kind is None:
-        raise ArgumentError(f"ptrtoint takes a pointer, not {pointer!r}", at=user_location(), hint=how_made.POINTER)
+        raise argument_error(f"ptrtoint takes a pointer, not {pointer!r}", how_made.POINTER)
     space, dtype = _address_space("ptrtoint", kind)
     address = emit("builtin.unrealized_conversion_cast", [pointer.value], [_llvm_pointer(space)]).result
     return dtype.of(emit("llvm.ptrtoint", [address], [dtype.ir_type]).result)
@@ -540,7 +530,7 @@ def inttoptr(result_type: PointerType, address: Number) -> Pointer:
     """
     if not isinstance(result_type, PointerType):
         hint = "fx.PointerType.get(fx.Float32, fx.AddressSpace.Global)"
-        raise ArgumentError(f"inttoptr: {result_type!r} is not a pointer type", at=user_location(), hint=hint)
+        raise argument_error(f"inttoptr: {result_type!r} is not a pointer type", hint)
     space, dtype = _address_space("inttoptr", result_type)
     address = emit("llvm.inttoptr", [dtype(address).ir_value()], [_llvm_pointer(space)]).result
     return Pointer(emit("builtin.unrealized_conversion_cast", [address], [result_type.ir]).result)
@@ -548,10 +538,9 @@ def inttoptr(result_type: PointerType, address: Number) -> Pointer:
 
 def _address_space(what: str, kind: PointerType) -> tuple[int, type[Integer]]:
     if kind.space not in _SPACES:
-        raise ArgumentError(
+        raise argument_error(
             f"{what} of {kind}: {kind.space} has no addresses in bytes",
-            at=user_location(),
-            hint="registers and buffers have none: take it of global or shared memory",
+            "registers and buffers have none: take it of global or shared memory",
         )
     return _SPACES[kind.space]
 

@@ -8,9 +8,8 @@ from typing import Any
 from mlir import ir
 
 from flydsl import how_made
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType, fly_type
-from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit
 from flydsl.expr.memory import Pointer
 from flydsl.expr.operands import as_fly_value
@@ -56,7 +55,7 @@ def scope_name(syncscope: Any) -> str:
     name = "" if name == "system" else name
     if name not in _SCOPES:
         known = ", ".join(sorted(_SCOPES - {""}))
-        raise ArgumentError(f"syncscope={syncscope!r}", at=user_location(), hint=f"there is system, {known}")
+        raise argument_error(f"syncscope={syncscope!r}", f"there is system, {known}")
     return name
 
 
@@ -69,7 +68,7 @@ def ordering_number(what: str, ordering: Any, allowed: tuple[AtomicOrdering, ...
         found = names.get(str(ordering).replace("_", "").lower(), AtomicOrdering.NotAtomic)
     if found not in allowed:
         known = ", ".join(f"fx.AtomicOrdering.{member.name}" for member in allowed)
-        raise ArgumentError(f"{what} with ordering {ordering!r}", at=user_location(), hint=f"it takes {known}")
+        raise argument_error(f"{what} with ordering {ordering!r}", f"it takes {known}")
     return int(found)
 
 
@@ -78,10 +77,8 @@ def address_of(what: str, pointer: Any) -> tuple[PointerType, ir.Value]:
     pointer = as_fly_value(pointer)
     kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
     if not isinstance(kind, PointerType) or kind.space not in LLVM_SPACES:
-        raise ArgumentError(
-            f"{what} takes a pointer to global or shared memory, not {pointer!r}",
-            at=user_location(),
-            hint=how_made.ELEMENT_POINTER,
+        raise argument_error(
+            f"{what} takes a pointer to global or shared memory, not {pointer!r}", how_made.ELEMENT_POINTER
         )
     space = LLVM_SPACES[kind.space]
     raw = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")

@@ -14,9 +14,8 @@ from flydsl import layout as algebra
 from flydsl.atoms import MmaOp
 from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS, check_value
 from flydsl.dialect.elements import value_name
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MmaAtomType, TiledMmaType, is_static
-from flydsl.errors import ArgumentError
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
@@ -228,7 +227,7 @@ def make_mma_atom(op: MmaOp) -> MmaAtom:
     """A matrix instruction. op: `fx.rocdl.MFMA(16, 16, 16, fx.Float16)`, `fx.UniversalFMA(fx.Float32)`, ..."""
     if not isinstance(op, MmaOp):
         hint = "such as fx.rocdl.MFMA(16, 16, 16, fx.Float16)"
-        raise ArgumentError(f"make_mma_atom takes a matrix instruction, not {op!r}", at=user_location(), hint=hint)
+        raise argument_error(f"make_mma_atom takes a matrix instruction, not {op!r}", hint)
     return MmaAtom(MmaAtomType(op))
 
 
@@ -243,14 +242,11 @@ def make_tiled_mma(
     mode unchanged.
     """
     if not isinstance(atom, MmaAtom):
-        raise ArgumentError(
-            f"make_tiled_mma takes an MMA atom first, not {atom!r}", at=user_location(), hint=how_made.MMA_ATOM
-        )
+        raise argument_error(f"make_tiled_mma takes an MMA atom first, not {atom!r}", how_made.MMA_ATOM)
     if is_runtime((atom_layout, permutation)):
-        raise ArgumentError(
+        raise argument_error(
             "make_tiled_mma takes layouts that are known when compiling",
-            at=user_location(),
-            hint="make them of Python ints or fx.Constexpr values",
+            "make them of Python ints or fx.Constexpr values",
         )
     layout = Layout((1, 1, 1)) if atom_layout is None else atom_layout
     if not isinstance(layout, Layout):
@@ -260,10 +256,9 @@ def make_tiled_mma(
     tile = permutation
     if permutation is not None and not isinstance(permutation, Tile):
         if not isinstance(permutation, tuple | list):
-            raise ArgumentError(
+            raise argument_error(
                 f"make_tiled_mma with the permutation {permutation!r}",
-                at=user_location(),
-                hint="a tile of M, N and K, such as fx.make_tile(None, None, 32)",
+                "a tile of M, N and K, such as fx.make_tile(None, None, 32)",
             )
         tile = located(algebra.make_tile, *permutation)
     return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)))
@@ -306,9 +301,7 @@ def mma_make_fragment(
     attributes: dict[str, Any] = {"operand": _operand(operand)}
     if stages is not None:
         if not isinstance(stages, int) or not 0 < stages < 2**31:
-            raise ArgumentError(
-                f"a fragment of stages={stages!r}: a positive int", at=user_location(), hint="such as stages=2"
-            )
+            raise argument_error(f"a fragment of stages={stages!r}: a positive int", "such as stages=2")
         attributes["stages"] = stages
     return Tensor(emit_fly("mma.make_fragment", operands, attributes=attributes).result)
 
@@ -333,9 +326,7 @@ def gemm(
     Raises LayoutError where the fragments do not fit the instruction or each other.
     """
     if not isinstance(mma, MmaAtom | TiledMma):
-        raise ArgumentError(
-            f"gemm takes an MMA atom or a tiled MMA first, not {mma!r}", at=user_location(), hint=how_made.MMA_ATOM
-        )
+        raise argument_error(f"gemm takes an MMA atom or a tiled MMA first, not {mma!r}", how_made.MMA_ATOM)
     (a, scale_a), (b, scale_b) = _with_scales(a), _with_scales(b)
     if isinstance(scale_a, Tensor) or isinstance(scale_b, Tensor):
         atom = mma.atom if isinstance(mma, TiledMma) else mma
@@ -354,9 +345,7 @@ def _with_scales(operand: Any) -> tuple[Any, Any]:
     if not isinstance(operand, tuple | list):
         return operand, None
     if len(operand) != 2:
-        raise ArgumentError(
-            f"gemm with an operand of {len(operand)} parts", at=user_location(), hint="[fragment, scales]"
-        )
+        raise argument_error(f"gemm with an operand of {len(operand)} parts", "[fragment, scales]")
     return operand[0], operand[1]
 
 
@@ -366,16 +355,13 @@ def _scaled_calls(atom: MmaAtom, operands: tuple[Any, ...], scale_a: Any, scale_
     counts = [_calls(fragment) for fragment in (a, b, d)]
     extents = {"M": counts[2][0], "N": counts[2][1], "K": counts[0][1]}
     if counts[0] != (extents["M"], extents["K"]) or counts[1] != (extents["N"], extents["K"]):
-        raise ArgumentError(
+        raise argument_error(
             f"gemm of {counts[0]} and {counts[1]} calls into {counts[2]}",
-            at=user_location(),
-            hint="a is (values, M, K), b is (values, N, K), d and c are (values, M, N)",
+            "a is (values, M, K), b is (values, N, K), d and c are (values, M, N)",
         )
     for name, scales, wanted in (("scales_a", scale_a, counts[0]), ("scales_b", scale_b, counts[1])):
         if isinstance(scales, Tensor) and algebra.product_each(algebra.get_shape(scales.type.layout)) != wanted:
-            raise ArgumentError(
-                f"gemm with {name} {scales.type} for {wanted} calls", at=user_location(), hint="one for each call"
-            )
+            raise argument_error(f"gemm with {name} {scales.type} for {wanted} calls", "one for each call")
     loops, _, _ = ("KMN" if order is None else _order(order)).partition("_")
     for place in itertools.product(*(range(extents[loop]) for loop in loops)):
         at = dict(zip(loops, place, strict=True))
@@ -390,10 +376,9 @@ def _calls(fragment: Tensor) -> tuple[int, int]:
     """The calls of a fragment (values, calls, calls) of a product."""
     shape = algebra.get_shape(fragment.type.layout)
     if not isinstance(shape, tuple) or len(shape) != 3 or not is_static(shape):
-        raise ArgumentError(
+        raise argument_error(
             f"gemm with scales, and a fragment of {fragment.type}",
-            at=user_location(),
-            hint="with scales for each call fragments are (values, calls, calls), as make_fragment_A gives them",
+            "with scales for each call fragments are (values, calls, calls), as make_fragment_A gives them",
         )
     first, second = (algebra.product(mode) for mode in shape[1:])
     assert isinstance(first, int)
@@ -411,9 +396,7 @@ def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **v
     values: as of `gemm`.
     """
     if not isinstance(atom, MmaAtom):
-        raise ArgumentError(
-            f"mma_atom_call takes an MMA atom first, not {atom!r}", at=user_location(), hint=how_made.MMA_ATOM
-        )
+        raise argument_error(f"mma_atom_call takes an MMA atom first, not {atom!r}", how_made.MMA_ATOM)
     atom = _with_values(atom, values)
     tensors = [require_tensor("mma_atom_call", tensor).value for tensor in (d, a, b, c)]
     emit_fly("mma_atom_call", [as_operand(atom), *tensors])
@@ -428,7 +411,7 @@ def _with_values(mma: Any, values: Mapping[str, Any]) -> Any:
 def _require_tiled(what: str, value: Any) -> TiledMma:
     if isinstance(value, TiledMma):
         return value
-    raise ArgumentError(f"{what} takes a tiled MMA, not {value!r}", at=user_location(), hint="fx.make_tiled_mma(...)")
+    raise argument_error(f"{what} takes a tiled MMA, not {value!r}", "fx.make_tiled_mma(...)")
 
 
 def _operand(operand: Any) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from mlir import ir
 
 from flydsl.dialect.elements import ARITHMETIC_FLOATS, TORCH_ELEMENTS, element_bits, element_type, round_float
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error, user_location
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit, require_trace
@@ -129,10 +129,8 @@ class Numeric(ArithValue, metaclass=NumericMeta):
             value = self._checked(value)
         else:
             refuse_undefined(value)
-            raise ArgumentError(
-                f"{type(self).__name__}({value!r}): {type(value).__name__} is not a number",
-                at=user_location(),
-                hint=_instead_of(value),
+            raise argument_error(
+                f"{type(self).__name__}({value!r}): {type(value).__name__} is not a number", _instead_of(value)
             )
         self.value: Any = value
 
@@ -152,10 +150,9 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     def __dsl_size_of__(cls) -> int:
         """Bytes that a value takes in memory. Raises ArgumentError for values that do not fill whole bytes."""
         if cls.width % 8 and cls.width != 1:
-            raise ArgumentError(
+            raise argument_error(
                 f"memory of {cls.__name__}: sub-byte values, {cls.width} bits, are not whole bytes",
-                at=user_location(),
-                hint="use a type of 8 bits or a multiple",
+                "use a type of 8 bits or a multiple",
             )
         return -(-cls.width // 8)
 
@@ -220,10 +217,9 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         """The same bits as a scalar type of the same width."""
         target = require_numeric("bitcast", dtype)
         if Index in (self.dtype, target) or target.width != self.dtype.width:
-            raise ArgumentError(
+            raise argument_error(
                 f"bitcast of {self.dtype.__name__} to {target.__name__}",
-                at=user_location(),
-                hint="types of one width; an index has no bits of its own",
+                "types of one width; an index has no bits of its own",
             )
         value = self.ir_value()
         if value.type != target.ir_type:
@@ -275,10 +271,9 @@ class Integer(Numeric):
         # A bit mask such as Int32(0xFFFFFFFF) is the same 32 bits.
         if not cls.fits(number) and not 0 <= number < (1 << cls.width):
             low, high = cls.limits()
-            raise ArgumentError(
+            raise argument_error(
                 f"{cls.__name__}({number}): outside {low} to {high}",
-                at=user_location(),
-                hint="a wider type holds it; fx.Int32(value).to(type) keeps the lower bits",
+                "a wider type holds it; fx.Int32(value).to(type) keeps the lower bits",
             )
         return cls.wrapped_to_width(number)
 
@@ -287,10 +282,8 @@ class Integer(Numeric):
         if isinstance(value, Integral):
             return int(value)
         if not float(value).is_integer():
-            raise ArgumentError(
-                f"{cls.__name__}({value}): not an integer",
-                at=user_location(),
-                hint="truncate explicitly: int(...) of the Python number",
+            raise argument_error(
+                f"{cls.__name__}({value}): not an integer", "truncate explicitly: int(...) of the Python number"
             )
         return int(value)
 
@@ -336,10 +329,9 @@ class Float(Numeric):
         try:
             return round_float(cls.mlir_name, float(value))
         except OverflowError:
-            raise ArgumentError(
+            raise argument_error(
                 f"{cls.__name__} of a {int(value).bit_length()}-bit integer",
-                at=user_location(),
-                hint="a float of Python has 53 bits: compute it in parts",
+                "a float of Python has 53 bits: compute it in parts",
             ) from None
         except ArgumentError as error:
             raise error.located(user_location()) from None
@@ -502,9 +494,7 @@ def numeric_class(element: str | ir.Type) -> type[Numeric]:
             found = _BY_MLIR_TYPE[element] = numeric_class(str(element))
         return found
     if element not in _BY_MLIR_NAME:
-        raise ArgumentError(
-            f"{element} is not a scalar type of the DSL", at=user_location(), hint=f"known: {', '.join(_BY_MLIR_NAME)}"
-        )
+        raise argument_error(f"{element} is not a scalar type of the DSL", f"known: {', '.join(_BY_MLIR_NAME)}")
     return _BY_MLIR_NAME[element]
 
 
@@ -514,7 +504,7 @@ def require_numeric(what: str, dtype: Any) -> type[Numeric]:
         return numeric_class(dtype)
     if isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name"):
         return dtype
-    raise ArgumentError(f"{what}: {dtype!r} is not a scalar type", at=user_location(), hint="such as fx.Float32")
+    raise argument_error(f"{what}: {dtype!r} is not a scalar type", "such as fx.Float32")
 
 
 def wrap_scalar(value: ir.Value) -> Any:
@@ -549,11 +539,7 @@ def as_numeric(value: Value) -> Result:
     if is_python_number(value):
         return _constant(value)
     refuse_undefined(value)
-    raise ArgumentError(
-        f"{value!r} of type {type(value).__name__} is not a number",
-        at=user_location(),
-        hint=_instead_of(value),
-    )
+    raise argument_error(f"{value!r} of type {type(value).__name__} is not a number", _instead_of(value))
 
 
 # Kinds of values that are no numbers -> how to take a number of one.
@@ -593,9 +579,7 @@ def _static_integer(number: int | float, value: Numeric, target: type[Numeric]) 
     """A static number as an integer. Integers wrap and floats truncate, as on the device. Out of range is an error."""
     assert issubclass(target, Integer)
     if isinstance(number, float) and not (math.isfinite(number) and target.fits(int(number))):
-        raise ArgumentError(
-            f"{value!r} as {target.__name__}: outside of its range", at=user_location(), hint="a wider type holds it"
-        )
+        raise argument_error(f"{value!r} as {target.__name__}: outside of its range", "a wider type holds it")
     return target.wrapped_to_width(int(number))
 
 

@@ -10,7 +10,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error, user_location
 from flydsl.dialect.ops import infer
 from flydsl.dialect.types import (
     ComposedLayoutType,
@@ -22,7 +22,7 @@ from flydsl.dialect.types import (
     fly_type,
     is_static,
 )
-from flydsl.errors import ArgumentError, FlyError
+from flydsl.errors import FlyError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit_fly, require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
@@ -127,7 +127,7 @@ def thread_number(what: str, thread: Any) -> Any:
     """A thread's number as an integer. Raises ArgumentError for anything else."""
     number = as_numeric(thread)
     if not isinstance(number, Numeric) or number.is_float:
-        raise ArgumentError(f"{what} takes the number of a thread, not {thread!r}", at=user_location(), hint=_THREAD)
+        raise argument_error(f"{what} takes the number of a thread, not {thread!r}", _THREAD)
     return thread
 
 
@@ -154,7 +154,7 @@ def as_ir_value(value: Any) -> ir.Value:
     number = as_numeric(value)
     if isinstance(number, ArithValue):
         return number.ir_value()
-    raise ArgumentError(f"{value!r} is not a value of the DSL", at=user_location(), hint=how_made.NUMBER)
+    raise argument_error(f"{value!r} is not a value of the DSL", how_made.NUMBER)
 
 
 def element_name(element: Any) -> str:
@@ -163,7 +163,7 @@ def element_name(element: Any) -> str:
         return element.memory_name
     if isinstance(element, ir.Type):
         return str(element)
-    raise ArgumentError(f"{element!r} is not an element type", at=user_location(), hint="such as fx.Float32")
+    raise argument_error(f"{element!r} is not an element type", "such as fx.Float32")
 
 
 def ir_type_of(kind: Any) -> ir.Type:
@@ -191,10 +191,9 @@ def _leaf(value: Any) -> tuple[Any, list[ir.Value]]:
         return value, []
     number = as_numeric(value)
     if not isinstance(number, Numeric) or number.is_float:
-        raise ArgumentError(
+        raise argument_error(
             f"{value!r} in a shape, stride or coordinate: an integer belongs there",
-            at=user_location(),
-            hint="convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
+            "convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
         )
     if number.is_static:
         return int(number), []
@@ -209,10 +208,9 @@ def fly_result(value: ir.Value) -> Any:
         return wrap_scalar(emit_fly("get_scalar", [value]).result)
     if type(kind) in _SHOWN_BY:
         return _SHOWN_BY[type(kind)](value)
-    raise ArgumentError(
+    raise argument_error(
         f"a value of type {value.type} has no form in the DSL",
-        at=user_location(),
-        hint="keep it an ir.Value, as an operand of MLIR's operations",
+        "keep it an ir.Value, as an operand of MLIR's operations",
     )
 
 

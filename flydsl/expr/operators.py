@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr import arith, math
 from flydsl.expr.arith import CmpFPredicate, CmpIPredicate
 from flydsl.expr.arith_value import ArithValue, functions
@@ -161,10 +160,9 @@ def _one_operation(operation: str, dtype: type[Numeric]) -> str | None:
 def _operation(operation: str, dtype: type[Numeric]) -> str:
     name = _OPERATIONS[operation][_column(operation, dtype)]
     if name is None:
-        raise ArgumentError(
+        raise argument_error(
             f"{dtype.__name__} has no operator {SYMBOLS[operation]}",
-            at=user_location(),
-            hint="it is one of integers: convert with .to(fx.Int32)"
+            "it is one of integers: convert with .to(fx.Int32)"
             if dtype.is_float
             else "convert first, for example with .to(fx.Float32)",
         )
@@ -201,9 +199,7 @@ def _power(left: Any, right: Any) -> Any:
     check_numbers("pow", dtype, left, right)
     number = static_integer(right)
     if not dtype.is_float and number is not None and number < 0:
-        raise ArgumentError(
-            f"an integer to the power of {number}", at=user_location(), hint="convert it first: .to(fx.Float32)"
-        )
+        raise argument_error(f"an integer to the power of {number}", "convert it first: .to(fx.Float32)")
     left, right = converted_like(left, dtype, right), converted_like(right, dtype, left)
     if dtype.is_float:
         return math.powf(left, right)
@@ -224,7 +220,7 @@ def absolute(value: Any) -> Any:
 def rounded(value: Any, function: str, digits: int | None = None) -> Any:
     """A float rounded to an integer by a function of `math`, in its own type; an integer unchanged."""
     if digits is not None:
-        raise ArgumentError("round() of a traced value to digits", at=user_location(), hint="scale, round, scale back")
+        raise argument_error("round() of a traced value to digits", "scale, round, scale back")
     return getattr(math, function)(value) if value.dtype.is_float else value
 
 
@@ -232,10 +228,9 @@ def _no_operand(operation: str, left: Any, right: Any) -> Any:
     """Return NotImplemented. Refuse built-in objects, which cannot take over the operator; equality is identity."""
     other = right if isinstance(left, ArithValue) else left
     if type(other).__module__ == "builtins" and operation not in ("eq", "ne"):
-        raise ArgumentError(
+        raise argument_error(
             f"{left!r} {SYMBOLS[operation]} {right!r}: {other!r} is not a number",
-            at=user_location(),
-            hint="both sides are numbers: Python's or the DSL's",
+            "both sides are numbers: Python's or the DSL's",
         )
     return NotImplemented
 

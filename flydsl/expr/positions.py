@@ -8,8 +8,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.numeric import Index, Int32, as_numeric
 
@@ -18,10 +17,8 @@ _DIMENSIONS = ("x", "y", "z")
 
 def _id(operation: str, dimension: str) -> Any:
     if dimension not in _DIMENSIONS:
-        raise ArgumentError(
-            f"gpu.{operation}({dimension!r}): a dimension is 'x', 'y' or 'z'",
-            at=user_location(),
-            hint="fx.thread_idx.x is thread_id('x')",
+        raise argument_error(
+            f"gpu.{operation}({dimension!r}): a dimension is 'x', 'y' or 'z'", "fx.thread_idx.x is thread_id('x')"
         )
     require_trace(f"gpu.{operation}")
     attribute = ir.Attribute.parse(f"#gpu<dim {dimension}>")
@@ -56,9 +53,7 @@ class Tuple3D:
 
     def __getitem__(self, index: int) -> Any:
         if index not in (0, 1, 2):
-            raise ArgumentError(
-                f"{self!r}[{index!r}]: the dimensions are 0, 1 and 2", at=user_location(), hint="or .x, .y and .z"
-            )
+            raise argument_error(f"{self!r}[{index!r}]: the dimensions are 0, 1 and 2", "or .x, .y and .z")
         return self._read(_DIMENSIONS[index])
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flydsl.dialect.inference import algebra_value
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error, user_location
 from flydsl.dialect.types import (
     ComposedLayoutType,
     CopyAtomType,
@@ -22,7 +22,7 @@ from flydsl.dialect.types import (
     TiledMmaType,
     TileType,
 )
-from flydsl.errors import ArgumentError, FlyError, TraceError
+from flydsl.errors import FlyError, TraceError
 from flydsl.expr.algebra import *
 from flydsl.expr.algebra import __all__ as _algebra
 from flydsl.expr.atom_values import *
@@ -60,10 +60,9 @@ def range_constexpr(*arguments: int) -> range:
     except (AttributeError, TypeError, ValueError) as error:
         if isinstance(error, FlyError):
             raise error.located(user_location()) from None
-        raise ArgumentError(
+        raise argument_error(
             f"range_constexpr{arguments!r}: {error}",
-            at=user_location(),
-            hint="it takes what Python's range takes, known when compiling; range(...) is a loop on the device",
+            "it takes what Python's range takes, known when compiling; range(...) is a loop on the device",
         ) from None
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import LayoutType
-from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit
@@ -35,18 +34,14 @@ def printf(*args: object) -> None:
     leaves: list[ir.Value] = []
     format_ = Format(text if text.endswith("\n") else f"{text}\n", tuple(_kind(value, leaves) for value in values))
     if len(leaves) > _MOST_LEAVES:
-        raise ArgumentError(
-            f"printf of {len(leaves)} numbers: at most {_MOST_LEAVES} at once",
-            at=user_location(),
-            hint="print them in several calls",
+        raise argument_error(
+            f"printf of {len(leaves)} numbers: at most {_MOST_LEAVES} at once", "print them in several calls"
         )
     try:
         format_.check()
     except ValueError as error:
-        raise ArgumentError(
-            f"printf({text!r}, ...): {error}",
-            at=user_location(),
-            hint="{} takes the next value, {:.3f} with its format, {{ is a brace",
+        raise argument_error(
+            f"printf({text!r}, ...): {error}", "{} takes the next value, {:.3f} with its format, {{ is a brace"
         ) from None
     attributes = {"format": ir.StringAttr.get(format_.text), "fly.format": ir.StringAttr.get(format_.to_json())}
     _mark_function(emit("gpu.printf", leaves, attributes=attributes))
@@ -70,9 +65,7 @@ def _kind(value: Any, leaves: list[ir.Value]) -> Kind:
     if isinstance(value, tuple | IntTuple):
         return ["tuple", *(_kind(item, leaves) for item in value)]
     if isinstance(value, FlyValue):
-        raise ArgumentError(
-            f"printf of {value!r}", at=user_location(), hint="print its elements, such as t[0], or t.load()"
-        )
+        raise argument_error(f"printf of {value!r}", "print its elements, such as t[0], or t.load()")
     number = as_numeric(value) if isinstance(value, ir.Value) else value
     if isinstance(number, Vector):
         return ["list", *(_kind(number[i], leaves) for i in range(number.numel))]

@@ -30,8 +30,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.elementwise import check_right, static_integer
 from flydsl.expr.numeric import (
     ArithValue,
@@ -88,8 +87,9 @@ def promote(a: type[Numeric], b: type[Numeric]) -> type[Numeric]:
     """
     for given in (a, b):
         if not (isinstance(given, type) and issubclass(given, Numeric)):
-            raise ArgumentError(f"promote({a!r}, {b!r}): {given!r} is not a scalar type", at=user_location(),
-                                hint="such as fx.Int32 or fx.Float16")  # fmt: skip
+            raise argument_error(
+                f"promote({a!r}, {b!r}): {given!r} is not a scalar type", "such as fx.Int32 or fx.Float16"
+            )
     return wider(a, b)
 
 
@@ -151,10 +151,9 @@ def check_numbers(operation: str, dtype: type[Numeric], left: Any, right: Any) -
     for value in (left, right):
         stands_for_bits = operation in _BITWISE or stays_bare(left, right)
         if isinstance(value, Integral) and not _fits(dtype, int(value), stands_for_bits):
-            raise ArgumentError(
+            raise argument_error(
                 f"{value} is not a value of {dtype.__name__}, the type of the other operand of {SYMBOLS[operation]}",
-                at=user_location(),
-                hint="convert the other operand to a wider type first, for example with .to(fx.Int64)",
+                "convert the other operand to a wider type first, for example with .to(fx.Int64)",
             )
     number = static_integer(right)
     if number is not None and not dtype.is_float:

@@ -12,8 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from mlir import ir
 
 from flydsl import how_made
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric, bare_like
 from flydsl.expr.operands import FlyValue, is_runtime
@@ -44,7 +43,7 @@ def extract_to_ir_values(obj: Any) -> list[ir.Value]:
         return list(obj.__extract_to_ir_values__())
     if isinstance(obj, Container):
         return [value for part in parts(obj)[1] for value in extract_to_ir_values(part)]
-    raise ArgumentError(f"{obj!r} is not a value of the program", at=user_location(), hint=how_made.NUMBER)
+    raise argument_error(f"{obj!r} is not a value of the program", how_made.NUMBER)
 
 
 def get_ir_types(obj: Any) -> list[ir.Type]:
@@ -68,10 +67,9 @@ def construct_from_ir_values(dsl_type: Any, args: Any, values: Sequence[ir.Value
     left = iter(values)
     made = _construct(dsl_type, args, left)
     if next(left, None) is not None:
-        raise ArgumentError(
+        raise argument_error(
             f"{len(values)} values for a {args!r}, which has fewer",
-            at=user_location(),
-            hint="pass the values that __extract_to_ir_values__ gives",
+            "pass the values that __extract_to_ir_values__ gives",
         )
     return made
 
@@ -84,10 +82,8 @@ def _construct(dsl_type: Any, args: Any, left: Iterator[ir.Value]) -> Any:
     count = len(get_ir_types(args))
     taken = [value for _, value in zip(range(count), left, strict=False)]
     if len(taken) != count:
-        raise ArgumentError(
-            f"{args!r} consists of {count} values",
-            at=user_location(),
-            hint="pass the values that __extract_to_ir_values__ gives",
+        raise argument_error(
+            f"{args!r} consists of {count} values", "pass the values that __extract_to_ir_values__ gives"
         )
     return value_like(args, taken) if isinstance(args, ir.Value | ArithValue | FlyValue) else _of_class(dsl_type, taken)
 
@@ -95,10 +91,9 @@ def _construct(dsl_type: Any, args: Any, left: Iterator[ir.Value]) -> Any:
 def _of_class(dsl_type: Any, values: list[ir.Value]) -> Any:
     if hasattr(dsl_type, "__construct_from_ir_values__"):
         return dsl_type.__construct_from_ir_values__(values)
-    raise ArgumentError(
+    raise argument_error(
         f"{dsl_type!r} has no __construct_from_ir_values__",
-        at=user_location(),
-        hint="a class of your own is a value of kernels by the two methods of DslType",
+        "a class of your own is a value of kernels by the two methods of DslType",
     )
 
 

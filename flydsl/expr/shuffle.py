@@ -13,8 +13,7 @@ from mlir import ir
 
 from flydsl.atoms.instruction_sets import WAVE32
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.arith_value import ArithValue, add_methods
 from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Index, Int32, as_numeric, bare_like
@@ -49,14 +48,12 @@ def shuffle(value: Value, offset: Number, width: Number, mode: str = "xor") -> A
     undefined.
     """
     if mode not in MODES:
-        raise ArgumentError(f"shuffle mode {mode!r}", at=user_location(), hint=f"modes: {', '.join(MODES)}")
+        raise argument_error(f"shuffle mode {mode!r}", f"modes: {', '.join(MODES)}")
     largest = _WAVE32_LANES if target_name() in WAVE32 else _WAVE64_LANES
     lanes = immediate("the width of shuffle", width, 1, largest)
     if lanes & (lanes - 1):
-        raise ArgumentError(
-            f"shuffle within groups of {lanes} lanes: a power of two",
-            at=user_location(),
-            hint="such as 64, the lanes of a wave",
+        raise argument_error(
+            f"shuffle within groups of {lanes} lanes: a power of two", "such as 64, the lanes of a wave"
         )
     return moved_words(value, _mover(offset, lanes, mode))
 
@@ -141,20 +138,16 @@ def _words(value: ir.Value) -> list[Any]:
     if kind == Index.ir_type:
         return _words(emit("arith.index_cast", [value], [element_type("i64")]).result)
     if isinstance(kind, ir.VectorType) and len(kind.shape) != 1:
-        raise ArgumentError(
-            f"shuffle of {kind}: a scalar or a vector of one dimension",
-            at=user_location(),
-            hint="vector.reshape(count) has one dimension",
+        raise argument_error(
+            f"shuffle of {kind}: a scalar or a vector of one dimension", "vector.reshape(count) has one dimension"
         )
     bits = bits_of(kind)
     if bits < 32:
         narrow = bitcast(value, element_type(f"i{bits}"))
         return [Int32.of(emit("arith.extui", [narrow], [Int32.ir_type]).result)]
     if bits % 32:
-        raise ArgumentError(
-            f"shuffle of {kind}: {bits} bits are not whole 32-bit words",
-            at=user_location(),
-            hint="widen the elements first: value.to(fx.Int32)",
+        raise argument_error(
+            f"shuffle of {kind}: {bits} bits are not whole 32-bit words", "widen the elements first: value.to(fx.Int32)"
         )
     if bits == 32:
         return [Int32.of(bitcast(value, Int32.ir_type))]

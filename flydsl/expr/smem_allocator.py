@@ -32,8 +32,8 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.arch import ARCHS, get_arch, launch_limits
 from flydsl.dialect.elements import element_bits, element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.dialect.location import argument_error, user_location
+from flydsl.errors import TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.gpu import lds_space
@@ -64,9 +64,7 @@ def get_mlir_type_size(kind: Any) -> int:
         return prod(kind.shape) * get_mlir_type_size(kind.element_type)
     bits = element_bits(str(kind))
     if bits % 8 and bits != 1:
-        raise ArgumentError(
-            f"{kind} has {bits} bits, not whole bytes", at=user_location(), hint="use a type of 8 bits or a multiple"
-        )
+        raise argument_error(f"{kind} has {bits} bits, not whole bytes", "use a type of 8 bits or a multiple")
     return -(-bits // 8)
 
 
@@ -81,7 +79,7 @@ def _ir_type(kind: Any) -> ir.Type:
         return kind
     if isinstance(kind, type) and issubclass(kind, Numeric) and hasattr(kind, "mlir_name"):
         return kind.ir_type
-    raise ArgumentError(f"{kind!r} is not an element type", at=user_location(), hint="such as T.f16 or fx.Float16")
+    raise argument_error(f"{kind!r} is not an element type", "such as T.f16 or fx.Float16")
 
 
 def get_op_result_or_value(value: Any) -> ir.Value:
@@ -92,17 +90,16 @@ def get_op_result_or_value(value: Any) -> ir.Value:
         return value.ir_value()
     if isinstance(value, ir.Operation | ir.OpView):
         return value.result
-    raise ArgumentError(f"{value!r} is not a value of the program", at=user_location(), hint=how_made.NUMBER)
+    raise argument_error(f"{value!r} is not a value of the program", how_made.NUMBER)
 
 
 def get_index_value(value: Any) -> ir.Value:
     """An integer of any kind as an `ir.Value` of index type."""
     number = as_numeric(value)
     if not isinstance(number, Numeric) or number.is_float:
-        raise ArgumentError(
+        raise argument_error(
             f"an index into LDS: {value!r} is not an integer",
-            at=user_location(),
-            hint="convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
+            "convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
         )
     return Index(number).ir_value()
 
@@ -151,19 +148,14 @@ class SmemPtr:
     def _indices(self, what: str, indices: Sequence[Any] | None) -> list[ir.Value]:
         given = [0] * len(self._extents) if indices is None else list(indices)
         if len(given) != len(self._extents):
-            raise ArgumentError(
+            raise argument_error(
                 f"a {what} with {len(given)} indices of LDS with {len(self._extents)} dimensions, {self!r}",
-                at=user_location(),
-                hint="give one index for each dimension",
+                "give one index for each dimension",
             )
         values = [get_index_value(index) for index in given]
         for index, extent in zip(map(as_numeric, given), self._extents, strict=True):
             if index.is_static and not 0 <= int(index) < extent:
-                raise ArgumentError(
-                    f"a {what} at {int(index)} of LDS with extent {extent}",
-                    at=user_location(),
-                    hint="indices count from 0",
-                )
+                raise argument_error(f"a {what} at {int(index)} of LDS with extent {extent}", "indices count from 0")
         return values
 
     def _element(self, value: Any) -> ir.Value:
@@ -171,11 +163,7 @@ class SmemPtr:
             value = numeric_class(self.element_type)(value)
         operand = get_op_result_or_value(value)
         if operand.type != self.element_type:
-            raise ArgumentError(
-                f"a store of {operand.type} to LDS of {self.element_type}",
-                at=user_location(),
-                hint="convert it with .to(...)",
-            )
+            raise argument_error(f"a store of {operand.type} to LDS of {self.element_type}", "convert it with .to(...)")
         return operand
 
     def llvm_pointer(self) -> ir.Value:
@@ -222,10 +210,9 @@ class SmemAllocator:
     def _reserve(self, size_bytes: int, alignment: int) -> int:
         """Reserve bytes and return their offset."""
         if alignment < 1 or alignment & (alignment - 1) or alignment > _STORAGE_ALIGNMENT_BYTES:
-            raise ArgumentError(
+            raise argument_error(
                 f"an alignment of {alignment} bytes in LDS: a power of two up to {_STORAGE_ALIGNMENT_BYTES}",
-                at=user_location(),
-                hint="such as 16",
+                "such as 16",
             )
         offset = self._align(self.ptr, alignment)
         check_smem_capacity(offset + size_bytes, self.arch)
@@ -252,10 +239,9 @@ class SmemAllocator:
         """
         kind = _ir_type(dtype)
         if not isinstance(num_elems, int) or num_elems < 1:
-            raise ArgumentError(
+            raise argument_error(
                 f"an LDS array of {num_elems!r} elements: an integer from 1 on",
-                at=user_location(),
-                hint="its size is known when compiling: a Python int",
+                "its size is known when compiling: a Python int",
             )
         offset = self._reserve(get_mlir_type_size(kind) * num_elems, alignment or get_mlir_type_align(kind))
         return lambda base: SmemPtr(base, offset, kind, (num_elems,))
@@ -269,10 +255,8 @@ class SmemAllocator:
             fields[name] = start, kind
             end, align = start + get_mlir_type_size(kind), max(align, get_mlir_type_align(kind))
         if not fields:
-            raise ArgumentError(
-                f"{cls.__name__} in LDS: it has no annotated fields",
-                at=user_location(),
-                hint="write them as in a dataclass: name: fx.Float32",
+            raise argument_error(
+                f"{cls.__name__} in LDS: it has no annotated fields", "write them as in a dataclass: name: fx.Float32"
             )
         offset = self._reserve(self._align(end, align), alignment or align)
         return lambda base: SmemStruct(base, offset, fields)

@@ -7,8 +7,8 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, ClassVar, NoReturn, Protocol
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.dialect.location import argument_error, user_location
+from flydsl.errors import TraceError
 from flydsl.expr.memory import Pointer, Tensor, add_offset, make_view, memref_load, memref_store, recast_iter
 from flydsl.expr.numeric import Int8, Uint8
 from flydsl.expr.struct import Align, Array, align_of, fields_of, is_composite_type, is_struct_type, size_of
@@ -217,15 +217,14 @@ class Arena:
         """Allocate memory for a type - a number, an `fx.Array`, a struct or union - or for a number of bytes."""
         if isinstance(what, int):
             if what < 1:
-                raise ArgumentError(f"allocate({what}): it must be > 0", at=user_location(), hint="a number of bytes")
+                raise argument_error(f"allocate({what}): it must be > 0", "a number of bytes")
             kind: Any = Array.__class_getitem__((Uint8, what, alignment or self._base_alignment))
         else:
             kind = what if alignment is None else Align.__class_getitem__((what, max(alignment, align_of(what))))
         if not isinstance(kind, type):
-            raise ArgumentError(
+            raise argument_error(
                 f"allocate takes a type or a number of bytes, not {what!r}",
-                at=user_location(),
-                hint="such as fx.Array[fx.Float32, 256], or 1024 bytes",
+                "such as fx.Array[fx.Float32, 256], or 1024 bytes",
             )
         return _storage_of(kind).at(self._reserve(size_of(kind), align_of(kind)))
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error, user_location
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.memory import Pointer, Tensor
 from flydsl.expr.names import unknown_name
@@ -55,18 +55,15 @@ class Array:
     def __class_getitem__(cls, parameters: Any) -> type[Array]:
         given = parameters if isinstance(parameters, tuple) else (parameters,)
         if len(given) not in (2, 3):
-            raise ArgumentError(
+            raise argument_error(
                 f"fx.Array[{parameters!r}]: a type, a size, and an alignment",
-                at=user_location(),
-                hint="fx.Array[fx.Float32, 256] or fx.Array[fx.Float32, 256, 16]",
+                "fx.Array[fx.Float32, 256] or fx.Array[fx.Float32, 256, 16]",
             )
         dtype, size, align = (*given, None)[:3]
         _check_number("fx.Array", dtype)
         if not isinstance(size, int) or size < 1:
-            raise ArgumentError(
-                f"fx.Array of {size!r} elements: a positive integer",
-                at=user_location(),
-                hint="its size is known when compiling: a Python int",
+            raise argument_error(
+                f"fx.Array of {size!r} elements: a positive integer", "its size is known when compiling: a Python int"
             )
         return _array(dtype, size, align_of(dtype) if align is None else _checked_alignment(align))
 
@@ -79,17 +76,14 @@ class Align:
 
     def __class_getitem__(cls, parameters: Any) -> type[Align]:
         if not isinstance(parameters, tuple) or len(parameters) != 2:
-            raise ArgumentError(
-                f"fx.Align[{parameters!r}]: it is fx.Align[Type, N], N in bytes",
-                at=user_location(),
-                hint="such as fx.Align[fx.Float32, 16]",
+            raise argument_error(
+                f"fx.Align[{parameters!r}]: it is fx.Align[Type, N], N in bytes", "such as fx.Align[fx.Float32, 16]"
             )
         dtype, align = parameters
         if _checked_alignment(align) < align_of(dtype):
-            raise ArgumentError(
+            raise argument_error(
                 f"fx.Align[{dtype.__name__}, {align}]: {align} is smaller than natural, which is {align_of(dtype)}",
-                at=user_location(),
-                hint="align it to more, or leave fx.Align away",
+                "align it to more, or leave fx.Align away",
             )
         return _align(dtype, align)
 
@@ -114,15 +108,13 @@ def _checked_alignment(align: Any) -> int:
         wrong = f"it must be a power of two up to {_MAX_ALIGNMENT_BYTES}"
     else:
         return align
-    raise ArgumentError(f"an alignment of {align!r} bytes: {wrong}", at=user_location(), hint="such as 16")
+    raise argument_error(f"an alignment of {align!r} bytes: {wrong}", "such as 16")
 
 
 def _check_number(what: str, dtype: Any) -> None:
     if not (isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name")):
-        raise ArgumentError(
-            f"{what} of {dtype!r}: it takes a Numeric subclass or another Storable type",
-            at=user_location(),
-            hint="such as fx.Float16",
+        raise argument_error(
+            f"{what} of {dtype!r}: it takes a Numeric subclass or another Storable type", "such as fx.Float16"
         )
     dtype.__dsl_size_of__()  # raises for one that is not whole bytes
 
@@ -169,11 +161,7 @@ class _Composite:
         if cls is None:
             return self
         if not isinstance(cls, type):
-            raise ArgumentError(
-                f"fx.{self._name} of {cls!r}: it takes a class",
-                at=user_location(),
-                hint="write it above a class: @fx.struct",
-            )
+            raise argument_error(f"fx.{self._name} of {cls!r}: it takes a class", "write it above a class: @fx.struct")
         return _composite(cls, cls.__name__, _annotations(cls), self._is_union)
 
     def __getitem__(self, parts: Any) -> type:
@@ -201,9 +189,7 @@ def _inline(name: str, named: tuple[tuple[str, Any], ...], is_union: bool) -> ty
 
 def _composite(cls: type, name: str, annotations: dict[str, Any], is_union: bool) -> type:
     if not annotations:
-        raise ArgumentError(
-            f"{name} has no annotated fields", at=user_location(), hint="write them as in a dataclass: name: fx.Float32"
-        )
+        raise argument_error(f"{name} has no annotated fields", "write them as in a dataclass: name: fx.Float32")
     kinds = {field: _kind(f"{name}.{field}", field, kind) for field, kind in annotations.items()}
     members = {
         "dsl_fields": Fields(kinds, is_union), "__module__": cls.__module__, "__annotations__": annotations,
@@ -236,13 +222,12 @@ def _kind(where: str, name: str, kind: Any) -> Any:
 
 def _check_name(where: str, name: str) -> None:
     if name.startswith("_"):
-        raise ArgumentError(
+        raise argument_error(
             f"{where}: the name {name!r} of a field must not start with underscore",
-            at=user_location(),
-            hint="only fields without a name have one: _0, _1",
+            "only fields without a name have one: _0, _1",
         )
     if name in ("peek", "poke", "replace", "dsl_fields"):
-        raise ArgumentError(f"{where}: the name {name!r} is reserved", at=user_location(), hint="rename the field")
+        raise argument_error(f"{where}: the name {name!r} is reserved", "rename the field")
 
 
 def _is_value_field(kind: Any) -> bool:
@@ -264,10 +249,9 @@ def _annotations(cls: type) -> dict[str, Any]:
     try:
         return inspect.get_annotations(cls, eval_str=True)
     except NameError as error:
-        raise ArgumentError(
+        raise argument_error(
             f"the fields of {cls.__name__}: {error}",
-            at=user_location(),
-            hint="with `from __future__ import annotations`, field types must be names of the module",
+            "with `from __future__ import annotations`, field types must be names of the module",
         ) from None
 
 
@@ -280,10 +264,9 @@ def _no_values(self: Any, *arguments: Any, **named: Any) -> NoReturn:
 
 
 def _no_union(self: Any, *arguments: Any, **named: Any) -> NoReturn:
-    raise ArgumentError(
+    raise argument_error(
         f"a value of {type(self).__name__}: a union is memory that its fields share, and has no value form",
-        at=user_location(),
-        hint="fx.SharedAllocator().allocate(...), and .poke(...) of one of its fields",
+        "fx.SharedAllocator().allocate(...), and .poke(...) of one of its fields",
     )
 
 

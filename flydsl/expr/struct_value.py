@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import Numeric
 
@@ -29,16 +29,13 @@ class Known:
     def check(self, where: str, value: Any) -> None:
         """Raise ArgumentError for a value of another type, or one that cannot be part of a type."""
         if self.kind is not None and not isinstance(value, self.kind):
-            raise ArgumentError(
-                f"{where} is {self.__name__}, got {value!r}", at=user_location(), hint="pass a value of that type"
-            )
+            raise argument_error(f"{where} is {self.__name__}, got {value!r}", "pass a value of that type")
         try:
             hash(value)
         except TypeError:
-            raise ArgumentError(
+            raise argument_error(
                 f"{where} is known when compiling, so it must be hashable; {value!r} is not",
-                at=user_location(),
-                hint="pass a tuple for a list, a frozen dataclass for an object",
+                "pass a tuple for a list, a frozen dataclass for an object",
             ) from None
 
 
@@ -60,10 +57,8 @@ class StructValue(SimpleNamespace):
         given = dict(zip(kinds, values, strict=False)) | named
         wrong = _wrong_fields(list(kinds), len(values), named)
         if wrong:
-            raise ArgumentError(
-                f"{type(self).__name__} has the fields {', '.join(kinds)}: {wrong}",
-                at=user_location(),
-                hint="pass one value for each field",
+            raise argument_error(
+                f"{type(self).__name__} has the fields {', '.join(kinds)}: {wrong}", "pass one value for each field"
             )
         self.__class__ = _with_known(type(self), given)
         for name in runtime_fields(type(self)):
@@ -74,23 +69,18 @@ class StructValue(SimpleNamespace):
             return super().__setattr__(name, value)
         kind, where = self.value_kinds.get(name), f"{type(self).__name__}.{name}"
         if kind is None:
-            raise ArgumentError(
-                f"{type(self).__name__} has no field {name!r}",
-                at=user_location(),
-                hint=f"it has {', '.join(self.value_kinds)}",
+            raise argument_error(
+                f"{type(self).__name__} has no field {name!r}", f"it has {', '.join(self.value_kinds)}"
             )
         if isinstance(kind, Known):
-            raise ArgumentError(
+            raise argument_error(
                 f"{where} is known when compiling: it cannot change",
-                at=user_location(),
-                hint="annotate the field with a type of run time, or make another struct",
+                "annotate the field with a type of run time, or make another struct",
             )
         if issubclass(kind, Numeric):
             value = _number(where, kind, value)
         elif not isinstance(value, kind) and not (_is_memory(kind) and _is_of_the_host(value)):
-            raise ArgumentError(
-                f"{where} is a {kind.__name__}, got {value!r}", at=user_location(), hint="convert it: value.to(dtype)"
-            )
+            raise argument_error(f"{where} is a {kind.__name__}, got {value!r}", "convert it: value.to(dtype)")
         return super().__setattr__(name, value)
 
     def __eq__(self, other: object) -> Any:

@@ -13,7 +13,7 @@ from flydsl.arch import DEFAULT_ARCH, get_arch
 from flydsl.atoms.instruction_sets import CDNA4, GFX12
 from flydsl.dialect.context import context
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error, user_location
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr.algebra import IntTuple, LayoutValue
 from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy
@@ -200,7 +200,7 @@ class Types:
         """A vector type. element: an MLIR type or a scalar type."""
         kind = element.ir_type if isinstance(element, type) and issubclass(element, Numeric) else element
         if not isinstance(kind, ir.Type) or not isinstance(count, int) or count < 1:
-            raise ArgumentError(f"T.vec({count!r}, {element!r})", at=user_location(), hint="such as T.vec(4, T.f32)")
+            raise argument_error(f"T.vec({count!r}, {element!r})", "such as T.vec(4, T.f32)")
         return _VectorTypes.get([count], kind)
 
     def __getattr__(self, name: str) -> ir.Type:

@@ -9,8 +9,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr import arith
 from flydsl.expr.arith_value import ArithValue, add_methods
 from flydsl.expr.numeric import Integer, Numeric, numeric_class
@@ -28,10 +27,8 @@ def with_signedness(value: Any, signed: bool) -> Any:
     """The same bits, read as signed or unsigned integers."""
     dtype = value.dtype
     if not issubclass(dtype, Integer):
-        raise ArgumentError(
-            f"with_signedness of {value!r}: it has no integers",
-            at=user_location(),
-            hint="bitcast it to integers of that width first",
+        raise argument_error(
+            f"with_signedness of {value!r}: it has no integers", "bitcast it to integers of that width first"
         )
     if dtype.signed == signed or str(dtype.ir_type) in ("i1", "index", "i4"):
         return value

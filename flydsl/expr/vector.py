@@ -14,9 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.upstream import upstream
-from flydsl.errors import ArgumentError
 from flydsl.expr import math, vector_memory
 from flydsl.expr.builder import MlirBuilder
 from flydsl.expr.emit import emit
@@ -79,7 +78,7 @@ def _result(name: str, result_type: Any) -> ir.VectorType:
     if isinstance(result_type, ir.VectorType):
         return result_type
     hint = "such as fx.T.vec(4, fx.T.f32)"
-    raise ArgumentError(f"vector.{name}: {result_type!r} is not an MLIR vector type", at=user_location(), hint=hint)
+    raise argument_error(f"vector.{name}: {result_type!r} is not an MLIR vector type", hint)
 
 
 @_bare
@@ -87,9 +86,7 @@ def from_elements(result_type: Any, elements: Sequence[Any]) -> Vector:
     """A vector of scalars, converted to the type's elements."""
     kind = _result("from_elements", result_type)
     if prod(kind.shape) != len(elements):
-        raise ArgumentError(
-            f"{len(elements)} elements for a {kind}", at=user_location(), hint="give as many as the vector type has"
-        )
+        raise argument_error(f"{len(elements)} elements for a {kind}", "give as many as the vector type has")
     return Vector.from_elements(list(elements), numeric_class(kind.element_type)).reshape(tuple(kind.shape))
 
 
@@ -137,9 +134,7 @@ def insertelement(vector: Any, value: Any, position: Any) -> Vector:
     if number.is_static:
         static = int(number)
         if not 0 <= static < whole.numel:
-            raise ArgumentError(
-                f"element {static} of a vector of {whole.numel}", at=user_location(), hint="elements count from 0"
-            )
+            raise argument_error(f"element {static} of a vector of {whole.numel}", "elements count from 0")
     else:
         operands = [runtime_position(number, whole.numel)]
     attributes = {"static_position": ir.DenseI64ArrayAttr.get([static])}
@@ -159,9 +154,7 @@ def insert(
         position = _one_position(static_position, dynamic_position)
     if isinstance(position, tuple | list):
         if len(position) != 1:
-            raise ArgumentError(
-                f"insert at {position!r}", at=user_location(), hint="one position: an integer, or a list of one"
-            )
+            raise argument_error(f"insert at {position!r}", "one position: an integer, or a list of one")
         (position,) = position
     return insertelement(vector, value, position)
 
@@ -194,10 +187,8 @@ def reduction(result_type: Any, kind: Any, vector: Any, acc: Any = None, fastmat
         name = name.removesuffix(suffix) if name.startswith(("max", "min")) else name
     whole = as_vector("reduction", vector)
     if result_type is not None and result_type != whole.dtype.ir_type:
-        raise ArgumentError(
-            f"vector.reduction of {whole!r} to {result_type}",
-            at=user_location(),
-            hint="the result has the type of the elements",
+        raise argument_error(
+            f"vector.reduction of {whole!r} to {result_type}", "the result has the type of the elements"
         )
     return whole.reduce(name, acc, fastmath=fastmath)
 

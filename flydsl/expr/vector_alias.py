@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr import numeric
 from flydsl.expr.numeric import Numeric, is_python_number, require_numeric
 from flydsl.expr.vector_value import Vector
@@ -42,11 +41,7 @@ class VectorType(type(Vector)):  # type: ignore[misc]  # mypy takes a metaclass 
         shape, dtype: as for any Vector; they can only be those of the type.
         """
         if shape not in (None, cls.lanes, *cls.lanes) or dtype not in (None, cls.element):
-            raise ArgumentError(
-                f"{cls.__name__} with another shape or type: {shape}, {dtype}",
-                at=user_location(),
-                hint="fx.Vector takes any",
-            )
+            raise argument_error(f"{cls.__name__} with another shape or type: {shape}, {dtype}", "fx.Vector takes any")
         if isinstance(value, tuple | list):
             made = Vector.from_elements(list(value), cls.element)
         elif isinstance(value, ir.Value) and isinstance(value.type, ir.VectorType):
@@ -56,9 +51,7 @@ class VectorType(type(Vector)):  # type: ignore[misc]  # mypy takes a metaclass 
         else:
             made = Vector(value)
         if made.numel != prod(cls.lanes):
-            raise ArgumentError(
-                f"{cls.__name__} of {made.numel} elements", at=user_location(), hint=f"it has {prod(cls.lanes)}"
-            )
+            raise argument_error(f"{cls.__name__} of {made.numel} elements", f"it has {prod(cls.lanes)}")
         return made.to(cls.element).reshape(cls.lanes)
 
     def __instancecheck__(cls, value: Any) -> bool:
@@ -70,7 +63,7 @@ def VectorAlias(alias_dtype: ScalarType, lanes: int) -> type[Vector]:
     element = require_numeric("VectorAlias", alias_dtype)
     extents = tuple(lanes) if isinstance(lanes, tuple | list) else (lanes,)
     if not extents or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in extents):
-        raise ArgumentError(f"VectorAlias of {lanes!r} lanes", at=user_location(), hint="fx.VectorAlias(fx.Float32, 4)")
+        raise argument_error(f"VectorAlias of {lanes!r} lanes", "fx.VectorAlias(fx.Float32, 4)")
     return _alias(element, tuple(map(int, extents)))
 
 

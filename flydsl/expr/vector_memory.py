@@ -10,8 +10,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.algebra import crd2idx
 from flydsl.expr.copies import UniversalCopy, copy_atom_call, make_copy_atom
 from flydsl.expr.emit import emit
@@ -32,19 +31,16 @@ def load(
 ) -> Vector:
     """Read a vector. result_type: an MLIR vector type."""
     if not isinstance(result_type, ir.VectorType):
-        raise ArgumentError(
-            f"load of {result_type!r}: it takes an MLIR vector type", at=user_location(), hint="such as T.vec(4, T.f32)"
-        )
+        raise argument_error(f"load of {result_type!r}: it takes an MLIR vector type", "such as T.vec(4, T.f32)")
     memref = as_fly_value(memref)
     if not isinstance(memref, Tensor):
         operands = [_memref(memref), *_positions(indices)]
         return Vector(emit("vector.load", operands, [result_type], _access(alignment, nontemporal)).result)
     dtype = numeric_class(result_type.element_type)
     if dtype.ir_type != memref.dtype.ir_type:
-        raise ArgumentError(
+        raise argument_error(
             f"load of {result_type} from a tensor of {memref.type.element}",
-            at=user_location(),
-            hint="load the type of its elements, and convert the vector",
+            "load the type of its elements, and convert the vector",
         )
     count = result_type.shape[0]
     registers = memref_alloca(algebra.make_layout(count, 1), memref.dtype)
@@ -62,10 +58,9 @@ def store(
         emit("vector.store", [vector.value, _memref(memref), *_positions(indices)], [], _access(alignment, nontemporal))
         return
     if vector.dtype.ir_type != memref.dtype.ir_type:
-        raise ArgumentError(
+        raise argument_error(
             f"a store of {vector.value.type} to a tensor of {memref.type.element}",
-            at=user_location(),
-            hint=f"convert it with .to(fx.{memref.dtype.__name__})",
+            f"convert it with .to(fx.{memref.dtype.__name__})",
         )
     registers = memref_alloca(algebra.make_layout(vector.numel, 1), memref.dtype)
     registers.store(vector)
@@ -79,16 +74,14 @@ def _access(alignment: int | None, nontemporal: bool | None) -> dict[str, ir.Att
     if alignment is None:
         return hints
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-        raise ArgumentError(
-            f"an alignment of {alignment!r} bytes: a power of two", at=user_location(), hint="such as 16"
-        )
+        raise argument_error(f"an alignment of {alignment!r} bytes: a power of two", "such as 16")
     return {"alignment": ir.IntegerAttr.get(element_type("i64"), alignment), **hints}
 
 
 def _memref(memref: Any) -> ir.Value:
     if isinstance(memref, ir.Value) and isinstance(memref.type, ir.MemRefType):
         return memref
-    raise ArgumentError(f"a vector in {memref!r}: it takes a tensor", at=user_location(), hint=how_made.TENSOR)
+    raise argument_error(f"a vector in {memref!r}: it takes a tensor", how_made.TENSOR)
 
 
 def _positions(indices: Sequence[Any]) -> list[ir.Value]:
@@ -128,10 +121,9 @@ def _require_contiguous(tensor: Tensor) -> None:
     stride = layout.strides if isinstance(layout, algebra.Layout) else None
     last = stride[-1] if isinstance(stride, tuple) else stride
     if not (isinstance(last, int) and last == 1):
-        raise ArgumentError(
+        raise argument_error(
             f"a vector in {tensor!r}: the stride of its last mode is {last}, not 1",
-            at=user_location(),
-            hint="copy with fx.copy and a tiled copy",
+            "copy with fx.copy and a tiled copy",
         )
 
 

@@ -13,8 +13,8 @@ from mlir import ir
 
 from flydsl import how_made
 from flydsl.dialect.context import context
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.dialect.location import argument_error, user_location
+from flydsl.errors import TraceError
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath_flags import fastmath_attribute
@@ -69,16 +69,13 @@ class Vector(ArithValue):
         if isinstance(value, Vector):
             shape, dtype, value = shape or value.shape, dtype or value.dtype, value.value
         if not isinstance(value.type, ir.VectorType):
-            raise ArgumentError(
-                f"a Vector needs a vector value, not {value.type}", at=user_location(), hint=how_made.VECTOR
-            )
+            raise argument_error(f"a Vector needs a vector value, not {value.type}", how_made.VECTOR)
         self.shape: tuple[int, ...] = _extents(tuple(value.type.shape) if shape is None else shape)
         self.dtype = numeric_class(value.type.element_type) if dtype is None else require_numeric("Vector", dtype)
         if prod(self.shape) != prod(value.type.shape) or self.dtype.ir_type != value.type.element_type:
-            raise ArgumentError(
+            raise argument_error(
                 f"{value.type} is not a vector of shape {self.shape} of {self.dtype.__name__}",
-                at=user_location(),
-                hint="name the shape and the type that it has, or leave them away",
+                "name the shape and the type that it has, or leave them away",
             )
         if value.type.rank != 1:
             value = emit("vector.shape_cast", [value], [vector_type(self.shape, self.dtype)]).result
@@ -94,10 +91,8 @@ class Vector(ArithValue):
     def from_elements(cls, elements: Sequence[Any], dtype: type[Numeric] | None = None) -> Vector:
         """A vector of the given scalars, converted to `dtype` (by default the first one's type)."""
         if not isinstance(elements, tuple | list) or not elements:
-            raise ArgumentError(
-                f"a Vector of {elements!r}: it takes a list of scalars",
-                at=user_location(),
-                hint="fx.Vector.from_elements([x, y, z, w])",
+            raise argument_error(
+                f"a Vector of {elements!r}: it takes a list of scalars", "fx.Vector.from_elements([x, y, z, w])"
             )
         element = as_numeric(elements[0]).dtype if dtype is None else require_numeric("from_elements", dtype)
         values = [element(item).ir_value() for item in elements]
@@ -164,10 +159,9 @@ class Vector(ArithValue):
         target = require_numeric("bitcast", dtype.element_type if isinstance(dtype, ir.VectorType) else dtype)
         bits = self.numel * self.dtype.width
         if Index in (self.dtype, target) or bits % target.width:
-            raise ArgumentError(
+            raise argument_error(
                 f"bitcast of {self.value.type} to {target.__name__}",
-                at=user_location(),
-                hint="an index has no bits of its own"
+                "an index has no bits of its own"
                 if Index in (self.dtype, target)
                 else f"{bits} bits are not a multiple of {target.width}",
             )
@@ -178,10 +172,8 @@ class Vector(ArithValue):
     def reshape(self, shape: Any) -> Vector:
         """The same elements in the same order with other extents."""
         if prod(_extents(shape)) != self.numel:
-            raise ArgumentError(
-                f"{self!r} has not the elements of shape {_extents(shape)}",
-                at=user_location(),
-                hint="the product of the extents stays",
+            raise argument_error(
+                f"{self!r} has not the elements of shape {_extents(shape)}", "the product of the extents stays"
             )
         return Vector(self.value, shape, self.dtype)
 
@@ -191,10 +183,8 @@ class Vector(ArithValue):
         if target == self.shape:
             return self
         if broadcast_shape(self.shape, target) != target:
-            raise ArgumentError(
-                f"{self!r} cannot be repeated to shape {target}",
-                at=user_location(),
-                hint="an extent of 1 is repeated; others stay",
+            raise argument_error(
+                f"{self!r} cannot be repeated to shape {target}", "an extent of 1 is repeated; others stay"
             )
         padded = (1,) * (len(target) - len(self.shape)) + self.shape
         axes = [[0] * n if extent == 1 else list(range(n)) for extent, n in zip(padded, target, strict=True)]
@@ -206,10 +196,9 @@ class Vector(ArithValue):
         total = self.numel + second.numel
         known = isinstance(mask, Sequence) and len(mask) > 0 and all(0 <= int(i) < total for i in mask)
         if second.dtype is not self.dtype or not known:
-            raise ArgumentError(
+            raise argument_error(
                 f"shuffle of {self!r} and {other!r} by {mask!r}",
-                at=user_location(),
-                hint="two vectors of one type and one dimension, and positions in both, counted from 0",
+                "two vectors of one type and one dimension, and positions in both, counted from 0",
             )
         attributes = {"mask": ir.DenseI64ArrayAttr.get([int(i) for i in mask])}
         result = vector_type([len(mask)], self.dtype)
@@ -239,10 +228,8 @@ class Vector(ArithValue):
         if any(part is None or isinstance(part, slice) for part in coordinate):
             return self._slice(tuple(coordinate))
         if len(coordinate) not in (1, len(self.shape)):
-            raise ArgumentError(
-                f"{len(coordinate)} indices of {self!r}: it has {len(self.shape)} modes",
-                at=user_location(),
-                hint="give one index for each mode",
+            raise argument_error(
+                f"{len(coordinate)} indices of {self!r}: it has {len(self.shape)} modes", "give one index for each mode"
             )
         return self._element(_flat_position(coordinate, self.shape if len(coordinate) > 1 else (self.numel,)))
 
@@ -257,10 +244,8 @@ class Vector(ArithValue):
 
     def _slice(self, coordinate: tuple[Any, ...]) -> Vector:
         if len(coordinate) != len(self.shape):
-            raise ArgumentError(
-                f"{len(coordinate)} indices of {self!r}: it has {len(self.shape)} modes",
-                at=user_location(),
-                hint="give one index for each mode",
+            raise argument_error(
+                f"{len(coordinate)} indices of {self!r}: it has {len(self.shape)} modes", "give one index for each mode"
             )
         axes = [_axis(part, extent) for part, extent in zip(coordinate, self.shape, strict=True)]
         kept = [len(a) for a, part in zip(axes, coordinate, strict=True) if part is None or isinstance(part, slice)]
@@ -329,7 +314,7 @@ def as_vector(what: str, value: Any) -> Vector:
         return Vector(value)
     if isinstance(value, Vector):
         return value
-    raise ArgumentError(f"{what} takes a Vector, not {value!r}", at=user_location(), hint=how_made.VECTOR)
+    raise argument_error(f"{what} takes a Vector, not {value!r}", how_made.VECTOR)
 
 
 def broadcast_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -347,7 +332,7 @@ def _extents(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple. Raises ArgumentError for an empty one, which LLVM does not support."""
     extents = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     if not extents or not all(isinstance(n, int) and n >= 1 for n in extents):
-        raise ArgumentError(f"a vector of shape {extents}", at=user_location(), hint="extents are integers from 1 on")
+        raise argument_error(f"a vector of shape {extents}", "extents are integers from 1 on")
     return extents
 
 
@@ -357,11 +342,7 @@ def _flat_position(coordinate: Sequence[Any], shape: tuple[int, ...]) -> Numeric
     for part, extent in zip(coordinate, shape, strict=True):
         number = as_numeric(part) if is_python_number(part) or isinstance(part, ArithValue | ir.Value) else None
         if not isinstance(number, Numeric) or number.is_float:
-            raise ArgumentError(
-                f"{part!r} as the position in a vector",
-                at=user_location(),
-                hint="an integer of Python or of the device",
-            )
+            raise argument_error(f"{part!r} as the position in a vector", "an integer of Python or of the device")
         total = total * extent + (_checked(int(number), extent) if number.is_static else number)
     return as_numeric(total)
 
@@ -376,10 +357,8 @@ def runtime_position(number: Numeric, count: int) -> ir.Value:
 
 def _checked(position: int, extent: int) -> int:
     if not -extent <= position < extent:
-        raise ArgumentError(
-            f"element {position} of a vector of {extent}",
-            at=user_location(),
-            hint="elements count from 0; from the end they are not counted",
+        raise argument_error(
+            f"element {position} of a vector of {extent}", "elements count from 0; from the end they are not counted"
         )
     return position % extent
 
@@ -391,9 +370,7 @@ def _axis(part: Any, extent: int) -> list[int]:
             return list(range(extent))[part or slice(None)]
         return [_checked(part.__index__(), extent)]
     except (AttributeError, TypeError):
-        raise ArgumentError(
-            f"{part!r} in a slice of a vector", at=user_location(), hint="its bounds are known when compiling"
-        ) from None
+        raise argument_error(f"{part!r} in a slice of a vector", "its bounds are known when compiling") from None
 
 
 def _positions(shape: tuple[int, ...], axes: list[list[int]]) -> list[int]:
@@ -421,14 +398,13 @@ def _combining_kind(op: ReductionOp | Enum | str, dtype: type[Numeric]) -> str:
         operation = ReductionOp(name.lower())
     except ValueError:
         names = ", ".join(member.value for member in ReductionOp)
-        raise ArgumentError(
-            f"reduce by {op!r}: an unknown operation for {dtype.__name__}", at=user_location(), hint=f"there is {names}"
+        raise argument_error(
+            f"reduce by {op!r}: an unknown operation for {dtype.__name__}", f"there is {names}"
         ) from None
     if dtype.is_float and operation in (ReductionOp.AND, ReductionOp.OR, ReductionOp.XOR):
-        raise ArgumentError(
+        raise argument_error(
             f"reduce by {operation.name} of {dtype.__name__}",
-            at=user_location(),
-            hint="floats add, multiply, and take the larger or smaller; bits belong to integers",
+            "floats add, multiply, and take the larger or smaller; bits belong to integers",
         )
     if operation not in _EXTREMA:
         return operation.value

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from flydsl.ziglang import find_zig
+from flydsl.ziglang import find_zig, run_tool
 
 _SECONDS = 60
 # Of memory (KiB) and files (half KiB), where the system has such limits. A listing takes far less.
@@ -59,16 +59,7 @@ def _run(listing: str, *options: str) -> bytes:
         limit = f"for limit in '-t {seconds}' {_LIMITS}; do ulimit $limit 2>/dev/null; done"
         command = ["sh", "-c", f'{limit}; exec "$0" "$@"', zig, "clang", *options, source.name, "-o", output.name]
         try:
-            done = subprocess.run(
-                command,
-                cwd=directory,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=_SECONDS,
-            )
+            done = run_tool(command, _SECONDS, Path(directory))
         except subprocess.TimeoutExpired:
             raise AssemblerError(f"the assembler did not come to an end within {_SECONDS} seconds") from None
         if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL) and not done.stderr:

@@ -54,6 +54,15 @@ def test_a_linker_that_refuses_is_passed_over_and_not_asked_again(
     assert (tmp_path / "rocm" / "llvm" / "bin" / "calls").read_text() == "called\n"
 
 
+def test_a_linker_without_an_end_is_ended_and_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lld = fake_lld(tmp_path / "bin", "")
+    lld.write_text("#!/bin/sh\nexec sleep 600\n")
+    monkeypatch.setattr(link_module, "_SECONDS", 0.1)
+    monkeypatch.setattr(link_module, "find_linkers", lambda: iter([(str(lld),)]))
+    with pytest.raises(CompileError, match="timed out"):
+        link(b"")
+
+
 def test_no_linker_at_all(monkeypatch: pytest.MonkeyPatch, obj: bytes) -> None:
     def none() -> Iterator[tuple[str, ...]]:
         return iter(())

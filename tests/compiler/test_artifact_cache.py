@@ -264,12 +264,7 @@ def the_file(folder: Path) -> Path:
 
 IN_ITS_PLACE: dict[str, Callable[[Path, bytes], Any]] = {
     "a directory": lambda path, _: path.mkdir(),
-    "a full directory": lambda path, _: (path / "inner").mkdir(parents=True),
-    "a named pipe": lambda path, _: os.mkfifo(path),
-    "a link to itself": lambda path, _: path.symlink_to(path.name),
     "nothing": lambda path, _: None,
-    "an empty file": lambda path, _: path.write_bytes(b""),
-    "garbage": lambda path, _: path.write_bytes(b"\x80" * 5000),
     "half of it": lambda path, content: path.write_bytes(content[: len(content) // 2]),
     "a flipped bit": lambda path, content: path.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]),
     "another's": lambda path, content: (path.write_bytes(content), path.chmod(0o666)),
@@ -287,18 +282,16 @@ def test_anything_may_lie_in_its_place(what: str, compiled: list[str], folder: P
     assert len(compiled) == 2
 
 
-@pytest.mark.parametrize("field", ["arch", "code", "module", "origin", "kernels", "hints", "times_ms", "observation"])
-@pytest.mark.parametrize("value", [None, [], b"garbage", "garbage", {"a": 1}, 7], ids=str)
-def test_a_record_that_is_none_of_ours(field: str, value: Any, compiled: list[str], folder: Path) -> None:
+@pytest.mark.parametrize("field", ["arch", "code", "module", "kernels", "hints", "times_ms", "observation"])
+def test_a_record_that_is_none_of_ours(field: str, compiled: list[str], folder: Path) -> None:
     filled(process())
     file = the_file(folder)
     record = unpacked(file.read_bytes())
     assert record is not None
-    file.write_bytes(packed({**record, field: value}))
-    if field == "origin":  # which only the views read
-        return
-    assert filled(process(), 2) == 5
-    assert len(compiled) == 2
+    for count, value in enumerate((None, [], b"garbage", "garbage", {"a": 1}, 7), start=2):
+        file.write_bytes(packed({**record, field: value}))
+        assert filled(process(), 2) == 5
+        assert len(compiled) == count, value
 
 
 def test_a_folder_that_cannot_be_written(compiled: list[str], folder: Path) -> None:

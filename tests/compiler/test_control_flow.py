@@ -381,30 +381,9 @@ def set_attribute(A, n):
 
 
 @flyc.jit
-def set_attribute_otherwise(A, n):
-    if n > 3:
-        pass
-    else:
-        SETTINGS.value = 5  # here
-
-
-@flyc.jit
 def set_element(A, n):
     if n > 3:
         TABLE["value"] = 5  # here
-
-
-@flyc.jit
-def set_element_in_a_loop(A, n):
-    for _ in range(n):
-        TABLE["value"] += 5  # here
-
-
-@flyc.jit
-def set_attribute_in_while(A, n):
-    while n > 3:
-        SETTINGS.value = n  # here
-        n -= 1
 
 
 @flyc.jit
@@ -412,19 +391,6 @@ def append(A, n):
     if n > 3:
         n = n + 1
         SEEN.append(1)  # here
-
-
-@flyc.jit
-def insert_in_a_loop(A, n):
-    for _ in range(n):
-        SEEN.insert(0, 1)  # here
-
-
-@flyc.jit
-def extend_in_while(A, n):
-    while n > 3:
-        n -= 1
-        SEEN.extend([1, 2])  # here
 
 
 @flyc.jit
@@ -481,13 +447,8 @@ def set_global(A, n):
     ("body", "path"),
     [
         (set_attribute, "host's object SETTINGS"),
-        (set_attribute_otherwise, "host's object SETTINGS"),
         (set_element, "host's object TABLE"),
-        (set_element_in_a_loop, "host's object TABLE"),
-        (set_attribute_in_while, "host's object SETTINGS"),
         (append, "host's object SEEN"),
-        (insert_in_a_loop, "host's object SEEN"),
-        (extend_in_while, "host's object SEEN"),
         (add_to_a_set, "host's object MEMBERS"),
         (update_a_dict, "host's object TABLE"),
         (use_setattr, "host's object SETTINGS"),

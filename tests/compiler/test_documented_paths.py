@@ -16,20 +16,28 @@ from flydsl.errors import ArgumentError
 
 PATHS = {
     "flydsl.compiler": "BaseBackend CompiledFunction GPUTarget JitArgumentRegistry compile_backend_name from_c_void_p "
-    "get_backend",
+    "from_dlpack get_backend jit kernel",
     "flydsl.compiler.ast_rewriter": "ASTRewriter",
     "flydsl.compiler.backends.rocm": "RocmBackend",
-    "flydsl.compiler.jit_argument": "TensorArgument from_dlpack",
+    "flydsl.compiler.jit_argument": "JitArgumentRegistry TensorAdaptor TensorArgument from_dlpack",
     "flydsl.compiler.jit_executor": "CompiledArtifact JITCFunction JitCompiledFunction",
-    "flydsl.compiler.jit_function": "JitFunction",
-    "flydsl.compiler.kernel_function": "CompilationContext KernelFunction KernelLauncher",
+    "flydsl.compiler.jit_function": "JitFunction MlirCompiler jit",
+    "flydsl.compiler.kernel_function": "CompilationContext KernelFunction KernelLauncher kernel",
     "flydsl.compiler.protocol": "DslType JitArgument construct_from_ir_values extract_to_ir_values get_ir_types",
+    "flydsl.expr.arith": "andi constant select",
+    "flydsl.expr.derived": "CopyAtom MmaAtom TiledCopy",
+    "flydsl.expr.gpu": "barrier block_id thread_id",
     "flydsl.expr.mem_ops": "buffer_load create_buffer_resource",
     "flydsl.expr.meta": "dsl_loc_tracing traced_op",
+    "flydsl.expr.numeric": "Float32 Int32",
+    "flydsl.expr.primitive": "copy crd2idx gemm make_layout make_shape",
+    "flydsl.expr.typing": "Constexpr Stream T Tensor Types Vector",
+    "flydsl.expr.vector": "extractelement from_elements insertelement store",
     "flydsl.expr.utils.arith": "ArithValue _to_raw constant",
-    "flydsl.expr.buffer_ops": "_create_i32_constant _get_buffer_flags _unwrap_value",
-    "flydsl.expr.rocdl": "ReadfirstlaneOp _to_ir buffer_load_to_lds cvt_off_f32_i4 cvt_pk_bf16_f32 mask_dsrd mask_dswr "
-    "mask_mfma mask_vmem_rd mfma_f32_16x16x16_f16 mfma_f32_16x16x32_fp8 mfma_i32_16x16x32i8 raw_buffer_atomic_fadd",
+    "flydsl.expr.buffer_ops": "_create_i32_constant _get_buffer_flags _unwrap_value buffer_load buffer_store",
+    "flydsl.expr.rocdl": "BufferCopy128b MFMA ReadfirstlaneOp _to_ir buffer_load_to_lds cvt_off_f32_i4 "
+    "cvt_pk_bf16_f32 mask_dsrd mask_dswr mask_mfma mask_vmem_rd mfma_f32_16x16x16_f16 mfma_f32_16x16x32_fp8 "
+    "mfma_i32_16x16x32i8 raw_buffer_atomic_fadd",
     "flydsl.runtime.device": "bf16_global_atomics_arch_description get_rocm_arch get_warp_size is_rdna_arch "
     "supports_bf16_global_atomics",
     "flydsl.utils": "env log",

@@ -13,7 +13,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler import protocol
-from flydsl.compiler.protocol import DslType, construct_from_ir_values, extract_to_ir_values, get_ir_types
+from flydsl.compiler.protocol import DslType, JitArgument, construct_from_ir_values, extract_to_ir_values, get_ir_types
 from flydsl.errors import ArgumentError
 from flydsl.expr.typing import T
 from flydsl.simulator.errors import MemoryFault
@@ -72,6 +72,7 @@ def draw(Out: fx.Tensor, line):
 def test_an_argument_of_a_registered_class() -> None:
     assert flyc.JitArgumentRegistry.register(Line, dsl_type=DslLine)(LineArgument) is LineArgument
     assert isinstance(DslLine(1, 2), DslType)
+    assert isinstance(LineArgument(Line(1.0, 2)), JitArgument)
     out = torch.zeros(64)
     for line in (Line(0.5, 3), Line(2.0, -7)):
         draw(out, line)

@@ -303,25 +303,6 @@ def test_a_value_kept_by_an_object_out_of_sight() -> None:
     assert caught.value.at is not None
 
 
-def test_a_tensor_made_anew_in_each_iteration_works() -> None:
-    @flyc.kernel
-    def kernel(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
-        i = fx.thread_idx.x
-        total = fx.Float32(0)
-        for j in range(n):
-            row = fx.slice(A, (j, None))
-            total = total + row[i]
-        Out[i] = total
-
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
-        kernel(A, Out, n).launch(grid=1, block=64)
-
-    a, out = torch.arange(5 * 64.0).reshape(5, 64), torch.zeros(64)
-    launch(a, out, 5)
-    assert torch.equal(out, a.sum(0))
-
-
 def test_a_name_may_be_something_else_inside_a_loop() -> None:
     @flyc.kernel
     def kernel(A: fx.Tensor, B: fx.Tensor, Out: fx.Tensor, n: fx.Int32):

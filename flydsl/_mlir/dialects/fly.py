@@ -10,7 +10,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.atom_inference import mma_value_type
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import OPS
 from flydsl.dialect.types import (
     ComposedLayoutType,
@@ -26,7 +26,6 @@ from flydsl.dialect.types import (
     TileType,
     fly_type,
 )
-from flydsl.errors import ArgumentError
 from flydsl.expr import primitive
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.builder import MlirBuilder, to_mlir
@@ -69,10 +68,9 @@ def extract_aligned_pointer_as_index(result: Any, source: Any) -> Any:
     pointer = _pointer(source)
     space = _SPACES.get(pointer.type.space)
     if space is None:
-        raise ArgumentError(
+        raise argument_error(
             f"the address of {source!r}: it is not an address in bytes",
-            at=user_location(),
-            hint="registers and buffers have none: take it of global or shared memory",
+            "registers and buffers have none: take it of global or shared memory",
         )
     address = llvm_pointer("extract_aligned_pointer_as_index", pointer, space)
     if address.type == result:
@@ -81,8 +79,7 @@ def extract_aligned_pointer_as_index(result: Any, source: Any) -> Any:
         width = Int32 if pointer.type.space == "shared" else Int64
         return Index(width.of(emit("llvm.ptrtoint", [address], [width.ir_type]).result)).ir_value()
     if str(result) != "!llvm.ptr":
-        raise ArgumentError(f"the address of {pointer.type} as {result}", at=user_location(),
-                            hint=f"{address.type}, !llvm.ptr or index")  # fmt: skip
+        raise argument_error(f"the address of {pointer.type} as {result}", f"{address.type}, !llvm.ptr or index")
     return emit("llvm.addrspacecast", [address], [result]).result
 
 
@@ -93,9 +90,7 @@ def _pointer(source: Any) -> Pointer:
         return get_iter(Tensor(value))
     if isinstance(kind, PointerType):
         return Pointer(value)
-    raise ArgumentError(
-        f"the address of {source!r}: it takes a tensor or a pointer", at=user_location(), hint=how_made.POINTER
-    )
+    raise argument_error(f"the address of {source!r}: it takes a tensor or a pointer", how_made.POINTER)
 
 
 @MlirBuilder
@@ -109,10 +104,10 @@ def copy_atom_call_ssa(
     its bits are the instruction's.
     """
     if not isinstance(copy_atom, CopyAtom) or len(results) != (dst is None):
-        raise ArgumentError(
+        raise argument_error(
             f"copy_atom_call_ssa {'without' if dst is None else 'with'} a target and with {len(results)} results",
-            at=user_location(), hint="([type], atom, tensor) loads, ([], atom, value, dst=tensor) stores",
-        )  # fmt: skip
+            "([type], atom, tensor) loads, ([], atom, value, dst=tensor) stores",
+        )
     moved = src if dst is None else dst
     tensor = moved if isinstance(moved, Tensor) else Tensor(to_mlir(moved))
     pred = as_fly_value(pred)
@@ -140,9 +135,7 @@ def _moved_dtype(atom: CopyAtom, tensor: Tensor) -> Any:
 def mma_atom_call_ssa(results: Sequence[Any], atom: MmaAtom, a: Any, b: Any, c: Any) -> Any:
     """Execute a matrix instruction once on a thread's values of A, B and C: D = A B^T + C."""
     if not isinstance(atom, MmaAtom):
-        raise ArgumentError(
-            f"mma_atom_call_ssa takes an MMA atom first, not {atom!r}", at=user_location(), hint=how_made.MMA_ATOM
-        )
+        raise argument_error(f"mma_atom_call_ssa takes an MMA atom first, not {atom!r}", how_made.MMA_ATOM)
     fragments = [_fragment(atom, name, value) for name, value in zip("abc", (a, b, c), strict=True)]
     _mma_atom_call(atom, fragments[2], *fragments)
     return _as_type("the result of mma_atom_call_ssa", fragments[2].load().ir_value(), results[0])
@@ -168,7 +161,7 @@ def _fragment(atom: MmaAtom, name: str, value: Any) -> Tensor:
 def _as_type(what: str, value: ir.Value, kind: ir.Type) -> ir.Value:
     """The same bits as a value of another type."""
     if value.type != kind and bits_of(value.type) != bits_of(kind):
-        raise ArgumentError(f"{what} is {value.type}, not {kind}", at=user_location())
+        raise argument_error(f"{what} is {value.type}, not {kind}")
     return bitcast(value, kind)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import scf
 
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.control_flow.conditional_expression import conditional_expression
 from flydsl.expr.control_flow.for_loop import ForLoop
@@ -31,7 +31,7 @@ class Names:
     def __init__(self, names: Sequence[str], values: Sequence[Any]) -> None:
         self.names, self.values = tuple(names), list(values)
         if len(self.names) != len(self.values):
-            raise ArgumentError(f"{len(self.names)} names with {len(self.values)} values", at=user_location())
+            raise argument_error(f"{len(self.names)} names with {len(self.values)} values")
 
     @property
     def thunks(self) -> list[Callable[[], Any]]:
@@ -49,16 +49,15 @@ class Names:
         elif changed is not None and self.names:
             given = list(changed) if isinstance(changed, list | tuple) else [changed]
             if len(given) != len(self.names):
-                raise ArgumentError(f"{len(given)} values for {len(self.names)} names", at=user_location())
+                raise argument_error(f"{len(given)} values for {len(self.names)} names")
             self.set(given)
 
     def require_values(self, construct: str) -> None:
         """Raise ArgumentError for a name that is None before a construct of the program."""
         if empty := [name for name, value in zip(self.names, self.values, strict=True) if value is None]:
-            raise ArgumentError(
+            raise argument_error(
                 f"{', '.join(empty)} is None before a runtime {construct}, which assigns it",
-                at=user_location(),
-                hint="give it a value of its type before, such as fx.Int32(0)",
+                "give it a value of its type before, such as fx.Int32(0)",
             )
 
     def packed(self) -> Any:

@@ -12,8 +12,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.atoms.instruction_sets import GFX1250
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, i32_attribute, immediate, operand, require_target
 from flydsl.expr.rocdl.intrinsic import llvm_pointer as pointer_to
@@ -109,11 +108,7 @@ def cluster_load_async_to_lds(
     name = "cluster_load_async_to_lds"
     size = immediate(f"the size of {name}", size_bytes, 1, 16)
     if size not in _SIZES:
-        raise ArgumentError(
-            f"{name} of {size} bytes: 1, 4, 8 or 16",
-            at=user_location(),
-            hint="copy in several calls, or use another size",
-        )
+        raise argument_error(f"{name} of {size} bytes: 1, 4, 8 or 16", "copy in several calls, or use another size")
     globals()[f"{name}_{_SIZES[size]}"](global_ptr, lds_ptr, offset, cpol, mask)
 
 

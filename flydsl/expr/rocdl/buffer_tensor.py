@@ -10,9 +10,8 @@ from flydsl import atoms, how_made
 from flydsl.atoms import BUFFER, CopyOp
 from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType, fly_type
-from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import cosize
 from flydsl.expr.emit import emit, emit_fly, target_name
 from flydsl.expr.memory import Pointer, Tensor, get_iter, make_view
@@ -52,16 +51,10 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_byt
     """
     tensor = as_fly_value(tensor)
     if not isinstance(tensor, Tensor):
-        raise ArgumentError(
-            f"make_buffer_tensor takes a tensor, not {tensor!r}", at=user_location(), hint=how_made.TENSOR
-        )
+        raise argument_error(f"make_buffer_tensor takes a tensor, not {tensor!r}", how_made.TENSOR)
     kind = tensor.type
     if kind.space != "global":
-        raise ArgumentError(
-            f"make_buffer_tensor of {kind}: it must lie in global memory",
-            at=user_location(),
-            hint=how_made.GLOBAL_TENSOR,
-        )
+        raise argument_error(f"make_buffer_tensor of {kind}: it must lie in global memory", how_made.GLOBAL_TENSOR)
     if num_records_bytes is None and not max_size:
         num_records_bytes = _size_bytes(tensor)
     return make_view(make_buffer_ptr(get_iter(tensor), num_records_bytes), tensor.layout)
@@ -76,9 +69,7 @@ def make_buffer_ptr(ptr: Any, num_records_bytes: Any = None) -> Pointer:
     ptr = as_fly_value(ptr)
     kind = fly_type(ptr.value.type) if isinstance(ptr, Pointer) else None
     if not isinstance(kind, PointerType) or kind.space != "global":
-        raise ArgumentError(
-            f"make_buffer_ptr takes a pointer to global memory, not {ptr!r}", at=user_location(), hint=how_made.POINTER
-        )
+        raise argument_error(f"make_buffer_ptr takes a pointer to global memory, not {ptr!r}", how_made.POINTER)
     size = Int64(_MAX_BYTES) if num_records_bytes is None else _bounded(Int64(num_records_bytes))
     operands = [
         ptr.value,
@@ -101,7 +92,7 @@ def s_buffer_load(ptr: Any, offset: Any, *, count: int = 1, cache_modifier: int 
     """
     number = immediate("the count of s_buffer_load", count, 1, 4)
     if number not in (1, 4):
-        raise ArgumentError(f"s_buffer_load of {number} words", at=user_location(), hint="it reads 1 or 4")
+        raise argument_error(f"s_buffer_load of {number} words", "it reads 1 or 4")
     i32 = element_type("i32")
     words = ir.VectorType.get([4], i32)
     bits = emit("llvm.ptrtoint", [llvm_pointer("s_buffer_load", ptr, 8)], [element_type("i128")]).result

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.atoms.instruction_sets import GFX1250
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.gpu import barrier
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Int32
@@ -74,11 +73,7 @@ def compute_mcast_masks(local_x: Any, local_y: Any, cluster_m: int, cluster_n: i
         for name, value in (("cluster_m", cluster_m), ("cluster_n", cluster_n))
     )
     if m * n > _MOST_WORKGROUPS:
-        raise ArgumentError(
-            f"a cluster of {m} x {n} workgroups: at most {_MOST_WORKGROUPS}",
-            at=user_location(),
-            hint="use smaller clusters",
-        )
+        raise argument_error(f"a cluster of {m} x {n} workgroups: at most {_MOST_WORKGROUPS}", "use smaller clusters")
     column, row = sum(1 << (y * m) for y in range(n)), (1 << m) - 1
     return Int32(column) << Int32(local_x), Int32(row) << (Int32(local_y) * m)
 

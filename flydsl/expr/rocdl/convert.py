@@ -13,8 +13,7 @@ from mlir import ir
 
 from flydsl import how_made
 from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import BFloat16, Float32, Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -49,9 +48,7 @@ _ARCHS = (*FROM_CDNA3, *GFX12)
 def _check(name: str, res: Any, kind: ir.Type) -> ir.Type:
     require_target(name, _ARCHS)
     if res is not None and ir_type(name, res) != kind:
-        raise ArgumentError(
-            f"{name}: the result is {kind}, not {ir_type(name, res)}", at=user_location(), hint=how_made.RESULT
-        )
+        raise argument_error(f"{name}: the result is {kind}, not {ir_type(name, res)}", how_made.RESULT)
     return kind
 
 
@@ -151,9 +148,5 @@ def cvt_pkrtz(res: Any, src_a: Any, src_b: Any) -> Any:
     """Convert two f32 to a vector of f16, rounded towards zero."""
     kind = ir.VectorType.get([2], ir.F16Type.get())
     if res is not None and ir_type("cvt_pkrtz", res) != kind:
-        raise ArgumentError(
-            f"cvt_pkrtz: the result is {kind}, not {ir_type('cvt_pkrtz', res)}",
-            at=user_location(),
-            hint=how_made.RESULT,
-        )
+        raise argument_error(f"cvt_pkrtz: the result is {kind}, not {ir_type('cvt_pkrtz', res)}", how_made.RESULT)
     return call("cvt.pkrtz", _floats("cvt_pkrtz", src_a, src_b), kind)

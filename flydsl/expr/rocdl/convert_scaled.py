@@ -15,8 +15,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.atoms.scaled_conversions import SCALED_CONVERSIONS, ScaledConversion
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
     call,
@@ -40,9 +39,7 @@ def _function(conversion: ScaledConversion) -> Callable[..., Any]:
         res = given.pop(0) if given and (given[0] is None or is_type(given[0])) else named.pop("res", None)
         result = ir.Type.parse(conversion.result)
         if res is not None and ir_type(name, res) != result:
-            raise ArgumentError(
-                f"{name}: the result is {result}, not {ir_type(name, res)}", at=user_location(), hint=how_made.RESULT
-            )
+            raise argument_error(f"{name}: the result is {result}, not {ir_type(name, res)}", how_made.RESULT)
         values = _bound(name, parameters, given, named)
         operands = [_operand(f"{key} of {name}", values[key], ir.Type.parse(kind)) for key, kind in conversion.operands]
         attributes = {
@@ -59,9 +56,7 @@ def _function(conversion: ScaledConversion) -> Callable[..., Any]:
 def _bound(name: str, parameters: list[str], given: list[Any], named: dict[str, Any]) -> dict[str, Any]:
     values = {**dict(zip(parameters, given, strict=False)), **named}
     if len(given) > len(parameters) or set(values) != set(parameters):
-        raise ArgumentError(
-            f"{name} takes ({', '.join(parameters)})", at=user_location(), hint="pass each of them once, in this order"
-        )
+        raise argument_error(f"{name} takes ({', '.join(parameters)})", "pass each of them once, in this order")
     return values
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.atoms.instruction_sets import GFX1250
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Float32
 from flydsl.expr.rocdl.intrinsic import (
     call,
@@ -34,10 +33,9 @@ def _argument(name: str, res: Any, value: Any, types: tuple[str, ...]) -> ir.Val
     given = value_of(name, float(value) if type(value) is int else value)
     if str(given.type) not in types or (res is not None and ir_type(name, res) != given.type):
         result = "" if res is None else f" to {ir_type(name, res)}"
-        raise ArgumentError(
+        raise argument_error(
             f"rocdl.{name} of {given.type}{result}: operand and result are one of {', '.join(types)}",
-            at=user_location(),
-            hint="convert it first: value.to(fx.Float32)",
+            "convert it first: value.to(fx.Float32)",
         )
     return given
 

@@ -17,10 +17,10 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_bits, element_type
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import argument_error, user_location
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.dialect.types import PointerType, fly_type
-from flydsl.errors import ArchError, ArgumentError
+from flydsl.errors import ArchError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, require_trace, target_name
 from flydsl.expr.memory import Tensor, get_iter
@@ -45,10 +45,9 @@ def result_type_first(function: Callable[_P, _R]) -> Callable[..., _R]:
             bound = parameters.bind(*arguments, **named)
         except TypeError as error:
             shown = ", ".join(parameters.parameters)
-            raise ArgumentError(
+            raise argument_error(
                 f"{with_or_without.__name__}({shown}): {error}",
-                at=user_location(),
-                hint="pass each of its parameters once; the result type, res, may be left out",
+                "pass each of its parameters once; the result type, res, may be left out",
             ) from None
         return function(*bound.args, **bound.kwargs)
 
@@ -66,7 +65,7 @@ def ir_type(what: str, kind: Any) -> ir.Type:
         return kind
     if is_type(kind) and hasattr(kind, "mlir_name"):
         return kind.ir_type
-    raise ArgumentError(f"{what}: {kind!r} is not a type", at=user_location(), hint="such as T.i32 or fx.Int32")
+    raise argument_error(f"{what}: {kind!r} is not a type", "such as T.i32 or fx.Int32")
 
 
 def require_target(what: str, archs: Sequence[str]) -> None:
@@ -83,7 +82,7 @@ def value_of(what: str, value: Any) -> ir.Value:
         return value
     if isinstance(value, ArithValue) or is_python_number(value):
         return as_numeric(value).ir_value()
-    raise ArgumentError(f"{what}: {value!r} is not a value of the program", at=user_location(), hint=how_made.NUMBER)
+    raise argument_error(f"{what}: {value!r} is not a value of the program", how_made.NUMBER)
 
 
 def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
@@ -100,10 +99,9 @@ def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
     scalar = None if isinstance(wanted, ir.VectorType) else numeric_class(wanted)
     if scalar is not None and issubclass(scalar, Integer) and given.type == Index.ir_type:
         return scalar(given).ir_value()
-    raise ArgumentError(
+    raise argument_error(
         f"{what}: it takes {wanted}, not {given.type}",
-        at=user_location(),
-        hint="convert it first: value.to(dtype), value.bitcast(dtype), or fx.Vector.from_elements([...]) of scalars",
+        "convert it first: value.to(dtype), value.bitcast(dtype), or fx.Vector.from_elements([...]) of scalars",
     )
 
 
@@ -111,18 +109,15 @@ def immediate(what: str, value: Any, low: int, high: int) -> int:
     """An integer encoded in the instruction. It must be known when compiling, and be from `low` to `high`."""
     number = _known_integer(value)
     if number is None and is_python_number(value):
-        raise ArgumentError(f"{what}: {value!r} is not an integer", at=user_location(), hint="pass a Python int")
+        raise argument_error(f"{what}: {value!r} is not an integer", "pass a Python int")
     if number is None:
-        raise ArgumentError(
+        raise argument_error(
             f"{what}: {value!r} is part of the instruction and must be known when compiling",
-            at=user_location(),
-            hint="pass a Python int or an fx.Constexpr value",
+            "pass a Python int or an fx.Constexpr value",
         )
     if not low <= number <= high:
-        raise ArgumentError(
-            f"{what}: {number} is outside of {low} to {high}",
-            at=user_location(),
-            hint="the field of the instruction holds no other number",
+        raise argument_error(
+            f"{what}: {number} is outside of {low} to {high}", "the field of the instruction holds no other number"
         )
     return number
 
@@ -184,10 +179,9 @@ def as_type(what: str, value: Any, kind: ir.Type) -> ir.Value:
     if given.type == kind:
         return given
     if not _has_bits(given.type) or bits_of(given.type) != bits_of(kind):
-        raise ArgumentError(
+        raise argument_error(
             f"{what}: it takes {kind}, not {given.type}",
-            at=user_location(),
-            hint="convert it first: value.to(dtype); other types of equal width keep their bits",
+            "convert it first: value.to(dtype); other types of equal width keep their bits",
         )
     return bitcast(given, kind)
 
@@ -257,7 +251,7 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
     kind = fly_type(given.type) if isinstance(given, ir.Value) else None
     if not isinstance(kind, PointerType) or _SPACES.get(kind.space) != space:
         shown = given.type if isinstance(given, ir.Value) else repr(value)
-        raise ArgumentError(f"{what}: it takes {_NAMES[space]}, not {shown}", at=user_location(), hint=_HOW_MADE[space])
+        raise argument_error(f"{what}: it takes {_NAMES[space]}, not {shown}", _HOW_MADE[space])
     return emit("builtin.unrealized_conversion_cast", [given], [wanted]).result
 
 
@@ -276,10 +270,9 @@ def _require_whole(what: str, tensor: Tensor) -> None:
     """Refuse a part of a buffer tensor. It has the resource of the whole, and an offset for each instruction."""
     view = _made_by(tensor.value, "make_view")
     if view is None or _made_by(view.operands[0], "make_ptr") is None:
-        raise ArgumentError(
+        raise argument_error(
             f"{what}: a part of a buffer tensor has no resource of its own",
-            at=user_location(),
-            hint="pass the tensor that make_buffer_tensor returned, and add the offset",
+            "pass the tensor that make_buffer_tensor returned, and add the offset",
         )
 
 

@@ -9,8 +9,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.atoms.instruction_sets import CDNA4, GFX12
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Boolean, Int32, numeric_class
 from flydsl.expr.rocdl.intrinsic import (
     bitcast,
@@ -36,11 +35,7 @@ __all__ = [
 def _same_type(what: str, res: Any, value: ir.Value) -> ir.Type:
     """The type of the result, which must be the operand's."""
     if res is not None and ir_type(what, res) != value.type:
-        raise ArgumentError(
-            f"{what} of {value.type} is {value.type}, not {ir_type(what, res)}",
-            at=user_location(),
-            hint=how_made.RESULT,
-        )
+        raise argument_error(f"{what} of {value.type} is {value.type}, not {ir_type(what, res)}", how_made.RESULT)
     return value.type
 
 
@@ -49,10 +44,9 @@ def _moved(what: str, value: Any, *, widths: tuple[int, ...] = (16, 32, 64)) -> 
     given = value_of(what, value)
     if bits_of(given.type) not in widths or isinstance(given.type, ir.VectorType):
         shown = ", ".join(map(str, widths))
-        raise ArgumentError(
+        raise argument_error(
             f"{what} moves scalars of {shown} bits, not {given.type}",
-            at=user_location(),
-            hint="gpu.shuffle moves any scalar or vector; or convert or bitcast it",
+            "gpu.shuffle moves any scalar or vector; or convert or bitcast it",
         )
     return given
 
@@ -79,9 +73,7 @@ def ballot(res: Any, pred: Any) -> Any:
     """A mask with one bit per lane, set if the Boolean `pred` holds. res: T.i64 (default), or T.i32 in wave32."""
     kind = element_type("i64") if res is None else ir_type("ballot", res)
     if str(kind) not in ("i32", "i64"):
-        raise ArgumentError(
-            f"ballot has 32 or 64 bits, not {kind}", at=user_location(), hint="such as T.i64 for waves of 64 lanes"
-        )
+        raise argument_error(f"ballot has 32 or 64 bits, not {kind}", "such as T.i64 for waves of 64 lanes")
     return call("ballot", [operand("the predicate of ballot", pred, Boolean)], kind)
 
 
@@ -165,7 +157,7 @@ def update_dpp(
     """
     value = _moved("update_dpp", src)
     if is_type(old):
-        raise ArgumentError("update_dpp takes one result type", at=user_location(), hint=how_made.RESULT)
+        raise argument_error("update_dpp takes one result type", how_made.RESULT)
     attributes = {
         "dppCtrl": i32_attribute(immediate("dpp_ctrl of update_dpp", dpp_ctrl, 0, 0x1FF)),
         "rowMask": i32_attribute(immediate("row_mask of update_dpp", row_mask, 0, 0xF)),
@@ -181,9 +173,7 @@ def _swap(name: str, operation: str, res: Any, old: Any, src: Any, fi: Any, boun
     values = [operand(f"operand {what} of {name}", value, Int32) for what, value in (("old", old), ("src", src))]
     kind = ir.Type.parse("!llvm.struct<(i32, i32)>")
     if res is not None and ir_type(name, res) != kind:
-        raise ArgumentError(
-            f"{name}: the result is {kind}, not {ir_type(name, res)}", at=user_location(), hint=how_made.RESULT
-        )
+        raise argument_error(f"{name}: the result is {kind}, not {ir_type(name, res)}", how_made.RESULT)
     attributes = {
         "fi": ir.BoolAttr.get(bool(immediate(f"fi of {name}", fi, 0, 1))),
         "boundControl": ir.BoolAttr.get(bool(immediate(f"bound_control of {name}", bound_control, 0, 1))),

@@ -8,8 +8,7 @@ from mlir import ir
 
 from flydsl.atoms.instruction_sets import CDNA4, FROM_CDNA3
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
@@ -82,6 +81,18 @@ def _address(name: str, pointer: Any, offset: Any) -> ir.Value:
 # --- global memory to LDS --------------------------------------------------------------------------------------------
 
 
+def bytes_into_lds(name: str, size: Any) -> int:
+    """The bytes that a lane loads straight into LDS. Raises ArgumentError if the target has no such load."""
+    number = immediate(f"the size of {name}", size, 1, 16)
+    sizes = (1, 2, 4, 12, 16) if target_name() in CDNA4 else (1, 2, 4)
+    if number not in sizes:
+        shown = ", ".join(map(str, sizes))
+        raise argument_error(
+            f"{name} of {number} bytes: {target_name()} has {shown}", "copy in several calls, or use another size"
+        )
+    return number
+
+
 def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, aux: Any = 0) -> None:
     """Load straight into LDS: each lane's `size` bytes at `global_ptr`, contiguous from `lds_ptr` on.
 
@@ -90,15 +101,7 @@ def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, a
     """
     name = "global_load_lds"
     require_target(name, FROM_CDNA3)
-    number = immediate(f"the size of {name}", size, 1, 16)
-    sizes = (1, 2, 4, 12, 16) if target_name() in CDNA4 else (1, 2, 4)
-    if number not in sizes:
-        shown = ", ".join(map(str, sizes))
-        raise ArgumentError(
-            f"{name} of {number} bytes: {target_name()} has {shown}",
-            at=user_location(),
-            hint="copy in several calls, or use another size",
-        )
+    number = bytes_into_lds(name, size)
     addresses = [
         llvm_pointer(f"the source of {name}", global_ptr, _GLOBAL_SPACE),
         llvm_pointer(f"the target of {name}", lds_ptr, _LDS_SPACE),

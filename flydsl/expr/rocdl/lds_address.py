@@ -7,8 +7,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl import how_made
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Index, Int32, as_numeric, is_python_number
@@ -44,8 +43,6 @@ def lds_pointer(what: str, place: Any, byte_offset: Any = None) -> ir.Value:
     if byte_offset is None and not is_number and not is_memref:
         return llvm_pointer(what, place, _LDS)
     if is_number and isinstance(place, float):
-        raise ArgumentError(
-            f"{what}: {place!r} is not an address in LDS", at=user_location(), hint=how_made.SHARED_POINTER
-        )
+        raise argument_error(f"{what}: {place!r} is not an address in LDS", how_made.SHARED_POINTER)
     address = lds_address(what, place, 0 if byte_offset is None else byte_offset)
     return emit("llvm.inttoptr", [address.ir_value()], [ir.Type.parse(f"!llvm.ptr<{_LDS}>")]).result

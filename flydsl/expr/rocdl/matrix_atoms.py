@@ -7,8 +7,7 @@ from typing import Any
 from flydsl import atoms, env
 from flydsl.atoms import MmaOp
 from flydsl.dialect.elements import value_name
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.emit import target_name
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.operands import element_name, located
@@ -60,9 +59,7 @@ def WMMA(
     }
     for name, value in {**signs, "clamp": clamp}.items():
         if not isinstance(value, bool):
-            raise ArgumentError(
-                f"WMMA with {name}={value!r}: True or False", at=user_location(), hint="pass a Python bool"
-            )
+            raise argument_error(f"WMMA with {name}={value!r}: True or False", "pass a Python bool")
     arch = target_name() or env.text("ARCH") or env.text("FLYDSL_GPU_ARCH")
     return located(atoms.wmma_of, arch, (m, n, k), (a, b, acc), (*signs.values(), clamp))
 

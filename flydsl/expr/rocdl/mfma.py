@@ -21,8 +21,7 @@ from flydsl.atoms.matrix_intrinsics import (
     SCALED_MATRIX_INTRINSICS,
     MatrixIntrinsic,
 )
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -43,10 +42,9 @@ _OPSEL_MAX = 3
 
 def _listed(what: str, operands: Any, least: int, most: int) -> list[Any]:
     if not isinstance(operands, Sequence) or not least <= len(operands) <= most:
-        raise ArgumentError(
+        raise argument_error(
             f"{what} takes a list of {least} to {most} operands, not {operands!r}",
-            at=user_location(),
-            hint="[a, b, c], and perhaps cbsz, abid, blgp",
+            "[a, b, c], and perhaps cbsz, abid, blgp",
         )
     return list(operands) + [0] * (most - len(operands))
 
@@ -58,9 +56,7 @@ def _operands(listed: tuple[Any, ...]) -> Any:
 
 def _check_result(what: str, res: Any, kind: ir.Type) -> None:
     if res is not None and ir_type(what, res) != kind:
-        raise ArgumentError(
-            f"{what}: the result is {kind}, not {ir_type(what, res)}", at=user_location(), hint=how_made.RESULT
-        )
+        raise argument_error(f"{what}: the result is {kind}, not {ir_type(what, res)}", how_made.RESULT)
 
 
 def _constants(*numbers: int) -> list[ir.Value]:

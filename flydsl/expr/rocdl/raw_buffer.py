@@ -19,11 +19,10 @@ from typing import Any
 from mlir import ir
 
 from flydsl import how_made
-from flydsl.atoms.instruction_sets import CDNA, CDNA4
+from flydsl.atoms.instruction_sets import CDNA
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
-from flydsl.expr.emit import emit, target_name
+from flydsl.dialect.location import argument_error
+from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
     bitcast,
@@ -38,6 +37,7 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
     value_of,
 )
+from flydsl.expr.rocdl.lds import bytes_into_lds
 
 __all__ = [
     "buffer_load_to_lds", "make_buffer_rsrc", "raw_buffer_atomic_cmpswap", "raw_buffer_atomic_fadd",
@@ -61,7 +61,7 @@ def make_buffer_rsrc(res: Any, base: Any, stride: Any, num_records: Any, flags: 
     """
     kind = ir.Type.parse(f"!llvm.ptr<{_BUFFER}>")
     if res is not None and ir_type("make_buffer_rsrc", res) != kind:
-        raise ArgumentError(f"make_buffer_rsrc gives {kind}, not {res}", at=user_location(), hint=how_made.RESULT)
+        raise argument_error(f"make_buffer_rsrc gives {kind}, not {res}", how_made.RESULT)
     generic = isinstance(base, ir.Value) and str(base.type) == "!llvm.ptr"
     operands = [
         base if generic else llvm_pointer("the base of make_buffer_rsrc", base, _GLOBAL),
@@ -103,10 +103,8 @@ def transfer_type(name: str, kind: ir.Type) -> ir.Type:
     bits = bits_of(kind)
     if bits not in _WIDTHS:
         widths = ", ".join(map(str, _WIDTHS))
-        raise ArgumentError(
-            f"{name} of {kind}: {bits} bits; an instruction moves {widths}",
-            at=user_location(),
-            hint="use another type, or several instructions",
+        raise argument_error(
+            f"{name} of {kind}: {bits} bits; an instruction moves {widths}", "use another type, or several instructions"
         )
     return element_type(f"i{bits}") if bits <= 32 else ir.VectorType.get([bits // 32], element_type("i32"))
 
@@ -140,15 +138,7 @@ def raw_ptr_buffer_load_lds(
     """
     name = "raw_ptr_buffer_load_lds"
     require_target(name, CDNA)
-    number = immediate(f"the size of {name}", size, 1, 16)
-    sizes = (1, 2, 4, 12, 16) if target_name() in CDNA4 else (1, 2, 4)
-    if number not in sizes:
-        shown = ", ".join(map(str, sizes))
-        raise ArgumentError(
-            f"{name} of {number} bytes: {target_name()} has {shown}",
-            at=user_location(),
-            hint="copy in several calls, or use another size",
-        )
+    number = bytes_into_lds(name, size)
     resource, lane_offset, scalar_offset, policy = _place(name, rsrc, voffset, soffset, aux)
     static = Int32(immediate(f"the offset of {name}", offset, 0, 0xFFF)).ir_value()
     target = llvm_pointer(f"the target of {name}", lds_ptr, _LDS)
@@ -173,10 +163,8 @@ def _atomic(operation: str, meaning: str, types: tuple[str, ...], archs: tuple[s
             require_target(name, archs)
         value = value_of(f"the data of {name}", vdata)
         if str(value.type) not in types:
-            raise ArgumentError(
-                f"{name} takes {', '.join(types)}, not {value.type}",
-                at=user_location(),
-                hint="convert it first: value.to(dtype)",
+            raise argument_error(
+                f"{name} takes {', '.join(types)}, not {value.type}", "convert it first: value.to(dtype)"
             )
         place = _place(name, rsrc, offset, soffset, aux)
         call(_operation(f"atomic.{operation}", place), [value, *place])
@@ -201,11 +189,7 @@ def raw_ptr_buffer_atomic_cmpswap(
     name = "raw_ptr_buffer_atomic_cmpswap"
     value = value_of(name, src)
     if str(value.type) not in ("i32", "i64") or (res is not None and ir_type(name, res) != value.type):
-        raise ArgumentError(
-            f"{name} takes and gives i32 or i64, not {value.type}",
-            at=user_location(),
-            hint="pass both values with that type",
-        )
+        raise argument_error(f"{name} takes and gives i32 or i64, not {value.type}", "pass both values with that type")
     place = _place(name, rsrc, offset, soffset, aux)
     return call(_operation("atomic.cmpswap", place), [value, operand(name, cmp, value.type), *place], value.type)
 

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 from mlir import ir
 
 from flydsl.atoms.instruction_sets import GFX1250
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.arith import minui
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
@@ -99,10 +98,10 @@ def compute_warp_distribution(block_shape: Sequence[int], num_warps: int) -> tup
         rows *= 2
     columns = num_warps // rows
     if num_warps < 1 or rows * columns != num_warps or outer % rows or inner % columns:
-        raise ArgumentError(
-            f"a tile of {outer} x {inner} does not divide among {num_warps} waves", at=user_location(),
-            hint="a power of two that divides the rows, or the rows times the columns",
-        )  # fmt: skip
+        raise argument_error(
+            f"a tile of {outer} x {inner} does not divide among {num_warps} waves",
+            "a power of two that divides the rows, or the rows times the columns",
+        )
     return [rows, columns], [outer // rows, inner // columns]
 
 
@@ -114,13 +113,12 @@ def compute_padding_encoding(pad_interval: int, pad_amount: int, elem_bits: int 
     """
     interval, amount = (number * elem_bits // 32 for number in (pad_interval, pad_amount))
     if interval * 32 != pad_interval * elem_bits or interval not in (2, 4, 8, 16, 32, 64, 128, 256):
-        raise ArgumentError(
-            f"padding after {pad_interval} elements of {elem_bits} bits", at=user_location(),
-            hint="after 2 to 256 words of 32 bits, a power of two",
-        )  # fmt: skip
+        raise argument_error(
+            f"padding after {pad_interval} elements of {elem_bits} bits",
+            "after 2 to 256 words of 32 bits, a power of two",
+        )
     if amount * 32 != pad_amount * elem_bits or not 1 <= amount <= 128:
-        raise ArgumentError(f"padding of {pad_amount} elements of {elem_bits} bits", at=user_location(),
-                            hint="1 to 128 words of 32 bits")  # fmt: skip
+        raise argument_error(f"padding of {pad_amount} elements of {elem_bits} bits", "1 to 128 words of 32 bits")
     return interval.bit_length() - 2, amount - 1
 
 
@@ -136,10 +134,9 @@ class _Padding:
         if not self.interval or elements * 2 <= self.interval:
             return elements
         if elements % self.interval:
-            raise ArgumentError(
+            raise argument_error(
                 f"a wave's part of a tile has {elements} elements, with padding after each {self.interval}",
-                at=user_location(),
-                hint="as many whole intervals for each wave, or fewer waves",
+                "as many whole intervals for each wave, or fewer waves",
             )
         return elements + elements // self.interval * self.amount
 
@@ -147,10 +144,8 @@ class _Padding:
 def _log2_bytes(elem_bytes: Any) -> int:
     size = immediate("elem_bytes of a tensor descriptor", elem_bytes, 1, 8)
     if size not in (1, 2, 4, 8):
-        raise ArgumentError(
-            f"a tensor descriptor of elements of {size} bytes: 1, 2, 4 or 8",
-            at=user_location(),
-            hint="describe elements of such a size",
+        raise argument_error(
+            f"a tensor descriptor of elements of {size} bytes: 1, 2, 4 or 8", "describe elements of such a size"
         )
     return size.bit_length() - 1
 
@@ -197,8 +192,10 @@ def make_tensor_descriptor_2d(
     (_, waves), (part_rows, part_columns) = compute_warp_distribution((rows, columns), num_warps)
     padding = _Padding(pad_interval, pad_amount)
     if for_store and pad_interval not in (0, part_columns):
-        raise ArgumentError(f"a store of rows of {part_columns} elements with padding after each {pad_interval}",
-                            at=user_location(), hint="pad_interval is the length of a row")  # fmt: skip
+        raise argument_error(
+            f"a store of rows of {part_columns} elements with padding after each {pad_interval}",
+            "pad_interval is the length of a row",
+        )
     start, lds_start = [Int64(0), Int64(0)], Int32(0)
     if num_warps > 1:
         wave = Uint32(wave_id())
@@ -318,9 +315,7 @@ def make_tensor_gather_dgroup0(
     """The addresses of a gather descriptor. index_size: bits of a row's number, 16 or 32."""
     require_target("make_tensor_gather_dgroup0", GFX1250)
     if index_size not in (16, 32):
-        raise ArgumentError(
-            f"rows with numbers of {index_size!r} bits: 16 or 32", at=user_location(), hint="such as index_size=32"
-        )
+        raise argument_error(f"rows with numbers of {index_size!r} bits: 16 or 32", "such as index_size=32")
     address = _global_address(global_ptr)
     if global_byte_offset is not None:
         address = address + Int64(_unsigned(global_byte_offset))
@@ -355,17 +350,13 @@ def make_tensor_gather_descriptor(
                                         global_byte_offset=global_byte_offset)  # fmt: skip
     most = 8 * 32 // index_size
     if not 1 <= len(row_indices) <= most:
-        raise ArgumentError(
-            f"{len(row_indices)} rows with numbers of {index_size} bits: 1 to {most}",
-            at=user_location(),
-            hint="gather in several calls",
+        raise argument_error(
+            f"{len(row_indices)} rows with numbers of {index_size} bits: 1 to {most}", "gather in several calls"
         )
     width = immediate("the row_width of a gather descriptor", row_width, 1, _FIELD_MAX)
     if width * elem_bytes % _DWORD_BYTES:
-        raise ArgumentError(
-            f"rows of {width * elem_bytes} bytes: a multiple of {_DWORD_BYTES}",
-            at=user_location(),
-            hint="make the rows whole dwords",
+        raise argument_error(
+            f"rows of {width * elem_bytes} bytes: a multiple of {_DWORD_BYTES}", "make the rows whole dwords"
         )
     count = len(row_indices) if gather_tile_dim1 is None else gather_tile_dim1
     bits = _bits(elem_bytes, _Padding(pad_interval, pad_amount), False, False)
@@ -404,9 +395,7 @@ def _moved(desc: Any, words: dict[int, Any]) -> Any:
         return TDMDescriptor2D(_replaced(desc.dgroup0, words), desc.dgroup1)
     if isinstance(desc, TDMGatherDescriptor):
         return TDMGatherDescriptor(_replaced(desc.dgroup0, words), desc.dgroup1, desc.dgroup2, desc.dgroup3)
-    raise ArgumentError(
-        f"{desc!r} is not a tensor descriptor", at=user_location(), hint="make_tensor_descriptor_2d(...) makes one"
-    )
+    raise argument_error(f"{desc!r} is not a tensor descriptor", "make_tensor_descriptor_2d(...) makes one")
 
 
 def update_tensor_descriptor_2d_addr_lo(desc: Any, new_addr_lo: Any) -> Any:
@@ -451,10 +440,8 @@ def _all_groups(name: str, listed: Sequence[Any], named: Any) -> tuple[list[Any]
     groups = list(listed)
     policy = groups.pop() if groups and _is_number(groups[-1]) else 0
     if len(groups) not in (2, 4, 5):
-        raise ArgumentError(
-            f"{name} takes 2 or 4 groups, not {len(groups)}",
-            at=user_location(),
-            hint="pass what make_tensor_descriptor_2d made",
+        raise argument_error(
+            f"{name} takes 2 or 4 groups, not {len(groups)}", "pass what make_tensor_descriptor_2d made"
         )
     return groups[: min(len(groups), 4)], policy if named is None else named
 
@@ -521,10 +508,8 @@ def l2_prefetch_tile(
     require_target("l2_prefetch_tile", GFX1250)
     rows, columns = (immediate("the tile_shape of l2_prefetch_tile", size, 1, _EXTENT_MAX) for size in tile_shape)
     if thread_id is None:
-        raise ArgumentError(
-            "l2_prefetch_tile takes the thread's number, thread_id=",
-            at=user_location(),
-            hint="such as thread_id=fx.thread_idx.x",
+        raise argument_error(
+            "l2_prefetch_tile takes the thread's number, thread_id=", "such as thread_id=fx.thread_idx.x"
         )
     sharing = max(block_threads // rows, 1)
     thread = Uint32(Int32(thread_id))

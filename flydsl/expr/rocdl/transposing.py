@@ -9,8 +9,7 @@ from mlir import ir
 
 from flydsl.atoms.instruction_sets import CDNA4, GFX12, GFX1250
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     bitcast,
@@ -44,10 +43,9 @@ def _transposing(name: str, element_bits: int, bits: int, archs: tuple[str, ...]
         words = ir.VectorType.get([bits // 32], Int32.ir_type)
         kind = words if res is None else ir_type(name, res)
         if bits_of(kind) != bits:
-            raise ArgumentError(
+            raise argument_error(
                 f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}",
-                at=user_location(),
-                hint="leave the result type away, or name one of that width",
+                "leave the result type away, or name one of that width",
             )
         moved = ir.VectorType.get([bits // 16], element_type("i16")) if element_bits == 16 else words
         place = f"the address of {name}"
@@ -90,9 +88,7 @@ def lds_transpose_load(result_type: Any, lds_memref: Any, elem_offset: Any, elem
     name = "lds_transpose_load"
     load = {2: ds_load_tr16_b128, 1: ds_load_tr8_b64}.get(elem_bytes)
     if load is None:
-        raise ArgumentError(
-            f"{name} of elements of {elem_bytes!r} bytes: 1 or 2",
-            at=user_location(),
-            hint="such as elem_bytes=2 for 16-bit elements",
+        raise argument_error(
+            f"{name} of elements of {elem_bytes!r} bytes: 1 or 2", "such as elem_bytes=2 for 16-bit elements"
         )
     return load(result_type, lds_pointer(name, lds_memref, elem_offset * elem_bytes))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.atoms.instruction_sets import CDNA
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.emit import require_trace, target_name
 from flydsl.expr.rocdl.intrinsic import immediate
 from flydsl.expr.rocdl.scheduling import s_wait_asynccnt, s_wait_tensorcnt
@@ -42,9 +41,7 @@ def s_waitcnt(bitfield: Any = None, *, vmcnt: Any = None, lgkmcnt: Any = None, e
     named = {"vmcnt": vmcnt, "lgkmcnt": lgkmcnt, "expcnt": expcnt}
     if bitfield is not None:
         if any(count is not None for count in named.values()):
-            raise ArgumentError(
-                "s_waitcnt with a bit field and counters", at=user_location(), hint="give one or the other"
-            )
+            raise argument_error("s_waitcnt with a bit field and counters", "give one or the other")
         raw_waitcnt(bitfield)
         return
     vm, lgkm, exp = (

@@ -25,8 +25,7 @@ from flydsl import how_made
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.atoms.wmma_intrinsics import SCALED_WMMA, WMMA_NAMES, WmmaIntrinsic, wmma_archs, wmma_intrinsic
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.emit import target_name
 from flydsl.expr.numeric import Boolean, Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
@@ -79,19 +78,13 @@ def _listed(name: str, operands: tuple[Any, ...], count: int) -> list[Any]:
     """The operands, which may be given as one list."""
     given = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else list(operands)
     if len(given) != count:
-        raise ArgumentError(
-            f"{name} takes {count} operands, not {len(given)}",
-            at=user_location(),
-            hint="its docstring has them in order",
-        )
+        raise argument_error(f"{name} takes {count} operands, not {len(given)}", "its docstring has them in order")
     return given
 
 
 def _check_result(name: str, res: Any, kind: str) -> None:
     if res is not None and ir_type(name, res) != ir.Type.parse(kind):
-        raise ArgumentError(
-            f"{name}: the result is {kind}, not {ir_type(name, res)}", at=user_location(), hint=how_made.RESULT
-        )
+        raise argument_error(f"{name}: the result is {kind}, not {ir_type(name, res)}", how_made.RESULT)
 
 
 def _numbers(name: str, given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, int]:
@@ -100,7 +93,7 @@ def _numbers(name: str, given: Mapping[str, Any], known: tuple[str, ...]) -> dic
     unknown = [key for key in given if key not in known]
     if unknown:
         hint = f"modifiers: {', '.join(known)}" if known else "it has no modifiers"
-        raise ArgumentError(f"{name} has no {', '.join(unknown)} on {target_name()}", at=user_location(), hint=hint)
+        raise argument_error(f"{name} has no {', '.join(unknown)} on {target_name()}", hint)
     return {key: immediate(f"{key} of {name}", value, 0, _MODIFIERS[key][0]) for key, value in given.items()}
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from flydsl import layout as algebra
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.copies import TiledCopy
 from flydsl.expr.mma import MmaAtom, TiledMma
 from flydsl.layout import ComposedLayout, Layout
@@ -61,10 +60,9 @@ def _pages(arg: Any, color: Color | None) -> Iterator[str]:
             yield _caption(name)
             yield _holders(op.layout_tv(operand), [extents[mode] for mode in modes], color or _hue)
     else:
-        raise ArgumentError(
+        raise argument_error(
             f"print_typst of {arg!r}",
-            at=user_location(),
-            hint="it takes a layout that is static, a tiled copy, a matrix instruction or a tiled MMA",
+            "it takes a layout that is static, a tiled copy, a matrix instruction or a tiled MMA",
         )
 
 

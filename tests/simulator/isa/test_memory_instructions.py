@@ -21,24 +21,6 @@ def mapped(array: np.ndarray[Any, Any]) -> tuple[Memory, int]:
     return memory, memory.map_array(array, name="A")
 
 
-@pytest.mark.parametrize("shift", [0, 1, 2])
-@pytest.mark.parametrize("dwords", [1, 2, 3, 4])
-def test_global_dwords_at_any_byte_address(run: Run, dwords: int, shift: int) -> None:
-    data = np.random.default_rng(1).integers(0, 256, 4096).astype(np.uint8)
-    memory, address = mapped(data)
-    suffix = "" if dwords == 1 else f"x{dwords}"
-    last = f"v[4:{3 + dwords}]" if dwords > 1 else "v4"
-    offsets = (16 * LANE + shift).astype(np.uint32)
-    text = f"global_load_dword{suffix} {last}, v0, s[2:3] offset:32\n"
-    text += f"global_store_dword{suffix} v0, {last}, s[2:3] offset:2048"
-    after = run(text, v={0: offsets}, s={2: address}, memory=memory)
-    for i in range(dwords):
-        expected = [int.from_bytes(data[o + 32 + 4 * i : o + 36 + 4 * i].tobytes(), "little") for o in offsets]
-        np.testing.assert_array_equal(after.v(4 + i), expected)
-        stored = [int.from_bytes(data[o + 2048 + 4 * i : o + 2052 + 4 * i].tobytes(), "little") for o in offsets]
-        np.testing.assert_array_equal(stored, expected)
-
-
 @pytest.mark.parametrize("step", [1, 4, -4, -6, 8])
 @pytest.mark.parametrize("space", ["global", "ds"])
 def test_of_lanes_that_overlap_the_last_one_wins(run: Run, space: str, step: int) -> None:
@@ -56,83 +38,6 @@ def test_of_lanes_that_overlap_the_last_one_wins(run: Run, space: str, step: int
     memory, address = mapped(data)
     run("global_store_dwordx4 v0, v[4:7], s[2:3]", v={0: offsets, **values}, s={2: address}, memory=memory)
     np.testing.assert_array_equal(data, expected)
-
-
-def test_small_loads_extend_and_fill_halves(run: Run) -> None:
-    data = np.random.default_rng(2).integers(0, 65536, 64).astype(np.uint16)
-    memory, address = mapped(data)
-    names = ["ubyte", "sbyte", "ushort", "sshort", "short_d16", "short_d16_hi", "sbyte_d16_hi", "ubyte_d16"]
-    text = "\n".join(f"global_load_{name} v{4 + i}, v0, s[2:3]" for i, name in enumerate(names))
-    after = run(
-        text, v={0: (2 * LANE).astype("u4"), **dict.fromkeys(range(4, 12), 0xAAAABBBB)}, s={2: address}, memory=memory
-    )
-    low = data.astype("u4") & 0xFF
-    wide, signed_byte = data.astype("u4"), low.astype("u1").view("i1").astype("i4").view("u4")
-    expected = [low, signed_byte, wide, data.view("i2").astype("i4").view("u4")]
-    expected += [wide | 0xAAAA0000, wide << 16 | 0xBBBB, (signed_byte & 0xFFFF) << 16 | 0xBBBB, low | 0xAAAA0000]
-    for i, value in enumerate(expected):
-        np.testing.assert_array_equal(after.v(4 + i), value, err_msg=names[i])
-
-
-def test_small_stores(run: Run) -> None:
-    out = np.zeros(256, np.uint8)
-    memory, address = mapped(out)
-    text = """global_store_byte v0, v1, s[2:3]
-        global_store_byte_d16_hi v0, v1, s[2:3] offset:1
-        global_store_short_d16_hi v0, v1, s[2:3] offset:2"""
-    run(text, v={0: (4 * LANE).astype("u4"), 1: (0x30201000 + LANE).astype("u4")}, s={2: address}, memory=memory)
-    np.testing.assert_array_equal(
-        out.reshape(64, 4), np.stack([LANE, 0 * LANE + 0x20, 0 * LANE + 0x20, 0 * LANE + 0x30], axis=1)
-    )
-
-
-def test_scalar_loads(run: Run) -> None:
-    data = np.arange(100, 164, dtype=np.uint32)
-    memory, address = mapped(data)
-    text = """s_load_dwordx4 s[4:7], s[2:3], 0x10
-        s_mov_b32 s8, 8
-        s_load_dword s9, s[2:3], s8
-        s_load_dwordx2 s[10:11], s[2:3], 0x7"""
-    after = run(text, s={2: address}, memory=memory)
-    assert [after.s(i) for i in range(4, 8)] == [104, 105, 106, 107]
-    assert [after.s(9), after.s(10), after.s(11)] == [102, 101, 102]
-
-
-def test_lds_reads_and_writes(run: Run) -> None:
-    text = """ds_write_b64 v0, v[2:3] offset:8
-        ds_write2st64_b32 v1, v2, v3 offset0:4 offset1:5
-        ds_read2_b32 v[4:5], v0 offset0:2 offset1:3
-        ds_read_b128 v[8:11], v4 offset:0
-        ds_read2st64_b32 v[6:7], v1 offset0:4 offset1:5"""
-    vectors = {
-        0: (8 * LANE).astype("u4"),
-        1: (4 * LANE).astype("u4"),
-        2: LANE.astype("u4"),
-        3: (LANE + 100).astype("u4"),
-    }
-    after = run(
-        text.replace("v4 offset:0", "v12 offset:16"), v={**vectors, 12: (16 * (LANE % 8)).astype("u4")}, lds=bytes(2048)
-    )
-    np.testing.assert_array_equal(after.v(4), LANE)
-    np.testing.assert_array_equal(after.v(5), LANE + 100)
-    np.testing.assert_array_equal(after.v(6), LANE)
-    np.testing.assert_array_equal(after.v(7), LANE + 100)
-    np.testing.assert_array_equal(after.v(8), 2 * (LANE % 8) + 1)
-    np.testing.assert_array_equal(after.v(11), 2 * (LANE % 8) + 102)
-
-
-def test_small_lds_accesses(run: Run) -> None:
-    lds = np.arange(256, dtype=np.uint8).tobytes()
-    text = """ds_read_u8 v1, v0 offset:3
-        ds_read_i8 v2, v0 offset:128
-        ds_read_u16_d16_hi v3, v0
-        ds_write_b16_d16_hi v0, v4
-        ds_read_u16 v5, v0"""
-    after = run(text, v={0: (2 * LANE).astype("u4"), 3: 0x1234, 4: 0xBEEF0000}, lds=lds)
-    np.testing.assert_array_equal(after.v(1), 2 * LANE + 3)
-    np.testing.assert_array_equal(after.v(2).view("i4"), 2 * LANE + 128 - 256)
-    np.testing.assert_array_equal(after.v(3), (2 * LANE + (2 * LANE + 1 << 8)) << 16 | 0x1234)
-    assert (after.v(5) == 0xBEEF).all()
 
 
 ATOMICS: dict[str, Callable[[int, int], int]] = {
@@ -185,26 +90,6 @@ def test_lanes_with_the_same_address_take_turns(run: Run, name: str) -> None:
     np.testing.assert_array_equal(after.v(4)[:5], np.array(word, "u4")[:5])
 
 
-def test_float_and_64_bit_atomics(run: Run) -> None:
-    floats, doubles, longs = np.zeros(4, "f4"), np.zeros(4, "f8"), np.zeros(4, "u8")
-    memory = Memory()
-    addresses = [memory.map_array(a, name="A") for a in (floats, doubles, longs)]
-    text = """global_atomic_add_f32 v0, v1, s[2:3]
-        global_atomic_add_f64 v0, v[2:3], s[4:5]
-        global_atomic_add_x2 v0, v[4:5], s[6:7]
-        global_atomic_umax_x2 v[8:9], v0, v[4:5], s[6:7] offset:8 sc0"""
-    vectors = {
-        0: np.zeros(64, "u4"),
-        1: LANE.astype("f4"),
-        2: LANE.astype("f8"),
-        4: (LANE.astype("u8") << np.uint64(33)),
-    }
-    after = run(text, v=vectors, s={2: addresses[0], 4: addresses[1], 6: addresses[2]}, memory=memory)
-    assert (floats[0], doubles[0]) == (2016, 2016)
-    assert (longs[0], longs[1]) == (2016 << 33, 63 << 33)
-    np.testing.assert_array_equal(after.v(8, np.uint64), np.maximum(LANE - 1, 0).astype("u8") << np.uint64(33))
-
-
 def test_f32_atomic_addition_keeps_denormals_as_the_mode_says(run: Run) -> None:
     tiny = np.float32(2.0**-130)
     data = np.full(64, tiny)
@@ -232,46 +117,9 @@ def test_atomics_in_a_buffer_that_starts_between_two_of_their_words(run: Run) ->
     assert storage.tolist() == [0, 64, 64, 0, 0, 0, 0, 0]
 
 
-def test_compare_and_swap_operand_order_differs_between_global_memory_and_lds(run: Run) -> None:
-    data = np.arange(64, dtype=np.uint32)
-    memory, address = mapped(data)
-    text = "global_atomic_cmpswap v4, v0, v[2:3], s[2:3] sc0\nds_cmpst_rtn_b32 v5, v0, v3, v2\nds_read_b32 v6, v0"
-    compare = np.where(LANE % 2, LANE, 999).astype("u4")
-    after = run(
-        text, v={0: (4 * LANE).astype("u4"), 2: 7, 3: compare}, s={2: address}, memory=memory, lds=data.tobytes()
-    )
-    expected = np.where(LANE % 2, 7, LANE)
-    np.testing.assert_array_equal(data, expected)
-    np.testing.assert_array_equal(after.v(6), expected)
-    np.testing.assert_array_equal(after.v(4), LANE)
-    np.testing.assert_array_equal(after.v(5), LANE)
-
-
 def resource(address: int, stride: int, records: int) -> dict[int, int]:
     low, high = struct.unpack("<2I", struct.pack("<Q", address))
     return {4: low, 5: high | stride << 16, 6: records, 7: 0x27000}
-
-
-def test_raw_buffer_checks_each_dword(run: Run) -> None:
-    data = np.arange(1, 101, dtype=np.uint32)
-    memory, address = mapped(data)
-    text = """buffer_load_dwordx4 v[4:7], v0, s[4:7], s8 offen offset:4
-        buffer_store_dwordx2 v[0:1], v0, s[4:7], 0 offen offset:128"""
-    scalars = {**resource(address, 0, 160), 8: 12}
-    after = run(text, v={0: (4 * LANE).astype("u4"), 1: 5}, s=scalars, memory=memory)
-    for i in range(4):
-        index = LANE + 4 + i
-        np.testing.assert_array_equal(after.v(4 + i), np.where(index < 40, index + 1, 0))
-    expected = np.arange(1, 101)
-    for lane in range(64):
-        if 32 + lane < 40:
-            expected[32 + lane] = 4 * lane
-        if 33 + lane < 40:
-            expected[33 + lane] = 5
-    # A store writes dword after dword, each for all lanes.
-    np.testing.assert_array_equal(data[:33], expected[:33])
-    np.testing.assert_array_equal(data[40:], expected[40:])
-    assert (data[33:40] == 5).all()
 
 
 def test_structured_buffer_counts_elements(run: Run) -> None:
@@ -313,17 +161,6 @@ def test_buffer_atomics_return_in_the_data_register(run: Run) -> None:
     np.testing.assert_array_equal(after.v(2), np.where(inside, LANE + 10, 0))
     index = np.arange(32)
     np.testing.assert_array_equal(data, np.where(index < 16, np.where(index % 2, index + 10, 77), index))
-
-
-def test_scratch_is_private_to_each_lane(run: Run) -> None:
-    text = """scratch_store_dword off, v1, off offset:4
-        scratch_store_short v0, v1, off offset:8
-        scratch_load_dword v2, off, s2 offset:0
-        scratch_load_dwordx2 v[4:5], v0, off offset:4"""
-    after = run(text, v={0: 0, 1: (LANE + 0x10000).astype("u4")}, s={2: 4}, scratch_bytes=16)
-    np.testing.assert_array_equal(after.v(2), LANE + 0x10000)
-    np.testing.assert_array_equal(after.v(4), LANE + 0x10000)
-    np.testing.assert_array_equal(after.v(5), LANE)
 
 
 def test_flat_addresses_reach_all_spaces(run: Run) -> None:
@@ -404,22 +241,6 @@ def test_other_faults(run: Run) -> None:
         run("scratch_load_dword v2, off, off offset:16", scratch_bytes=16)
     with pytest.raises(MisalignedAccess, match="not a multiple of 4"):
         run("global_atomic_add v0, v1, s[2:3]", v={0: 2}, s={2: address}, memory=memory)
-
-
-def test_loads_straight_into_lds(run: Run) -> None:
-    data = np.arange(100, 164, dtype=np.uint32)
-    memory, address = mapped(data)
-    text = """s_mov_b32 m0, 0x10040
-        buffer_load_dword v0, s[4:7], 0 offen lds
-        s_mov_b32 m0, 0x140
-        global_load_lds_dword v0, s[2:3]
-        ds_read_b32 v2, v1 offset:64
-        ds_read_b32 v3, v1 offset:320"""
-    reverse = (4 * (63 - LANE)).astype("u4")
-    scalars = {2: address, **resource(address, 0, 128)}
-    after = run(text, v={0: reverse, 1: (4 * LANE).astype("u4")}, s=scalars, memory=memory, lds=bytes(1024))
-    np.testing.assert_array_equal(after.v(2), np.where(LANE >= 32, 163 - LANE, 0))
-    np.testing.assert_array_equal(after.v(3), 163 - LANE)
 
 
 def test_the_offsets_of_a_buffer_access_wrap_at_32_bits_and_the_scalar_one_does_not(run: Run) -> None:

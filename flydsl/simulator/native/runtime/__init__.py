@@ -34,6 +34,7 @@ _FLAGS = (
     *("-std=c23", "-O2", "-ffreestanding", "-fno-strict-aliasing", "-fno-asynchronous-unwind-tables"),
     *("-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-S", "-emit-llvm"),
 )
+_MOST_SECONDS = 300  # the translation takes less than one
 _CPU_ATTRIBUTE = re.compile(r' "[\w-]+"(="[^"]*")?')
 _ATTRIBUTES = re.compile(r"^attributes #\d+ = .*$", re.MULTILINE)
 _TARGET = re.compile(r"^target (datalayout|triple) = .*\n", re.MULTILINE)
@@ -60,8 +61,8 @@ class Translation:
         """Wait for the LLVM IR, once."""
         with self._output:
             try:
-                errors = self._process.communicate(self._source)[1]
-            except BaseException:  # a KeyboardInterrupt, mostly
+                errors = self._process.communicate(self._source, timeout=_MOST_SECONDS)[1]
+            except BaseException:  # a KeyboardInterrupt, mostly, or no end
                 self._process.kill()
                 self._process.wait()
                 raise
