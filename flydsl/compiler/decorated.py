@@ -11,12 +11,12 @@ from typing import Any, ClassVar, TypeVar
 
 from flydsl.compiler.signature import Signature, annotations_of
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, Explained
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
 
 
-class DecoratedFunction:
+class DecoratedFunction(Explained):
     """A Python function that is traced instead of run. function: as the user wrote it."""
 
     decorator: ClassVar[str]
