@@ -204,6 +204,9 @@ def autotune(
     `flydsl.sweep` takes it. A worker has copies of the arguments, so trials leave the tensors alone. The choice is the
     same as without: of equal times the first configuration's. It is also an attribute, to be set later.
     """
+    if callable(configs):
+        hint = "@flydsl.autotune(configs=[flydsl.Config(block=64), ...], key=[...]) above the launcher"
+        raise ArgumentError(f"autotune of {configs!r} without configurations", hint=hint)
     return lambda fn: Autotuner(
         fn, configs, key, warmup, rep, prune_configs_by, reset_to_zero, restore_value, do_bench, default, executor
     )

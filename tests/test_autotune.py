@@ -59,6 +59,11 @@ def test_the_fastest_runs_and_is_kept_for_its_key() -> None:
     assert {config.kwargs["threads"] for config in launch.cache.values()} == {256}
 
 
+def test_configurations_are_needed() -> None:
+    with pytest.raises(ArgumentError, match=r"without configurations\n  hint: @flydsl.autotune\(configs=\["):
+        flydsl.autotune(add)  # type: ignore[arg-type]
+
+
 def test_the_simulator_is_estimated() -> None:
     """Four elements per thread side by side touch every line of memory in several accesses, one in a single one."""
     launch = tuned(configs=[Config(threads=64, vector=4), Config(threads=64)], restore_value=["A"])

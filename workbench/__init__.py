@@ -47,6 +47,15 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        from flydsl.errors import did_you_mean
+
+        suggestion = "" if name.startswith("_") else f"; {did_you_mean(name, __all__)}there are {', '.join(__all__)}"
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{suggestion}")
+
+
 def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
     """The live view of a pipeline, stage, artifact, kernel or layout: an ipywidgets widget.
 

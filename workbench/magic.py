@@ -308,13 +308,23 @@ def _archs(text: str | None) -> Sequence[Arch | None]:
     return [get_arch(name) for name in names]
 
 
+_OTHER_SECTION_NAMES = {
+    **dict.fromkeys(("timeline", "time", "waves", "stalls"), "trace"),
+    **dict.fromkeys(("asm", "assembly", "sass", "ptx", "code", "llvm"), "isa"),
+    **dict.fromkeys(("stages", "passes", "ir", "mlir", "diff", "lines"), "pipeline"),
+    **dict.fromkeys(("counters", "profile", "roofline", "stepper"), "run"),
+    **dict.fromkeys(("registers", "resources"), "occupancy"),
+}
+
+
 def _sections(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     unknown = [name for name in names if name not in SECTIONS]
     if unknown:
+        meant = _OTHER_SECTION_NAMES.get(unknown[0])
+        suggestion = f"did you mean {meant}? " if meant else did_you_mean(unknown[0], SECTIONS)
         raise ArgumentError(
-            f"%%flykernel --show: no section {unknown[0]!r}",
-            hint=f"{did_you_mean(unknown[0], SECTIONS)}they are {', '.join(SECTIONS)}",
+            f"%%flykernel --show: no section {unknown[0]!r}", hint=f"{suggestion}they are {', '.join(SECTIONS)}"
         )
     return names
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 from flydsl.arch import Arch, Occupancy, Usage, llvm_workgroup_size, waves_by_descriptor
 from flydsl.codegen import cache, inline_assembly, llvm
@@ -11,7 +13,7 @@ from flydsl.codegen.agreement import DISASSEMBLY, agrees
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.isa import readable_isa
 from flydsl.codegen.link import link
-from flydsl.errors import CompileError
+from flydsl.errors import CompileError, Explained
 from flydsl.hsaco import Hsaco, KernelInfo, excluded, read_hsaco
 from flydsl.hsaco.listing import read_listing
 
@@ -38,13 +40,18 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class Kernel(Explained):
     """One kernel of a code object.
 
     arch: as the kernel sees it, which may have been compiled for one half of a pair of compute units.
     dynamic_lds_bytes: what its launch adds to the LDS of a workgroup, None where that is known at run time only.
     min_workgroup_size: the smallest workgroup that it was compiled for; the largest is in `info`.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **{name: f"it is .resources.{name}" for name in ("vgprs", "agprs", "sgprs", "lds_bytes", "code_bytes")},
+        **dict.fromkeys(("isa", "hsaco"), "the code object has all kernels': p.artifact.isa, p.artifact.hsaco"),
+    }
 
     arch: Arch
     info: KernelInfo

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.arguments import STREAM
@@ -13,6 +13,7 @@ from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import argument_error
+from flydsl.errors import Explained
 from flydsl.garbage import collection_paused
 from flydsl.runtime import device as devices
 from flydsl.runtime.host import HostProgram
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
     from flydsl.simulator import Simulation
 
 
-class CompiledArtifact:
+class CompiledArtifact(Explained):
     """A compiled launcher. Call it with the arguments that the launcher takes.
 
     code: the code object with its texts. pipeline: every stage that led to it.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **{name: f"it is .kernels[0].{name}" for name in ("resources", "occupancy")},
+        **{name: f"it is .pipeline.{name}" for name in ("stages", "operations")},
+    }
 
     def __init__(self, pipeline: Pipeline, code: CodeObject) -> None:
         self.pipeline = pipeline

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.pipeline import Pipeline
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, Explained
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Launch:
+class Launch(Explained):
     """A call of a launcher that `capture_launches` saw.
 
     arguments: in parameter order, with defaults. pipeline: its compilation, up to the stage that failed, if any.

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, TypeVar
 
 from flydsl.compiler.signature import Signature, annotations_of, read_annotations
 from flydsl.dialect.location import argument_error, user_frame
+from flydsl.errors import Explained
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
 
 
-class DecoratedFunction:
+class DecoratedFunction(Explained):
     """A Python function that is traced instead of run. function: as the user wrote it."""
 
     decorator: ClassVar[str]

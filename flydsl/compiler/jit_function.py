@@ -6,7 +6,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flydsl import env
 from flydsl.arch import Arch, get_arch
@@ -62,6 +62,17 @@ class JitFunction(DecoratedFunction):
     """
 
     decorator = "@flyc.jit"
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **{
+            name: f"it is .lower(...).{name}, with the arguments of a call"
+            for name in ("artifact", "run", "step", "stages")
+        },
+        **{
+            name: f"it is .lower(...).artifact.{name}, with the arguments of a call"
+            for name in ("isa", "hsaco", "kernels")
+        },
+        "launch": "call it with its arguments",
+    }
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import GeneratorType
-from typing import Any
+from typing import Any, ClassVar
 
 from mlir import ir
 
@@ -38,6 +38,10 @@ class KernelFunction(DecoratedFunction):
     """A function that runs on the device, once per thread. Call it inside a `@flyc.jit` function and launch it."""
 
     decorator = "@flyc.kernel"
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "launch": "of a call: kernel(...).launch(grid=..., block=...)",
+        **dict.fromkeys(("lower", "simulate", "compile"), "of the @flyc.jit function that launches it"),
+    }
 
     def __init__(
         self, function: Callable[..., Any], known_block_size: Sequence[int] | None = None, name: str | None = None

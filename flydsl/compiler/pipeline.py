@@ -15,11 +15,11 @@ from __future__ import annotations
 import difflib
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlir import ir
 
@@ -35,7 +35,7 @@ from flydsl.compiler.written_operation import WrittenOperation, written_operatio
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.text import to_text
 from flydsl.dialect.walk import operations
-from flydsl.errors import CompileError, FlyError
+from flydsl.errors import CompileError, Explained, FlyError
 from flydsl.progress import Task
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 LARGE_MODULE_OPS = 10_000
 
 
-class Stage:
+class Stage(Explained):
     """One stage of a pipeline and its effect.
 
     state: "pending", "done" or "failed". time_ms: how long it ran. error: why it failed.
@@ -128,11 +128,17 @@ class Stage:
         return f"<Stage {self.index} {self.name}: {self.state}{time}>"
 
 
-class Pipeline:
+class Pipeline(Explained):
     """The stages of one compilation. Index it by number or name; iterate it for the stages.
 
     observers: objects that are told of its progress; initially those that the environment asks for.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **{name: f"it is .artifact.{name}" for name in ("isa", "hsaco", "kernels", "code", "mnemonics", "simulate")},
+        **{name: f"it is .artifact.kernels[0].{name}" for name in ("resources", "occupancy")},
+        **{name: f"it is one stage's, as in p[3].{name}" for name in ("diff", "before", "after", "time_ms")},
+    }
 
     def __init__(
         self,

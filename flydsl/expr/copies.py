@@ -15,6 +15,7 @@ from flydsl.dialect.atom_inference import check_value
 from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
+from flydsl.errors import Explorable
 from flydsl.expr.algebra import crd2idx
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
@@ -54,7 +55,7 @@ class CachePolicy(IntEnum):
     CacheAlways = 1
 
 
-class CopyAtom(StaticFlyValue):
+class CopyAtom(StaticFlyValue, Explorable):
     """A copy instruction for elements of a given width: `fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)`.
 
     values: further operands of its calls, such as `soffset` of a buffer copy.
@@ -105,7 +106,7 @@ class CopyAtom(StaticFlyValue):
         return with_values(value, self.values)
 
 
-class TiledCopy(StaticFlyValue):
+class TiledCopy(StaticFlyValue, Explorable):
     """A copy instruction repeated over the threads and values of a tile: `fx.make_tiled_copy(...)`."""
 
     type: TiledCopyType
@@ -138,7 +139,7 @@ class TiledCopy(StaticFlyValue):
         return emit_fly("make_tiled_copy", [as_operand(part) for part in parts]).result
 
 
-class ThrCopy:
+class ThrCopy(Explorable):
     """One thread's part of a tiled copy."""
 
     def __init__(self, tiled_copy: TiledCopy, thread: Any) -> None:

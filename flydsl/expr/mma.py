@@ -16,6 +16,7 @@ from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS, check_value
 from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MmaAtomType, TiledMmaType, is_static
+from flydsl.errors import Explorable
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
@@ -47,7 +48,7 @@ class MmaOperand(str, Enum):
 GemmTraversalOrder = Enum("GemmTraversalOrder", {order: order for order in TRAVERSAL_ORDERS}, type=str)  # type: ignore[misc]
 
 
-class MmaAtom(StaticFlyValue):
+class MmaAtom(StaticFlyValue, Explorable):
     """A matrix instruction: `fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))`.
 
     values: what its calls use besides their operands: `scale_a` and `scale_b` of a scaled instruction.
@@ -98,7 +99,7 @@ class MmaAtom(StaticFlyValue):
         return with_values(emit_fly("make_mma_atom", results=[self.type]).result, self.values)
 
 
-class TiledMma(StaticFlyValue):
+class TiledMma(StaticFlyValue, Explorable):
     """A matrix instruction repeated over the waves and values of a tile: `fx.make_tiled_mma(...)`."""
 
     type: TiledMmaType
@@ -174,7 +175,7 @@ class TiledMma(StaticFlyValue):
         return emit_fly("make_tiled_mma", [as_operand(part) for part in given if part is not None]).result
 
 
-class ThrMma:
+class ThrMma(Explorable):
     """One thread's part of a tiled MMA."""
 
     def __init__(self, tiled_mma: TiledMma, thread: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
-from flydsl.errors import LayoutError
+from flydsl.errors import Explorable, LayoutError
 from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number, pick, split
 from flydsl.layout.int_tuple import (
     AnyTuple,
@@ -76,7 +76,7 @@ class _OpenLayout:
     _flat: tuple[tuple[Leaf, ...], tuple[Any, ...]] | None
 
 
-class Layout(_OpenLayout, Immutable):
+class Layout(_OpenLayout, Immutable, Explorable):
     """A function from coordinates to indices: `shape:stride`, two congruent int tuples.
 
     Its leaves map coordinate c to c*stride, and their sum is the index. A layout takes a coordinate of its shape, or of
@@ -280,7 +280,7 @@ def _index_at(coord: Any, layout: Layout | Swizzle) -> Any:
     return index_or_coordinate(counted_sum(number(coord), *layout.flat_modes()), layout.strides)
 
 
-class ComposedLayout(Immutable):
+class ComposedLayout(Immutable, Explorable):
     """`inner o offset o outer`: the function c -> inner(offset + outer(c)).
 
     inner: a Swizzle or a Layout, applied last. offset: an index. outer: a Layout, whose shape the whole has.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from flydsl.errors import ArgumentError, did_you_mean
+from flydsl.errors import ArgumentError, Explained, did_you_mean
 from flydsl.sweeps.config import Config
 
 TIMES = ("time_us", "estimate_us")
@@ -66,7 +66,7 @@ class Row:
 
 
 @dataclass
-class Table(Sequence[Row]):
+class Table(Explained, Sequence[Row]):
     """The rows that there are so far. total: how many there will be. again: how many of them a file already had.
 
     Tables are equal if their rows are.

@@ -1,6 +1,6 @@
 // The texts below an element that are hard to read: less contrast than `least` (WCAG 2) with what is behind them.
 // Not looked at: what cannot be used now (WCAG excepts it), and the numbers inside of plotly's cells, whose background
-// is a picture (a test of the colours has these), and what JupyterLab colours: the numbers of outputs, names on tabs.
+// is a picture (a test of the colours has these), and the numbers of outputs, which JupyterLab colours.
 (root, least) => {
   const pixel = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   const over = (below, color, alpha) => {
@@ -36,7 +36,7 @@
     const element = node.parentElement;
     const text = node.data.trim();
     if (!text || !element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
-    if (element.closest(":disabled, .heatmap-label, style, script, title, .jp-OutputPrompt, .lm-TabBar-tab")) continue;
+    if (element.closest(":disabled, .heatmap-label, style, script, title, .jp-OutputPrompt")) continue;
     seen += 1;
     const style = getComputedStyle(element);
     const { color: back, opacity } = look(element);

@@ -100,8 +100,8 @@ def pipeline(launcher: JitFunction, tensors: tuple[torch.Tensor, ...]) -> Pipeli
 
 # What JupyterLab's sanitizer lets through in notebooks that are not trusted, as far as views need it.
 _TAGS = {"div", "span", "strong", "em", "code", "pre", "details", "summary"}
-_TAGS |= {"a", "ul", "li", "u", "img", "table", "thead", "tbody", "tr", "th", "td"}
-_VOID_TAGS = {"img"}
+_TAGS |= {"a", "ul", "li", "u", "img", "table", "thead", "tbody", "tr", "th", "td", "wbr"}
+_VOID_TAGS = {"img", "wbr"}
 _ATTRIBUTES = {"style", "open", "title", "alt", "src", "id", "href"}
 _STYLES = {
     "background-color",
@@ -116,7 +116,7 @@ _STYLES = {
     "line-height",
 }
 _STYLES |= {"margin", "margin-left", "max-height", "min-width", "opacity", "overflow", "padding"}
-_STYLES |= {"text-align", "vertical-align", "white-space", "width", "max-width"}
+_STYLES |= {"padding-left", "text-align", "text-indent", "vertical-align", "white-space", "width", "max-width"}
 
 
 @dataclass
@@ -145,6 +145,7 @@ class Page(HTMLParser):
                 assert (value or "").startswith("#")  # to another part of the same output
             if name == "style":
                 self.styles.append(value or "")
+                assert not re.search(r"\dch\b", value or "")  # not one of the units that it knows
                 assert {part.split(":")[0].strip() for part in (value or "").split(";")} <= _STYLES
 
     def handle_endtag(self, tag: str) -> None:

@@ -158,6 +158,7 @@ def test_a_target_that_this_machine_cannot_run_is_shown_all_the_same(notebook, m
         ("--arch gfx942,gfx950,gfx942", "a target twice"),
         ("--arch gfx942,", "a target is missing"),
         ("--show pipeline,everything", "no section 'everything'"),
+        ("--show timeline", "did you mean trace?"),
         ("--name 1x", "1x: not a name"),
     ],
 )

@@ -13,10 +13,12 @@ from functools import cache
 from html import escape
 
 __all__ = [
+    "CHARACTER_EM",
     "FAINT",
     "INK",
     "PAPER",
     "code",
+    "code_line",
     "details",
     "escape",
     "faint",
@@ -44,6 +46,8 @@ _CELL = "padding:2px 10px;vertical-align:top;text-align:{align}"
 _LISTING = (
     "margin:0;padding:6px 10px;overflow:auto;max-height:32em;line-height:1.35;font-family:monospace;font-size:0.93em"
 )
+CHARACTER_EM = 0.602  # the width of a character of code
+_ROOM = 96  # characters of code that fit beside each other in a window 1280 pixels wide
 _MESSAGE = "margin:6px 0;padding:6px 10px;overflow:auto;white-space:pre-wrap;border-left:4px solid rgba(213,94,0,0.8)"
 
 
@@ -100,11 +104,22 @@ def details(summary: str, content: str, *, is_open: bool = False) -> str:
     )
 
 
-def listing(content: str, *, wraps: bool = False) -> str:
+def listing(content: str, *, wraps: bool = True) -> str:
     """Code, one line per line. Long lines go on in the next one if it wraps, else they scroll. content: HTML."""
     # The span is as wide as the longest line, so that a line's background goes all the way when scrolled.
     inner = f'<span style="display:inline-block;min-width:100%">{content}</span>'
     return f'<pre style="{_LISTING};white-space:{"pre-wrap" if wraps else "pre"}">{inner}</pre>'
+
+
+def code_line(content: str, *, columns: int, indent: int) -> str:
+    """A line of a listing that wraps, with its newline: what is too long for a page goes on below, indented.
+
+    content: HTML. columns: how many characters it has.
+    """
+    if columns <= _ROOM:
+        return f"{content}\n"
+    em = f"{CHARACTER_EM * indent:.4g}em"  # the sanitizer does not know "ch"
+    return f'<span style="display:block;padding-left:{em};text-indent:-{em}">{content}\n</span>'
 
 
 def message(text: str) -> str:

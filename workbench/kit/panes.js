@@ -97,13 +97,21 @@ function toggleButton(name, title, isOn, onChange) {
   return button;
 }
 
-// The buttons that change how lines are shown. lists: the elements with the lines.
-function lineTools(lists) {
+// The buttons that change how lines are shown. lists: the elements with the lines. root: what they have their room in;
+// where that is little, long lines are wrapped at first.
+function lineTools(lists, root) {
   const option = (name, title, className, isOn) =>
     toggleButton(name, title, isOn, (on) => lists.forEach((list) => list.classList.toggle(className, on)));
+  const wrap = option("Wrap", "Wrap long lines", "wrapped", false);
+  const observer = new ResizeObserver(() => {
+    if (!root.clientWidth) return;
+    observer.disconnect();
+    if (root.clientWidth < NARROW && wrap.ariaPressed === "false") wrap.click();
+  });
+  observer.observe(root);
   return [
     option("Colours", "A colour for each line of the source, at every level", "colored", true),
-    option("Wrap", "Wrap long lines", "wrapped", false),
+    wrap,
     option("Fold types", "Shorten long types to <…>; a click on one shows it, and the arrow right those of a line", "folded", true),
   ];
 }

@@ -98,7 +98,7 @@ def coloring(panel: Panel, color_by: str, arch: Arch) -> Coloring:
         offsets = panel.grid.offsets
         return Coloring.ramp(offsets, int(offsets.min()), int(offsets.max()))
     if color_by == "bank":
-        note = f"numbered by LDS bank: {arch.lds_banks} banks of {arch.name}, elements of {panel.element_bits} bits"
+        note = f"coloured by LDS bank: {arch.lds_banks} banks of {arch.name}, elements of {panel.element_bits} bits"
         return Coloring.distinct(panel.banks(arch), bank_colors(arch.lds_banks or 0), note)
     if color_by not in COLOR_BY:
         raise ArgumentError(f"cells are not coloured by {color_by!r}", hint=f"one of {', '.join(COLOR_BY)}")

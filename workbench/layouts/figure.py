@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,7 @@ _LEAST_LABELLED_PX = 22
 _GAP_PX, _LEFT_PX, _RIGHT_PX, _TOP_PX, _BOTTOM_PX, _LINE_PX = 40, 40, 10, 60, 16, 20
 _ROW_GAP_PX = 60  # between panels below each other: the names above the lower one
 _CHAR_PX = 6  # of a label along an axis
+_TITLE_CHAR_PX = 9  # at most, on the average of a title
 _BORDER = "#d55e00"
 
 
@@ -70,10 +72,12 @@ def panels_data(
     is_labelled: numbers on the cells even where that makes it wider than its place. width_px: of its place; 0 if
     it is not known.
     """
-    page = _Page.of(panels, is_labelled, (width_px or _WIDTH_PX) - _LEFT_PX - _RIGHT_PX)
+    most_px = (width_px or _WIDTH_PX) - _LEFT_PX - _RIGHT_PX
+    titles = wrap(title, max(most_px // _TITLE_CHAR_PX, 20))
+    page = _Page.of(panels, is_labelled, most_px, _TITLE_CHAR_PX * max(map(len, titles), default=0))
     lights = lit or [None] * len(panels)
     notes = dict.fromkeys(note for panel in panels if (note := coloring(panel, color_by, arch).note))
-    top_px = _TOP_PX + _LINE_PX * (len(notes) + any(panel.name for panel in panels))
+    top_px = _TOP_PX + _LINE_PX * (len(titles) - 1 + len(notes) + any(panel.name for panel in panels))
     traces: list[dict[str, Any]] = []
     axes: dict[str, Any] = {}
     for i, (panel, light) in enumerate(zip(panels, lights, strict=True)):
@@ -81,7 +85,9 @@ def panels_data(
         for trace in _traces(panel, color_by, arch, page.is_labelled, light):
             traces.append(trace | own)
         axes |= page.axes(i, panel)
-    heading = ink("<br>".join([f"<b>{escape(title)}</b>", *(f"<sub>{escape(note)}</sub>" for note in notes)]))
+    heading = ink(
+        "<br>".join([*(f"<b>{escape(line)}</b>" for line in titles), *(f"<sub>{escape(note)}</sub>" for note in notes)])
+    )
     layout = {
         "title": {"text": heading, "font": {"size": 14}, "x": 0, "y": 1, "yanchor": "top", "pad": {"t": 10, "l": 10}},
         "width": page.width_px,
@@ -99,7 +105,8 @@ def panels_data(
 class _Page:
     """The places of panels, with cells of equal size: side by side as far as there is room, then in rows.
 
-    widths, heights: of the panels, in cells. starts: the left and upper corner of each, in pixels.
+    widths, heights: of the panels, in cells. starts: the left and upper corner of each, in pixels. title_px: the width
+    of the title.
     """
 
     widths: tuple[int, ...]
@@ -107,16 +114,18 @@ class _Page:
     cell_px: float
     is_labelled: bool
     starts: tuple[tuple[float, float], ...]
+    title_px: float
 
     @staticmethod
-    def of(panels: Sequence[Panel], is_labelled: bool, most_px: int) -> _Page:
+    def of(panels: Sequence[Panel], is_labelled: bool, most_px: int, title_px: float) -> _Page:
         widths = tuple(panel.grid.width for panel in panels)
         heights = tuple(panel.grid.height for panel in panels)
         least = _LEAST_LABELLED_PX + 2 if is_labelled else 0.0
         cell_px = max(_cell_px(widths, heights, most_px), least)
         cells = sum(w * h for w, h in zip(widths, heights, strict=True))
         has_labels = cell_px >= _LEAST_LABELLED_PX and cells <= _MAX_LABELLED_CELLS
-        return _Page(widths, heights, cell_px, has_labels, tuple(_in_rows(widths, heights, cell_px, most_px)))
+        starts = tuple(_in_rows(widths, heights, cell_px, most_px))
+        return _Page(widths, heights, cell_px, has_labels, starts, title_px)
 
     @property
     def width_px(self) -> int:
@@ -128,8 +137,10 @@ class _Page:
 
     @property
     def _inner_width_px(self) -> float:
-        # A title needs room too, so that a narrow layout leaves some beside it.
-        return max(300, *(x + w * self.cell_px for (x, _), w in zip(self.starts, self.widths, strict=True)))
+        # A title needs room too, and so do the notes below it, so a narrow layout leaves some beside it.
+        return max(
+            300, self.title_px, *(x + w * self.cell_px for (x, _), w in zip(self.starts, self.widths, strict=True))
+        )
 
     def axes(self, index: int, panel: Panel) -> dict[str, Any]:
         """The axes of one panel: coordinates along them, its name above."""

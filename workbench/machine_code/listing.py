@@ -17,7 +17,7 @@ from flydsl.codegen import CodeObject
 from flydsl.compiler import CompiledArtifact, Pipeline
 from flydsl.errors import ArgumentError, did_you_mean
 from workbench.kit.highlight import highlight
-from workbench.kit.html import code, details, escape, faint, listing, svg_image, table, title
+from workbench.kit.html import code, code_line, details, escape, faint, listing, svg_image, table, title
 from workbench.machine_code.analysis import Analysis, analyses, listing_of, source_lines
 from workbench.machine_code.blocks import Block
 from workbench.machine_code.encodings import encodings, words
@@ -318,11 +318,14 @@ def _lines(analysis: Analysis, marked: RegisterSet, bytes_: Sequence[bytes]) -> 
             language = "text" if use.strip("│ ") else "isa"  # no other colour reads well on the mark
             tip = escape(help_line(help_of(analysis, instruction)))
             shown = f'<span title="{tip}">{highlight(f" {text}", language)}</span>'
+            counts = _counts(analysis, instruction)
             line = (
-                f"{_counts(analysis, instruction)} {faint(_bar(analysis, instruction))} {use}{encoding}{bars}{shown}"
+                f"{counts} {faint(_bar(analysis, instruction))} {use}{encoding}{bars}{shown}"
                 f"{padding}{faint(escape(remarks))}"
             )
-            yield f'<span style="{_MARK}">{line}</span>\n' if use.strip("│ ") else f"{line}\n"
+            marked_line = f'<span style="{_MARK}">{line}</span>' if use.strip("│ ") else line
+            indent = len(counts) + _BAR_COLUMNS + len(use) + len(encoding) + columns_ + 3
+            yield code_line(marked_line, columns=indent + len(remarks), indent=indent)
 
 
 def _text_columns(analysis: Analysis) -> int:

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from flydsl.errors import SourceLocation
 from flydsl.simulator.counters import Counts, LaunchCounters
 from workbench.kit.highlight import highlight
-from workbench.kit.html import listing
+from workbench.kit.html import CHARACTER_EM, code_line, listing
 from workbench.run.measures import Measure, nonzero_measures
 from workbench.stages.diff import clipped
 from workbench.stages.levels import Level, place_key
@@ -36,10 +36,13 @@ class CountedLine(Generic[Amounts]):
 
 
 class LineColumns(Protocol[_Shown]):
-    """What stands before each line: `head` over all of them, and for the counts of a line HTML that is as wide."""
+    """What stands before each line: `head` over all of them, and for a line's counts HTML of `width` characters."""
 
     @property
     def head(self) -> str: ...
+
+    @property
+    def width(self) -> int: ...
 
     def html(self, counts: _Shown | None) -> str: ...
 
@@ -105,6 +108,11 @@ class Columns:
         names = "  ".join(m.head.rjust(width) for m, width in zip(self._measures, self._widths, strict=True))
         return f"{names}   lanes  share"
 
+    @property
+    def width(self) -> int:
+        """The characters of what `html` returns, the bar as wide as so many of them."""
+        return len(self._blank) + 2 + round(_BAR_EM / CHARACTER_EM)
+
     def text(self, counts: Counts | None) -> str:
         """The numbers of a line."""
         return self._blank if counts is None else self._numbers(counts)
@@ -124,7 +132,7 @@ class Columns:
         filled = (
             f'<span style="display:inline-block;width:{percent}%;background-color:{BAR}"> </span>' if percent else ""
         )
-        return f'<span style="display:inline-block;width:{_BAR_EM}em">{filled}</span>'
+        return f'<span style="display:inline-block;width:{_BAR_EM}em;text-indent:0">{filled}</span>'
 
     def _numbers(self, counts: Counts) -> str:
         numbers = [m.text(counts).rjust(width) for m, width in zip(self._measures, self._widths, strict=True)]
@@ -148,17 +156,26 @@ def _folded(lines: Sequence[CountedLine[Amounts]], columns: LineColumns[Amounts]
             yield f"… {index - shown - 1} lines without code\n"
             shown = index - 1
         for line in lines[shown + 1 : index + 1]:
-            yield f"{columns.html(line.counts)}{line.number:>{width}}  {highlight(clipped(line.text), 'python')}\n"
+            text = clipped(line.text)
+            content = f"{columns.html(line.counts)}{line.number:>{width}}  {highlight(text, 'python')}"
+            indent = columns.width + width + 2
+            yield code_line(content, columns=indent + len(text), indent=indent + len(text) - len(text.lstrip()))
         shown = index
 
 
 def isa_html(lines: Sequence[CountedLine[Amounts]], columns: LineColumns[Amounts], max_lines: int) -> str:
     """Instructions, at most so many."""
     width = max((len(line.number) for line in lines), default=0)
+    indent = columns.width + width + 2
     rows = [
-        f"{columns.html(line.counts)}{line.number:>{width}} {highlight(f' {clipped(line.text)}', 'isa')}{origin}\n"
+        code_line(
+            f"{columns.html(line.counts)}{line.number:>{width}} {highlight(f' {text}', 'isa')}{escape(origin)}",
+            columns=indent + len(text) + len(origin),
+            indent=indent,
+        )
         for line in lines[:max_lines]
-        for origin in ["" if line.place is None else f"  ; {escape(place_key(line.place))}"]
+        for text in [clipped(line.text)]
+        for origin in ["" if line.place is None else f"  ; {place_key(line.place)}"]
     ]
     left = len(lines) - max_lines
     more = [f"{left} more; the exported page and .explore() show all"] if left > 0 else []

@@ -30,7 +30,7 @@ def lds_html(at: Standing, form: str, start: int, view: LdsView | None = None) -
     touched = at.lds_touched
     legend = title(escape(LEGEND)) if touched.any() else ""
     if view is None:
-        return legend + listing("\n".join(_lines(at.lds, touched, form, start)))
+        return legend + listing("\n".join(_lines(at.lds, touched, form, start)), wraps=False)
     try:
         return legend + _view_html(at.lds, touched, view, start)
     except FlyError as error:

@@ -122,7 +122,7 @@ class Diff:
             lines += [gap + shown[0], *shown[1:]]
         left = total - len(lines)
         more = faint(f"{left} more lines; .text() has all") if left else ""
-        return listing("".join(lines) + more, wraps=True)
+        return listing("".join(lines) + more)
 
     def line_html(self, change: Change, tags: Mapping[str, str] = TAGS) -> str:
         """A line, without its sign: with the words underlined that changed, or with colours (see `highlight`)."""

@@ -24,7 +24,7 @@ function diffView(root, label, origins) {
   });
   const copy = action("Copy diff", "The changes as text, with their signs", copyDiff);
   const tools = element("div", { className: "tools" }, beside, previous, next, place, element("span", { className: "gap" }), copy);
-  tools.append(...lineTools([diff]).slice(origins.length ? 0 : 1), fullWindowButton(() => root));
+  tools.append(...lineTools([diff], root).slice(origins.length ? 0 : 1), fullWindowButton(() => root));
   root.append(tools, diff);
   diff.addEventListener("click", (event) => {
     const fold = event.target.closest(".fold");

@@ -27,7 +27,7 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
   const shown = element("span", { className: "tools", role: "group", ariaLabel: "Panes" });
   const row = paneRow(panes, shown, panes.length - 2);
   const gap = element("span", { className: "gap" });
-  tools.append(element("label", {}, "Find operation ", search), gap, shown, ...lineTools(panes.map((pane) => pane.list.root)));
+  tools.append(element("label", {}, "Find operation ", search), gap, shown, ...lineTools(panes.map((pane) => pane.list.root), root));
   tools.append(fullWindowButton(() => root));
   root.append(tools, found, row, status);
   status.textContent = "Choose a line (click, or arrow keys and Enter) to light everything of the same origin.";

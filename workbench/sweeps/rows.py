@@ -40,10 +40,16 @@ def rows_html(rows: Table, most_rows: int = MOST_ROWS) -> str:
     """The first rows as a table, and below it what went wrong."""
     columns, best = [name for name in rows.columns if name != "error"], best_or_none(rows)
     shown = rows[:most_rows]
-    cells = [[*(escape(cell_text(row[name])) for name in columns), _mark(row, best)] for row in shown]
-    numbers = [i for i, name in enumerate(columns) if all(isinstance(row[name], int | float | None) for row in shown)]
+    is_number = {name: all(isinstance(row[name], int | float | None) for row in shown) for name in columns}
+    cells = [
+        ["best ▶" if row is best else "", *(escape(cell_text(row[name])) for name in columns), _error(row)]
+        for row in shown
+    ]
+    # There are many columns, so a long name may take several lines.
+    names = [escape(name).replace("_", "_<wbr>") for name in columns]
+    numbers = [i for i, name in enumerate(columns, start=1) if is_number[name]]
     faint = [i for i, row in enumerate(shown) if row.error is not None]
-    parts = [table([*map(escape, columns), ""], cells, numbers=numbers, faint_rows=faint)] if shown else []
+    parts = [table(["", *names, ""], cells, numbers=numbers, faint_rows=faint)] if shown else []
     if len(rows) > most_rows:
         parts.append(title(f"{len(rows) - most_rows} more rows: {code('table.records()')}"))
     failures = rows.failures
@@ -59,10 +65,8 @@ def label(row: Row) -> str:
     return ", ".join(f"{name}={cell_text(value)}" for name, value in given.items()) or row.launcher
 
 
-def _mark(row: Row, best: Row | None) -> str:
-    if row.error is not None:
-        return escape(cell_text(row.error.splitlines()[0]))
-    return "◀ best" if row is best else ""
+def _error(row: Row) -> str:
+    return "" if row.error is None else escape(cell_text(row.error.splitlines()[0]))
 
 
 def checked(rows: Table, *names: str) -> None:

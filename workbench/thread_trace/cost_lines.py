@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from flydsl.errors import SourceLocation
 from flydsl.simulator.timing import Trace
 from flydsl.simulator.timing.hot_spots import Cost, by_source_line, costs, total
-from workbench.kit.html import escape
+from workbench.kit.html import CHARACTER_EM, escape
 from workbench.run.counted_lines import BAR, CountedLine, lines_of_files
 from workbench.thread_trace.palette import SHORT_REASONS
 
@@ -66,6 +66,11 @@ class CostColumns:
         """The heads of the columns."""
         return f"{'cycles':>{self._width}}  share  stalled {'mostly':{_REASON_WIDTH}}"
 
+    @property
+    def width(self) -> int:
+        """The characters of what `html` returns, the bar as wide as so many of them."""
+        return len(self.head) + 2 + round(_BAR_EM / CHARACTER_EM)
+
     def share(self, lines: Iterable[CountedLine[Cost]]) -> float:
         """The share of some lines of all cycles."""
         return _together(lines).cycles / self._total
@@ -97,7 +102,7 @@ class CostColumns:
             for cycles, opacity in parts
             if (percent := round(100 * cycles / self._most))
         )
-        return f'<span style="display:inline-block;width:{_BAR_EM}em">{pieces}</span>'
+        return f'<span style="display:inline-block;width:{_BAR_EM}em;text-indent:0">{pieces}</span>'
 
     def _cycles(self, cost: Cost) -> str:
         return f"{cost.cycles / self._waves:.0f}"

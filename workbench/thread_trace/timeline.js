@@ -51,7 +51,7 @@ function mountTimeline(root, meta, buffer) {
   const code = [...(meta.sources.length ? [pane("Source", sourceOf, sourceLines)] : []), pane("Machine code", codeOf, codeLines)];
   const codeTools = element("div", { className: "tools" });
   const panes = paneRow(code, codeTools, 0);
-  codeTools.append(...lineTools([sourceLines.root, codeLines.root]).slice(1), fullWindowButton(() => root)); // no origins here
+  codeTools.append(...lineTools([sourceLines.root, codeLines.root], root).slice(1), fullWindowButton(() => root)); // no origins here
   sourceOf.addEventListener("change", showSource);
   codeOf.addEventListener("change", showCode);
   root.append(buttons(), element("div", { className: "picture" }, canvas, scroller, tip), axis, legend(), status, codeTools, panes);

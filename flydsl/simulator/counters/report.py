@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles, valu_operations
-from flydsl.errors import ArchError, SourceLocation
+from flydsl.errors import ArchError, Explained, SourceLocation
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.counts import Counts, LineCounts, total_counts
 from flydsl.simulator.counters.instruction_class import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class LaunchCounters:
+class LaunchCounters(Explained):
     """The counters of one launch. Its repr is a table.
 
     kernel, grid, block: as launched. statistics: what `launch` returns. counts: of each instruction of the program,

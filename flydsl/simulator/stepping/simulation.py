@@ -10,14 +10,14 @@ sim.run()  # to the end
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
-from flydsl.errors import LaunchError, SimulatorError
+from flydsl.errors import Explained, LaunchError, SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import current_counting
 from flydsl.simulator.dispatch import Dispatch
@@ -60,7 +60,7 @@ class Watcher(Protocol):
         """Waves of the workgroup have executed an instruction."""
 
 
-class Simulation:
+class Simulation(Explained):
     """The launches of one call, with one workgroup of each kernel run instruction by instruction.
 
     Workgroups run in the order of dispatch: those before the one looked at have run when it starts, those after it run
@@ -74,6 +74,12 @@ class Simulation:
     recording: whether executed instructions are kept in `trace`; `Recording` also keeps what they changed.
     listing: the program's instructions. watchers: are told when a kernel starts and after each step.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "registers": "they are .wave(0).vgpr, .wave(0).sgpr",
+        **{name: f"it is .wave(0).{name}" for name in ("vgpr", "agpr", "sgpr", "exec", "pc")},
+        **dict.fromkeys(("back", "restart", "go_to"), "flydsl.simulator.Recording(sim) goes back, too"),
+    }
 
     def __init__(
         self,

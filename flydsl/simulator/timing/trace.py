@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, Explained
 from flydsl.simulator.arrays import Array
 
 
@@ -86,7 +86,7 @@ _ORIGINS = ("model", "rocprofv3")
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Trace(Explained):
     """Some waves of a launch, instruction by instruction.
 
     cycles: of the whole launch. sampling: a sentence that says which waves are here, and how `cycles` follows from

@@ -157,6 +157,14 @@ def test_the_same_layout_gives_the_same_figure() -> None:
     assert one == other
 
 
+def test_a_title_has_room() -> None:
+    long = "a name of a copy, which is longer than its picture is wide"
+    assert layout_figure(Layout(4, 1), title=long).layout.width > 8 * len(long)
+    lines = layout_figure(Layout(4, 1), title=" ".join([long] * 3)).layout.title.text.split("<br>")
+    assert len(lines) == 3
+    assert max(map(len, lines)) < 200
+
+
 def test_a_title_is_shown_as_it_is() -> None:
     figure = layout_figure(Layout(4, 1), title="<a href='javascript:alert(1)'>")
     assert "<a" not in figure.layout.title.text

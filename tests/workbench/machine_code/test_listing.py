@@ -32,6 +32,13 @@ def test_every_instruction_is_there_with_its_line(artifact, read):
     assert "vector_add.py:" in page
 
 
+def test_a_long_line_goes_on_below_its_instruction(artifact, read):
+    (analysis,) = analyses(artifact.code)
+    page = kernel_isa_html(analysis)
+    long = [line for line in read(page).text.splitlines() if len(line) > 96 and "waits for" in line]
+    assert len(long) == page.count("display:block;padding-left:") > 0
+
+
 def test_registers_one_names_are_marked(artifact, read):
     (analysis,) = analyses(artifact.code)
     # Behind two numbers of four columns and a bar of six stands what each line does with the register.

@@ -35,7 +35,7 @@ def test_the_table_says_what_is_best_and_what_went_wrong(table, read):
     text = read(sweep_html(table)).text
     assert "5 of 8 rows, 1 with errors" in text
     assert "the best: m=32, n=64, 1 us" in text
-    assert text.count("◀ best") == 1
+    assert text.count("best ▶") == 1
     assert f"wrong {ODD}\nmore" in text
     assert ODD not in sweep_html(table)
     assert "95 more rows" in read(sweep_html(Table([row(16, i, 1.0) for i in range(195)], 195))).text
@@ -100,9 +100,9 @@ def test_a_sweep_in_a_notebook_shows_its_progress(notebook):
     assert "2 rows" in outcome.shown[-1]["text/html"]
     assert "2 rows" in notebook.run("table").text
     shown = notebook.run("display(table)").shown[-1]
-    assert "◀ best" in shown["text/html"]
+    assert "best ▶" in shown["text/html"]
     assert "2 rows" in shown["text/plain"]
     assert "waves_per_simd" in notebook.run("display(table.best())").shown[-1]["text/html"]
     live = notebook.run("display(table.explore())").shown[-1]
     assert "application/vnd.jupyter.widget-view+json" in live
-    assert "◀ best" in live["text/html"]
+    assert "best ▶" in live["text/html"]
