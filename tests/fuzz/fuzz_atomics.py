@@ -63,10 +63,7 @@ class Updated:
     backwards: int
 
     def traced(self, values: list[Any], thread: Any, room: Any) -> Any:
-        if self.in_global:
-            memory = fx.recast_iter(self.kind, room)
-        else:
-            memory = shared(self.kind, self.places)
+        memory = fx.recast_iter(self.kind, room) if self.in_global else shared(self.kind, self.places)
         value = tamed_on_device(values[self.source], self.kind)
         return updated_and_read(self, memory, value, values[0], thread)
 
@@ -138,10 +135,7 @@ class Ticketed:
     threads: int
 
     def traced(self, values: list[Any], thread: Any, room: Any) -> Any:
-        if self.in_global:
-            memory = fx.recast_iter(self.kind, room)
-        else:
-            memory = shared(self.kind, 2 * self.places)
+        memory = fx.recast_iter(self.kind, room) if self.in_global else shared(self.kind, 2 * self.places)
         return tickets(self, memory, thread)
 
     def computed(self, values: list[Array]) -> Array:
