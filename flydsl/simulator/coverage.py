@@ -129,13 +129,12 @@ signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_
 scalar loads from scratch, branches to numbers instead of labels, those of debuggers and forks (s_cbranch_cdbg,
 s_cbranch_g_fork), returns from traps (s_rfe), s_setvskip, s_setkill, export and image instructions; on CDNA 4
 stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4, v_cvt_scalef32_sr_pk32), which
-no document defines; on CDNA 2 `buffer_store_lds_dword`; on RDNA 4 transposing loads
-(global_load_tr), barriers with numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel, interpolation, ray
-tracing, loads and stores of blocks; on {newest} stochastic rounding of several elements (v_cvt_sr_pk,
-v_cvt_scalef32_sr_pk8 and pk16), for which sources contradict one another, scale_sel beyond 3, s_add_pc_i64, and what
-RDNA 4 has not either: barriers with numbers, blocks, relative registers; signs of WMMA's elements of 8 bits, and float
-constants as C of those with a result of bf16. Of {newest}'s WMMA those are in the table whose layouts AMD's kernels
-show: no SWMMAC.
+no document defines; on CDNA 2 `buffer_store_lds_dword`; on RDNA 4 transposing loads (global_load_tr), barriers with
+numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel, interpolation, ray tracing, loads and stores of blocks; on
+{newest} stochastic rounding of several elements (v_cvt_sr_pk, v_cvt_scalef32_sr_pk8 and pk16), for which sources
+contradict one another, scale_sel beyond 3, s_add_pc_i64, and what RDNA 4 has not either: barriers with numbers, blocks,
+relative registers; signs of WMMA's elements of 8 bits, float constants as C of those with a result of bf16, and of
+SWMMAC that of bf16 with an accumulator of f32 (bf16f32), whose result has half as many registers.
 
 """
 

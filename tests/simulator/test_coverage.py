@@ -66,7 +66,7 @@ def with_a_reference() -> set[str]:
     names |= {case.mnemonic for case in (*matrix.DENSE, *matrix.SPARSE)}
     names |= {case.mnemonic for case in (*matrix.DENSE_OF_GFX950, *matrix.SPARSE_OF_GFX950, *matrix.DENSE_OF_GFX90A)}
     names |= {case.mnemonic for case in (*wmma.DENSE, *wmma.SPARSE, *wmma.MIXED)}
-    names |= {case.mnemonic for case in (*wmma.SCALED, *wmma.FINELY_SCALED)}
+    names |= {case.mnemonic for case in (*wmma.SCALED, *wmma.FINELY_SCALED, *wmma.SPARSE_OF_GFX1250)}
     names |= {*cdna5.CASES, *rdna.CASES, *rdna.SCALAR, *(name for name, _ in rdna.MIXED_DOTS)}
     names |= {name for name in map(mnemonic_of, TABLE) if "::" in name}  # test_rdna_lanes, test_gfx1250
     names |= by_hand() | of_rdna_memory() | of_rdna_lanes() | of_cdna5() | of_copies()

@@ -17,8 +17,11 @@ neg_lo tells that A or B is signed, and clamp saturates the addition of C. matri
 
 gfx1250 ("cdna5") has the same products with more of K, for waves of 32. No document of AMD's says how they lie in
 registers; with formats of the same width and no scales the order of k cannot be seen, and C and D are as before (LLVM's
-tests have the operands, AMD's kernels load them so). How a sparse A goes with B is not known, so that there is no
-SWMMAC. `scaled_wmma` has the products whose order of k can be seen.
+tests have the operands, AMD's kernels load them so). `scaled_wmma` has the products whose order of k can be seen. Of a
+sparse A, a lane holds every other run of 8 stored elements of 16 bits, or 16 of 8 bits, and of B every other run of
+twice as many. The indices of a row of A stand in the order of k, the first half of them in the lane of the row's
+number, the others 16 lanes further: not with the elements that they belong to. AMD's functional model has it so
+(rocm-systems, emulation/rocjitsu), after kernels that ran on the hardware; of 8 bits it says that the ISA differs.
 
 Accumulation is that of `matrix`: products are exact and summed in f64 (integers in i32), then C is added, then the sum
 is rounded once, to nearest even, to the type of D. Denormals are kept whatever the mode. A NaN is the default one. The
@@ -220,26 +223,48 @@ def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> N
         define(f"{name}/constant", signature, with_constant, ignores_exec=True, of=of)
 
 
+def _own_indices(b: Builder, stored: list[Value], index: Value, part: int) -> list[tuple[list[Value], Value]]:
+    """Stored elements of a lane, with their indices: a part of the lane's own register."""
+    bits = 2 * len(stored)
+    if bits * (part + 1) > 32:
+        raise NotImplementedError(f"index_key:{part} of {32 // bits}")
+    return [(stored, b.lshr(index, b.const("i32", bits * part)))]
+
+
+def _indices_of_rows(b: Builder, stored: list[Value], index: Value, part: int) -> list[tuple[list[Value], Value]]:
+    """The same where the indices of a row follow each other, in the lane of its number and in that 16 lanes further."""
+    if part:
+        raise NotImplementedError(f"index_key:{part} of 1")
+    words = b.split(index)
+    lower, upper = words if len(words) == 2 else (words[0], b.lshr(words[0], b.const("i32", 16)))
+    is_upper = b.icmp("uge", b.per_lane(b.lane_id()), b.const("i32", _SIZE))
+    result = []
+    for half in range(2):
+        lanes = [lane % _SIZE + _SIZE * half for lane in range(2 * _SIZE)]
+        low, high = (b.permute_constant(b.per_lane(word), lanes) for word in (lower, upper))
+        result.append((stored[half * len(stored) // 2 :][: len(stored) // 2], b.select(is_upper, high, low)))
+    return result
+
+
 def define_swmmac(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> None:
     """Define a product with a sparse A; D is where C is."""
     shape = shape_of(k, types, lanes)
     count = shape.elements_per_lane
+    indices = _indices_of_rows if of == "cdna5" else _own_indices
 
     def evaluate(b: Builder, x: Any, y: Any, index: Any, total: Any, modifiers: Any) -> Any:
         stored = operand(b, x, a, modifiers, 0)[: count // 2]
         right = operand(b, y, c, modifiers, 1)[:count]
-        first = modifiers.integer("index_key") * count
-        if first + count > 32:
-            raise NotImplementedError(f"index_key:{modifiers.integer('index_key')} of {32 // count}")
-        index = b.lshr(index, b.const("i32", first))
+        part = modifiers.integer("index_key")
         zero = b.const(_COMPUTED_IN.get(a, "f32"), 0)
-        left = dense_from_sparse(b, stored, index, zero)
+        left = [x for of, i in indices(b, stored, index, part) for x in dense_from_sparse(b, of, i, zero)]
         return accumulate(b, left, right, total, shape, types, modifiers)
 
     form = "/wave64" if lanes == 64 else ""
     name = f"v_swmmac_{types}_16x16x{k}_{a if a == c and a not in OCP else f'{a}_{c}'}{form}"
     result = registers_word(shape.results_per_lane, _bits_of_d_and_c(types)[0])
-    sources = f"{registers_word(count // 2, _BITS[a])} {registers_word(count, _BITS[c])} i32 dst modifiers"
+    of_index = "i64" if count > 32 else "i32"
+    sources = f"{registers_word(count // 2, _BITS[a])} {registers_word(count, _BITS[c])} {of_index} dst modifiers"
     define(name, f"{result} = {sources}", evaluate, ignores_exec=True, of=of)
 
 
@@ -263,12 +288,16 @@ def _define_cdna5() -> None:
     define_wmma(4, "f32", "f32", "f32", lanes=32, of="cdna5")
     for name, types in (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("bf16", "bf16"), ("bf16", "bf16f32")):
         define_wmma(32, types, name, name, lanes=32, of="cdna5")
+        if types != "bf16f32":
+            define_swmmac(64, types, name, name, lanes=32, of="cdna5")
     for a in OCP:
         for c in OCP:
             for types in ("f32", "f16"):
                 define_wmma(64, types, a, c, lanes=32, of="cdna5")
                 define_wmma(128, types, a, c, lanes=32, of="cdna5")
+                define_swmmac(128, types, a, c, lanes=32, of="cdna5")
     define_wmma(64, "i32", "iu8", "iu8", lanes=32, of="cdna5")
+    define_swmmac(128, "i32", "iu8", "iu8", lanes=32, of="cdna5")
 
 
 for _lanes in (32, 64):

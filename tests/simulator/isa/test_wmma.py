@@ -13,7 +13,17 @@ import pytest
 from flydsl.arch import get_arch
 from flydsl.simulator import UnknownInstruction
 from flydsl.simulator.arrays import Array
-from tests.simulator.reference.wmma import BITS, DENSE, FINELY_SCALED, MIXED, RESULT_BITS, SCALED, SPARSE, Case
+from tests.simulator.reference.wmma import (
+    BITS,
+    DENSE,
+    FINELY_SCALED,
+    MIXED,
+    RESULT_BITS,
+    SCALED,
+    SPARSE,
+    SPARSE_OF_GFX1250,
+    Case,
+)
 
 Run = Callable[..., Any]
 DESTINATION = 96
@@ -474,5 +484,33 @@ def test_sparse_product(run: Run, case: Case, key: int) -> None:
     operands = (register_range(64, len(rows)), register_range(0, len(left)), register_range(32, len(right)), "v60")
     key_text = f" index_key:{key}" if key else ""
     got = result_matrix(execute(run, f"{case.mnemonic} {', '.join(operands)}{key_text}", registers, case, 64), case)
+    expected = [[rounded(Fraction(int(x)), case.result) for x in row] for row in a @ b.T + c]
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", SPARSE_OF_GFX1250[::5], ids=lambda c: c.id)
+def test_sparse_product_of_gfx1250(run: Run, case: Case) -> None:
+    """The indices of a row of A stand in the order of k, in two lanes, whichever lane has the elements."""
+    rng = np.random.default_rng(2)
+    stored = case.k // 4
+    a, b = np.zeros((16, case.k), int), numbers(rng, case.b, (16, case.k))
+    c, values = rng.integers(-100, 100, (16, 16)), numbers(rng, case.a, (16, case.k // 2))
+    places = np.sort(rng.permuted(np.broadcast_to(np.arange(4), (16, stored, 4)), axis=2)[..., :2]).reshape(16, -1)
+    index, fields = [0] * 32, [[0] * stored for _ in range(32)]
+    for row, i in np.ndindex(16, case.k // 2):
+        a[row, i // 2 * 4 + places[row, i]] = values[row, i]
+        index[row + 16 * (i // stored)] |= int(places[row, i]) << 2 * (i % stored)
+        turn, within = divmod(i, case.run)
+        lane = row + 16 * (within // (case.run // 2))
+        fields[lane][turn * (case.run // 2) + within % (case.run // 2)] = code_of(values[row, i], case.a)
+    left, right = pack(fields, BITS[case.a]), source_registers(b, case.b, case)
+    rows, words = result_registers(c, case.c, case), stored // 16
+    registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}}
+    registers |= {60 + i: np.array([word >> 32 * i & 0xFFFFFFFF for word in index], np.uint32) for i in range(words)}
+    registers |= {64 + i: r for i, r in enumerate(rows)}
+    operands = [register_range(*r) for r in ((64, len(rows)), (0, len(left)), (32, len(right)), (60, words))]
+    text = f"{case.mnemonic} {', '.join(operands)} matrix_a_reuse"
+    got = result_matrix(execute(run, text, registers, case, 64), case)
     expected = [[rounded(Fraction(int(x)), case.result) for x in row] for row in a @ b.T + c]
     np.testing.assert_array_equal(got, expected)

@@ -122,6 +122,22 @@ def _gfx1250() -> Iterator[Case]:
     yield of("i32", 64, "iu8", "iu8", "iu8", "i32", "i32")
 
 
+def _gfx1250_sparse() -> Iterator[Case]:
+    """`run` is that of B; of the stored elements of A it is half as long."""
+
+    def of(k: int, text: str, a: str, b: str, result: str) -> Case:
+        name = f"v_swmmac_{result}_16x16x{k}_{text}"
+        return Case(name, k, a, b, result, result, arch="gfx1250", is_sparse=True, run=k // 4)
+
+    for name in ("f16", "bf16"):
+        for result in ("f32", name):
+            yield of(64, name, name, name, result)
+    for a, b in _FLOAT8:
+        for result in ("f32", "f16"):
+            yield of(128, f"{a}_{b}", a, b, result)
+    yield of(128, "iu8", "iu8", "iu8", "i32")
+
+
 MICROSCALING = ("fp8", "bf8", "fp6", "bf6", "fp4")
 RUNS = {"fp8": 16, "bf8": 16, "fp6": 32, "bf6": 32, "fp4": 32}
 """The consecutive k of a row that a lane of gfx1250 has in a piece."""
@@ -137,4 +153,4 @@ def _mixed(scale: str) -> Iterator[Case]:
 
 DENSE = [*_rdna4(), *_gfx1250()]
 MIXED, SCALED, FINELY_SCALED = list(_mixed("")), list(_mixed("scale_")), list(_mixed("scale16_"))
-SPARSE = list(_rdna4_sparse())
+SPARSE, SPARSE_OF_GFX1250 = list(_rdna4_sparse()), list(_gfx1250_sparse())
