@@ -129,7 +129,7 @@ signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_
 scalar loads from scratch, branches to numbers instead of labels, those of debuggers and forks (s_cbranch_cdbg,
 s_cbranch_g_fork), returns from traps (s_rfe), s_setvskip, s_setkill, export and image instructions; on CDNA 4
 stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4, v_cvt_scalef32_sr_pk32), which
-no document defines; on CDNA 2 `buffer_store_lds_dword`; on RDNA 4 transposing loads (global_load_tr), barriers with
+no document defines; on CDNA 2 `buffer_store_lds_dword`; on RDNA 4 transposing loads in waves of 64 lanes, barriers with
 numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel, interpolation, ray tracing, loads and stores of blocks; on
 {newest} stochastic rounding of several elements (v_cvt_sr_pk, v_cvt_scalef32_sr_pk8 and pk16), for which sources
 contradict one another, scale_sel beyond 3, s_add_pc_i64, and what RDNA 4 has not either: barriers with numbers, blocks,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from flydsl.simulator.isa.atomics import ATOMICS, NEW_ON_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import insert_half, nothing
 from flydsl.simulator.isa.table import define
-from flydsl.simulator.isa.transposed_tiles import TRANSPOSED, transposed
+from flydsl.simulator.isa.transposed_tiles import TRANSPOSED, TRANSPOSED_ON_RDNA4, transposed
 
 
 def _global_address(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, bytes_: int) -> Value:
@@ -241,13 +241,17 @@ for _set in ("cdna3", "cdna4"):
         _define_loads_to_lds(_space, _set)
 
 
-def _define_transposing_loads(at: _Addressing) -> None:
-    for name, dwords in TRANSPOSED.items():
+def _define_transposing_loads(at: _Addressing, names: Mapping[str, str]) -> None:
+    """names: suffixes of the instructions, and what `transposed` calls them."""
+    for suffix, name in names.items():
+        dwords = int(suffix.rpartition("b")[2]) // 32
 
         def load(b: Builder, *address: Any, n: int = dwords, s: str = name) -> tuple[Value, ...]:
-            return transposed(b, b.load(at.space, at.address(b, *address, 4 * n), n), f"{at.space}_{s}")
+            if b.lane_count == 64:
+                raise NotImplementedError("a transposing load in waves of 64 lanes")
+            return transposed(b, b.load(at.space, at.address(b, *address, 4 * n), n), s)
 
-        define(at.name(f"load_{name}"), f"i32x{dwords} = {at.words}", load, of=at.of)
+        define(at.name(f"load_{suffix}"), f"i32x{dwords} = {at.words}", load, of=at.of)
 
 
 def _define_monitor_loads(at: _Addressing) -> None:
@@ -262,7 +266,8 @@ def _define_monitor_loads(at: _Addressing) -> None:
         )
 
 
-_define_transposing_loads(_OF_CDNA5[0])
+_define_transposing_loads(_OF_CDNA5[0], {name: f"global_{name}" for name in TRANSPOSED})
+_define_transposing_loads(replace(_EVERYWHERE[0], of="rdna4"), TRANSPOSED_ON_RDNA4)
 for _addressing in _OF_CDNA5:
     _define_monitor_loads(_addressing)
 for _addressing in (*_EVERYWHERE, *_OF_CDNA5):

@@ -1,4 +1,4 @@
-"""The loads of gfx1250 that transpose a tile on its way to the lanes: ds_load_tr* and global_load_tr*.
+"""The loads of gfx12 that transpose a tile on its way to the lanes: ds_load_tr* and global_load_tr*.
 
 Each lane loads a piece of a column of the tile (a run of its rows, which lie one after the other in memory), and gets a
 piece of a row: elements of one row and consecutive columns, as WMMA takes them. All lanes of the wave are needed.
@@ -14,6 +14,10 @@ piece of a row: elements of one row and consecutive columns, as WMMA takes them.
 Element i of a destination lane comes from its i-th source lane, where it is the element that the lane's place in its
 group (or half of it) numbers. Sources: AMD's test of these instructions against "documented WMMA coordinates" and its
 functional model (rocm-systems, emulation/rocjitsu); for 8 bits in LDS also Triton's lowering, which lays tiles out so.
+
+RDNA 4 has global_load_tr_b128, for 16 bits, and global_load_tr_b64, for 8 bits, whose lanes exchange as those of loads
+from LDS do above: so two projects measured them on gfx1201 (tessera's notes on the GPU's fragments; a contract of the
+instruction for llama.cpp). Waves of 64 lanes get half as much each, which nobody describes.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ from flydsl.simulator.isa.fields import field_of, packed_fields
 
 TRANSPOSED = {"tr16_b128": 4, "tr8_b64": 2, "tr6_b96": 3, "tr4_b64": 2}
 """The suffixes of the instructions, and the registers of each."""
+TRANSPOSED_ON_RDNA4 = {"tr_b128": "global_tr16_b128", "tr_b64": "ds_tr8_b64"}
+"""Suffixes on RDNA 4, and what `transposed` calls an instruction that does the same."""
 _LANES = 32
 
 

@@ -256,6 +256,24 @@ def test_every_width_of_buffer_accesses(rdna: Run) -> None:
 
 
 def test_what_is_left_out_is_refused_by_name(rdna: Run) -> None:
-    for text in ("global_load_tr_b128 v[0:3], v[4:5], off", "ds_bvh_stack_rtn_b32 v1, v0, v1, v[2:5]"):
+    for text in ("global_load_tr_b128 v[0:1], v[4:5], off", "ds_bvh_stack_rtn_b32 v1, v0, v1, v[2:5]"):
         with pytest.raises(UnknownInstruction, match=text.split()[0]):
-            rdna(text)
+            rdna(text, lanes=64)
+    with pytest.raises(UnknownInstruction, match="a transposing load in waves of 64 lanes"):
+        rdna("global_load_tr_b128 v[0:3], v[4:5], off", lanes=64)
+
+
+@pytest.mark.parametrize("bits", [16, 8])
+def test_loads_that_transpose(rdna: Run, bits: int) -> None:
+    """As measured on gfx1201: lane l loads elements 8 l to 8 l + 7 and gets one of each of eight lanes."""
+    memory = Memory()
+    base = memory.map_array(np.arange(256, dtype=f"u{bits // 8}"), name="A")
+    dwords = bits // 4
+    text = f"global_load_tr_b{32 * dwords} v[2:{1 + dwords}], v0, s[4:5]"
+    found = rdna(text, v={0: LANE * bits}, s={4: base}, memory=memory)
+    got = np.stack([found.v(2 + i) for i in range(dwords)], axis=1).copy().view(f"u{bits // 8}")
+    for lane, j in np.ndindex(32, 8):
+        if bits == 16:
+            assert got[lane, j] == 8 * (lane // 8 * 8 + j) + lane % 8
+        else:
+            assert got[lane, j] == lane % 8 + lane // 8 % 2 * 32 + lane // 16 * 128 + j % 4 * 8 + j // 4 * 64

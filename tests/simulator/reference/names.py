@@ -12,7 +12,7 @@ def of_rdna_memory() -> set[str]:
     in_lds = {
         name.rpartition("_")[::2] for name in (*new, "min_num_f64", "max_num_f64", "cmpstore_b32", "cmpstore_b64")
     }
-    names |= {"global_load_addtid_b32", "global_store_addtid_b32"}
+    names |= {"global_load_addtid_b32", "global_store_addtid_b32", "global_load_tr_b64", "global_load_tr_b128"}
     names |= {f"ds_{operation}{rtn}_{type_}" for operation, type_ in in_lds for rtn in ("", "_rtn")}
     small = ("ubyte", "sbyte", "ushort", "sshort", "dwordx3")
     return names | {f"s_{buffer}load_{name}" for buffer in ("", "buffer_") for name in small}

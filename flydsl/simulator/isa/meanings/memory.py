@@ -58,8 +58,13 @@ MEANINGS = (
         "Lanes read LDS together, and each gets a column of elements of {0}{1} bits where the addresses name rows.",
     ),
     (
-        r"global_load_tr(?:_b\d+|(\d+)_b\d+)",
+        r"global_load_tr(\d+)_b\d+",
         "Lanes read together, and each gets a column of elements of {0} bits where the addresses name rows.",
+    ),
+    (r"global_load_tr_b64", "Lanes read together, and each gets a column of bytes where the addresses name rows."),
+    (
+        r"global_load_tr_b128",
+        "Lanes read together, and each gets a column of elements of 16 bits where the addresses name rows.",
     ),
     (
         r"(?:global|flat)_load_monitor_(?P<size>b\d+)",
