@@ -333,4 +333,4 @@ ExtFOp, TruncFOp, ExtSIOp, ExtUIOp, TruncIOp, BitcastOp = extf, truncf, extsi, e
 SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp = sitofp, uitofp, fptosi, fptoui, index_cast
 
 add_methods(select, addf, subf, mulf, divf, maximumf, minimumf, maxnumf, minnumf, extf, truncf)
-__getattr__ = unknown_name(__name__, globals())
+__getattr__ = unknown_name(__name__, globals(), dict.fromkeys(("max", "min"), "flydsl.expr.operators"))

@@ -122,7 +122,8 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             l2_prefetch_tile make_tensor_descriptor_2d make_tensor_gather_descriptor make_tensor_gather_dgroup0
             tensor_load_2d tensor_load_gather tensor_store_2d tensor_store_gather tensor_wait
             update_tensor_descriptor_2d_addr64 update_tensor_descriptor_2d_addr_lo
-            update_tensor_descriptor_2d_addr_lo_hi update_tensor_gather_descriptor_addr64
+            update_tensor_descriptor_2d_addr_lo_hi update_tensor_descriptor_2d_lds_addr
+            update_tensor_gather_descriptor_addr64
             update_tensor_gather_descriptor_addr_lo update_tensor_gather_descriptor_addr_lo_hi
         """,
         "flydsl.expr.rocdl": """

@@ -49,8 +49,8 @@ __all__ = [
     "make_tensor_gather_dgroup0", "tensor_load_2d", "tensor_load_gather", "tensor_load_to_lds", "tensor_store_2d",
     "tensor_store_from_lds", "tensor_store_gather", "tensor_wait", "update_tensor_descriptor_2d_addr64",
     "update_tensor_descriptor_2d_addr_lo", "update_tensor_descriptor_2d_addr_lo_hi",
-    "update_tensor_gather_descriptor_addr64", "update_tensor_gather_descriptor_addr_lo",
-    "update_tensor_gather_descriptor_addr_lo_hi",
+    "update_tensor_descriptor_2d_lds_addr", "update_tensor_gather_descriptor_addr64",
+    "update_tensor_gather_descriptor_addr_lo", "update_tensor_gather_descriptor_addr_lo_hi",
 ]  # fmt: skip
 
 _GLOBAL = 1
@@ -412,6 +412,11 @@ def update_tensor_descriptor_2d_addr64(desc: Any, base_addr_lo: Any, base_addr_h
     """The descriptor at an address plus bytes; see `add_addr_with_carry`."""
     low, high = add_addr_with_carry(base_addr_lo, base_addr_hi, delta_i32)
     return _moved(desc, {2: low, 3: high})
+
+
+def update_tensor_descriptor_2d_lds_addr(desc: Any, new_lds_addr: Any) -> Any:
+    """The descriptor with another place in shared memory, such as another stage of a pipeline; in bytes."""
+    return _moved(desc, {1: new_lds_addr})
 
 
 update_tensor_gather_descriptor_addr_lo = update_tensor_descriptor_2d_addr_lo

@@ -114,6 +114,8 @@ def test_the_instructions(issued: Callable[..., str]) -> None:
         tdm_ops.tensor_load_2d(moved, cache_policy=1)
         tdm_ops.tensor_wait(2)
         tdm_ops.tensor_store_2d(tdm_ops.update_tensor_descriptor_2d_addr_lo(desc, n))
+        elsewhere = tdm_ops.update_tensor_descriptor_2d_lds_addr(desc, 0x1230)
+        tdm_ops.tensor_load_2d(elsewhere)
 
     text = issued(body)
     assert re.search(r"tensor_load_to_lds s\[\d+:\d+\], s\[\d+:\d+\]\s", text)
@@ -122,6 +124,7 @@ def test_the_instructions(issued: Callable[..., str]) -> None:
     assert re.search(r"tensor_store_from_lds s\[\d+:\d+\], s\[\d+:\d+\]\s", text)
     assert "s_wait_tensorcnt 0x0" in text
     assert "s_wait_tensorcnt 0x2" in text
+    assert "0x1230" in text
     assert "ttmp8" in text  # the wave's number decides about its part of the tile
 
 
