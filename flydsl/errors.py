@@ -88,7 +88,10 @@ class FlyError(Exception):
     message: what went wrong, with the values that disagree.
     at: the place in the user's source, where one is known.
     hint: what to do about it.
+    package: of Python's, which refuses what its caller gave it; "" where the user's innermost line is the cause.
     """
+
+    package = ""
 
     def __init__(self, message: str, *, at: SourceLocation | None = None, hint: str | None = None) -> None:
         super().__init__(message)

@@ -15,7 +15,9 @@ from string import Formatter
 from typing import Any
 
 FORMATS = "fly.formats"
-"""The attribute of a module that holds the formats of its printfs, as JSON."""
+"""The attribute of a module that holds the formats of its kernels' printfs, as JSON. With it, they have a buffer."""
+HOST_FORMATS = "fly.host_formats"
+"""That of the formats of its launcher."""
 HOST_PRINTF = "flydsl_host_printf"
 """What a printf of a launcher calls, with the number of its `Format`, from 1, and the address of its values."""
 HEADER_WORDS = 6
@@ -49,10 +51,14 @@ class _Float32(float):
 
 @dataclass(frozen=True)
 class Format:
-    """The format of one `printf`. text: with Python's `{}`; kinds: of its values."""
+    """The format of one `printf`, or of a `refuse`.
+
+    text: with Python's `{}`. kinds: of its values. refusal: (package that refuses, or ""; hint).
+    """
 
     text: str
     kinds: tuple[Kind, ...]
+    refusal: tuple[str, str] | None = None
 
     def line(self, data: bytes) -> str:
         """The text with the values decoded from these bytes."""
@@ -78,13 +84,13 @@ class Format:
 
     def to_json(self) -> str:
         """The format as text, for `from_json`."""
-        return json.dumps([self.text, self.kinds])
+        return json.dumps([self.text, self.kinds, self.refusal])
 
     @staticmethod
     def from_json(text: str) -> Format:
         """The format that `to_json` wrote."""
-        shown, kinds = json.loads(text)
-        return Format(shown, tuple(kinds))
+        shown, kinds, refusal = json.loads(text)
+        return Format(shown, tuple(kinds), refusal and tuple(refusal))
 
 
 def _leaves(kind: Kind) -> Iterator[str]:

@@ -20,7 +20,7 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import launch_some, launcher, require, require_tensor
+from kernels.kernels_common import ceil_div, launch_some, launcher, require, require_tensor
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import (
     THREADS,
@@ -35,6 +35,7 @@ from kernels.mfma_preshuffle_pipeline import (
     require_types,
 )
 from kernels.preshuffle_gemm import OUT_TYPES
+from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
 BLOCK = 128
@@ -204,6 +205,12 @@ def compile_blockscale_preshuffle_gemm(
 def launch_tiles(tensors: Any, M: Any, plan: Plan, stream: Any, waves_per_eu: int | None = None) -> None:
     """Launch a workgroup for each tile of C, inside of a launcher."""
     tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
+    c, a, b, scale_a, scale_b = tensors
+    require_rows("C", c, M, plan.n)
+    require_rows("A", a, M, plan.tiling.k)
+    require_elements("B", b, plan.n * plan.tiling.k)
+    require_elements("scale_a", scale_a, plan.tiling.k // BLOCK * M)
+    require_elements("scale_b", scale_b, ceil_div(plan.n, BLOCK) * (plan.tiling.k // BLOCK))
     attributes = {"rocdl.waves_per_eu": waves_per_eu}
     kernel = blockscale_preshuffle_gemm_kernel(*tensors, M, plan, value_attrs=attributes)
     launch_some(kernel, M, ((M + tile_m - 1) // tile_m, plan.n // tile_n), THREADS, stream)

@@ -57,6 +57,7 @@ from kernels.attention_common import (
     zeros,
 )
 from kernels.kernels_common import LOG2_E, element_type, launch_some, require, rounded
+from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
 KEYS = 64  # of a tile
@@ -385,11 +386,26 @@ def launch(
     given = [cu for cu in (cu_seqlens_q, cu_seqlens_kv) if not isinstance(cu, tuple)]
     cu_seqlens = (given[0], given[-1]) if given else ()
     kv_len = (seq_len_kv == SAME).select(seq_len, seq_len_kv)
+    require_sizes(plan, (Q, K, V, O), cu_seqlens, batch, seq_len, kv_len)
     blocks = (seq_len + plan.block_m - 1) // plan.block_m
     kernel = flash_attn_generic_kernel(
         Q, K, V, O, cu_seqlens, seq_len, kv_len, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu, **QUIET}
     )
     launch_some(kernel, batch * blocks, (plan.heads, blocks, batch), plan.threads, stream)
+
+
+def require_sizes(plan: Plan, tensors: tuple[Any, ...], cu_seqlens: Any, batch: Any, seq_len: Any, kv_len: Any) -> None:
+    """Refuse Q, K, V and O of other sizes than the launch's.
+
+    Of sequences of several lengths, whose sum only the device knows, those of queries hold the longest one at least.
+    """
+    columns = [plan.heads * plan.head_dim, plan.kv_heads * plan.head_dim, plan.kv_heads * plan.width,
+               plan.heads * plan.width]  # fmt: skip
+    of_q, of_kv = ((batch > 0).select(seq_len, 0), 0) if cu_seqlens else (batch * seq_len, batch * kv_len)
+    for name, tensor, rows, row in zip("QKVO", tensors, (of_q, of_kv, of_kv, of_q), columns, strict=True):
+        require_rows(name, tensor, rows, row)
+    for name, starts in zip(("cu_seqlens_q", "cu_seqlens_kv"), cu_seqlens, strict=False):
+        require_elements(name, starts, batch + 1, or_more=True)
 
 
 def require_types(plan: Plan, *tensors: Any) -> None:

@@ -52,9 +52,20 @@ from kernels.attention_common import (
     weights,
     zeros,
 )
-from kernels.flash_attn_generic import KEYS, Keys, Plan, Queries, Sequence, reference, require_types, smaller
+from kernels.flash_attn_generic import (
+    KEYS,
+    Keys,
+    Plan,
+    Queries,
+    Sequence,
+    reference,
+    require_sizes,
+    require_types,
+    smaller,
+)
 from kernels.kernels_common import LOG2_E, element_type, launch_some, require, require_tensor, rounded
 from kernels.mfma_preshuffle_pipeline import is_cdna4
+from kernels.sizes import require_elements
 from kernels.tensor_shim import GTensor
 
 __all__ = ["build_flash_attn_dualwave_swp_module", "reference", "workspace_size"]
@@ -332,6 +343,10 @@ def build_flash_attn_dualwave_swp_module(
             Q, K, V, O, cu_seqlens, seq_len, workspace, plan, dualwave_swp_lazy_rescale, num_kv_splits,
             value_attrs=attributes,
         )  # fmt: skip
+        require_sizes(plan, (Q, K, V, O), cu_seqlens, batch, seq_len, seq_len)
+        if num_kv_splits > 1:
+            size = workspace_size(num_kv_splits, 1, 1, num_heads)
+            require_elements("workspace", workspace, batch * seq_len * size, or_more=True)
         blocks = (seq_len + BLOCK_M - 1) // BLOCK_M
         grid = (num_heads, blocks, batch * num_kv_splits)
         launch_some(kernel, batch * blocks, grid, plan.threads, stream)

@@ -20,6 +20,7 @@ from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, Product, concat, is_cdna4, require_types
 from kernels.mfma_ring_pipeline import Ring, ring_sums
+from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor, STensor
 
 BLOCK_K = 128
@@ -147,6 +148,11 @@ def launch_tiles(plan: Plan, A: Any, B_T: Any, C: Any, A_scale: Any, B_scale: An
     ring = plan.ring
     tile_m, tile_n, _ = ring.tile
     blocks = ((m + tile_m - 1) // tile_m) * ((n + tile_n - 1) // tile_n)
+    require_rows("A", A, m, ring.k)
+    require_elements("B_T", B_T, ((n + 15) // 16 * 16 if plan.shuffled else n) * ring.k)
+    require_rows("C", C, m, n)
+    require_elements("A_scale", A_scale, m, or_more=True)
+    require_elements("B_scale", B_scale, n, or_more=True)
     # Four waves of a workgroup are one on each SIMD, and may have all of its registers.
     attributes = {"rocdl.waves_per_eu": ring.threads // (4 * WAVE)}
     kernel = fp8_gemm_kernel(A, B_T, C, A_scale, B_scale, m, n, ring.tiles_k, plan, value_attrs=attributes)

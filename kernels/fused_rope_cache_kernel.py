@@ -28,7 +28,6 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
 from flydsl.expr.coop import warp_size
 from kernels.kernels_common import (
@@ -39,9 +38,11 @@ from kernels.kernels_common import (
     fp8_type,
     launch_some,
     launcher,
+    refusal,
     require_tensor,
 )
 from kernels.quant import fp8_codes
+from kernels.sizes import require_elements, require_rows
 
 DTYPES = ("bf16", "f16")
 KEY_PACK = 16
@@ -192,12 +193,12 @@ def build_fused_rope_cache_module(
     Raises ArgumentError for rotary_dim below head_dim and is_neox=False, which are unsupported.
     """
     if head_dim not in (64, 128, 256, 512) or rotary_dim not in (-1, head_dim) or not is_neox:
-        raise ArgumentError(
+        raise refusal(
             f"head_dim {head_dim}, rotary_dim {rotary_dim}, is_neox {is_neox}",
             hint="supported: head_dim 64, 128, 256 or 512, rotated as a whole, in halves (is_neox)",
         )
     if dtype_str not in DTYPES or pos_dtype not in POSITIONS:
-        raise ArgumentError(f"tensors of {dtype_str!r}, positions of {pos_dtype!r}", hint="bf16 or f16; i32 or i64")
+        raise refusal(f"tensors of {dtype_str!r}, positions of {pos_dtype!r}", hint="bf16 or f16; i32 or i64")
     rope = Rope(
         head_dim, num_q_heads, num_kv_heads, block_size, flash_layout, dtype_str, apply_scale, reuse_freqs_front_part
     )
@@ -228,6 +229,12 @@ def build_fused_rope_cache_module(
 
 
 def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, rope: Rope, waves: int) -> None:
+    for name in ("Q", "K", "V", "Q_out", "K_out"):
+        require_rows(name, tensors[name], tokens, rope.dim * (rope.q_heads if "Q" in name else rope.kv_heads))
+    for name in ("Positions", "SlotMapping"):
+        require_elements(name, tensors[name], tokens, or_more=True)
+    for name in ("Cos", "Sin"):
+        require_rows(name, tensors[name], 1, rope.dim // 2 if rope.half_freqs else rope.dim)
     grid = (ceil_div(rope.heads, waves), tokens)
     kernel = fused_rope_cache_kernel(tensors, replace(rope, waves=waves))
     launch_some(kernel, tokens, grid, (warp_size(), waves), stream)

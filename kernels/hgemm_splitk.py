@@ -28,6 +28,7 @@ from flydsl.expr import range_constexpr
 from kernels.kernels_common import launch_some, require, require_tensor
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
+from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
 DTYPES = {"f16": "fp16", "fp16": "fp16", "bf16": "bf16"}
@@ -210,6 +211,11 @@ def launch_tiles(
     for name, tensor in {"C": C, "A": A, "B": B, **({"bias": bias} if plan.has_bias else {})}.items():
         require_tensor(name, tensor, plan.element, rows=True)
     ring = plan.ring
+    require_rows("C", C, m, plan.n)
+    require_rows("A", A, m, ring.k)
+    require_elements("B", B, plan.n * ring.k)
+    if plan.has_bias:
+        require_elements("bias", bias, plan.n)
     if ring.split > 1:
         columns = -(-plan.n // (2 * FILL_THREADS))
         launch_some(fill_kernel(C, bias, m, plan), m, (columns, m), FILL_THREADS, stream)

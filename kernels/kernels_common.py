@@ -19,14 +19,13 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 GFX942 = "gfx942"
 LOG2_E = 1.4426950408889634
 
-ELEMENT_TYPES: dict[str, Any] = {
-    "f32": fx.Float32, "f16": fx.Float16, "bf16": fx.BFloat16, "i8": fx.Int8,
-}  # fmt: skip
+ELEMENT_TYPES: dict[str, Any] = {"f32": fx.Float32, "f16": fx.Float16, "bf16": fx.BFloat16}
+FLOATS = tuple(ELEMENT_TYPES.values())
 TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8"}
 
 
 def element_type(dtype_str: str) -> Any:
-    """The DSL's type of a short name: f32, f16, bf16, i8."""
+    """The DSL's type of a short name: f32, f16, bf16."""
     require(dtype_str in ELEMENT_TYPES, f"element type {dtype_str!r}", f"types: {', '.join(ELEMENT_TYPES)}")
     return ELEMENT_TYPES[dtype_str]
 
@@ -107,7 +106,12 @@ def launch_some(kernel: Any, count: Any, grid: Any, block: Any, stream: Any, **o
 def require(holds: bool, what: str, wanted: str) -> None:
     """Raise ArgumentError about `what`, at the caller's line, unless it holds; the hint is what is wanted instead."""
     if not holds:
-        raise ArgumentError(what, at=callers_line(), hint=wanted)
+        raise refusal(what, hint=wanted)
+
+
+def refusal(what: str, *, hint: str | None = None) -> ArgumentError:
+    """The error about `what`, at the caller's line."""
+    return ArgumentError(what, at=callers_line(), hint=hint)
 
 
 def callers_line() -> SourceLocation | None:

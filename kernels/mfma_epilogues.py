@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
+from kernels.kernels_common import refusal
 from kernels.layout_utils import idx2crd
 from kernels.tensor_shim import GTensor, STensor
 
@@ -58,7 +58,7 @@ def c_shuffle_epilog(
     """
     rows = block_size // cshuffle_nlane
     if block_size % cshuffle_nlane or tile_m % rows or tile_n % (cshuffle_nlane * e_vec):
-        raise ArgumentError(
+        raise refusal(
             f"a tile of {tile_m} x {tile_n}, stored by {rows} x {cshuffle_nlane} threads, {e_vec} columns each",
             hint="the tile is a multiple of what all threads store",
         )
@@ -80,7 +80,7 @@ def mfma_epilog(*, use_cshuffle: bool, **arguments: Any) -> None:
     needed = ("write_row_to_lds", "store_pair", "lds_out") if use_cshuffle else ("body_row",)
     missing = [name for name in needed if arguments.get(name) is None]
     if missing:
-        raise ArgumentError(f"mfma_epilog(use_cshuffle={use_cshuffle}) without {', '.join(missing)}")
+        raise refusal(f"mfma_epilog(use_cshuffle={use_cshuffle}) without {', '.join(missing)}")
     (c_shuffle_epilog if use_cshuffle else default_epilog)(**arguments)
 
 

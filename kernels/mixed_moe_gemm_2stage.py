@@ -36,7 +36,7 @@ from flydsl.expr.buffer_ops import buffer_store
 from .kernels_common import ceil_div, require, require_tensor
 from .kernels_common import launcher as any_variant
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
-from .moe_gemm_2stage import TENSORS, Plan, Result, plan_of, stage_launcher, through_shared_memory, tiles
+from .moe_gemm_2stage import TENSORS, Plan, Result, plan_of, require_sizes, stage_launcher, through_shared_memory, tiles
 from .moe_routes import Routes
 from .moe_sorting_kernel import SLOT_SHIFT
 from .quant import codes, e8m0, group_max, headroom
@@ -309,6 +309,7 @@ def _launch_tile(tensors: dict[str, Any], tokens: Any, stream: Any, plan: Plan, 
     out, activations, weights, scale_a, scale_w, *tables, bias, out_scales = tensors.values()
     plan, scales = plan.with_tile(*tile), (scale_a, scale_w, bias, out_scales)
     _check(plan, 1)
+    require_sizes(plan, tokens, out, activations, weights)
     blocks = tensors["expert_ids"].shape[0]
     launch(plan, (out, activations, weights, scales, tuple(tables), tokens), blocks, 1, None, stream)
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 
-from .kernels_common import ceil_div, element_type, launch_some, rounded
+from .kernels_common import bytes_of, ceil_div, element_type, launch_some, refusal, require_tensor, rounded
 from .rows import BLOCK_THREADS as THREADS
 from .rows import VECTOR_BYTES
+from .sizes import require_rows
 from .tensor_shim import GTensor
 
 DTYPES = ("f32", "f16", "bf16")
@@ -83,14 +83,21 @@ def moe_reduction_kernel(
 def compile_moe_reduction(*, topk: int, model_dim: int, dtype_str: str = "f16", use_mask: bool = False) -> Any:
     """The launcher (X, Y, valid_mask, tokens, stream). valid_mask: any tensor without use_mask."""
     if topk < 1 or model_dim < 1:
-        raise ArgumentError(f"topk={topk}, model_dim={model_dim}", hint="both are at least 1")
-    element_type(dtype_str)
+        raise refusal(f"topk={topk}, model_dim={model_dim}", hint="both are at least 1")
+    dtype = element_type(dtype_str)
     spec = Reduction(topk, model_dim, dtype_str, use_mask)
 
     @flyc.jit
     def launch_moe_reduction(
         X: fx.Tensor, Y: fx.Tensor, valid_mask: fx.Tensor, tokens: fx.Int32, stream: fx.Stream = fx.Stream(None)
     ) -> None:
+        require_tensor("X", X, dtype)
+        require_tensor("Y", Y, dtype)
+        require_rows("X", X, tokens, topk * model_dim)
+        require_rows("Y", Y, tokens, model_dim)
+        if use_mask:
+            require_tensor("valid_mask", valid_mask, *bytes_of(fx.Boolean))
+            require_rows("valid_mask", valid_mask, tokens, topk)
         kernel = moe_reduction_kernel(X, Y, valid_mask, tokens, spec)
         launch_some(kernel, tokens, (tokens, spec.blocks), THREADS, stream)
 

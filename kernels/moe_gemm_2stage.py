@@ -66,6 +66,7 @@ from .mfma_preshuffle_pipeline import (
 )
 from .moe_common import compile_moe_reduction
 from .moe_routes import OUT_OF_RANGE, Routes, add_pair, gated
+from .sizes import require_elements, require_rows
 from .tensor_shim import GTensor, STensor
 
 __all__ = [
@@ -178,6 +179,16 @@ class Plan:
     def halves(self) -> range:
         """What lies side by side in the result: sums of gate and up if they come from parts of K."""
         return range(2 if self.k_batch > 1 else 1)
+
+    @property
+    def bits(self) -> tuple[int, int]:
+        """Of an element of the activations and of the weights."""
+        return BITS[self.tiling.dtype]
+
+    @property
+    def out_bits(self) -> int:
+        """Of an element of the result: of one that is rounded its own, otherwise those of the tensor, 0."""
+        return {"fp4": 4, "fp8": 8}.get(self.out_dtype, 0)
 
     @property
     def out_columns(self) -> int:
@@ -497,9 +508,19 @@ def stage_launcher(
     def launch_stage(values: dict[str, Any], stream: Any) -> None:
         columns, k = values["columns"], values["k"]
         require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
+        require_sizes(plan, values["tokens"], values["out"], values[x], values["w"])
         launch([values[name] for name in tensors], values["tokens"], values["blocks"], stream)
 
     return launcher_of(name, {**dict.fromkeys(tensors, fx.Tensor), **sizes}, launch_stage)
+
+
+def require_sizes(plan: Any, tokens: Any, out: Any, x: Any, w: Any) -> None:
+    """Refuse a result, activations and weights of other sizes than the launch's."""
+    slots = 1 if plan.gated and not plan.smooth else plan.topk
+    require_rows("x" if plan.gated else "h", x, tokens * slots, plan.k, bits=plan.bits[0])
+    require_elements("w", w, plan.experts * plan.rows_of_experts * plan.k, bits=plan.bits[1])
+    rows = tokens * (1 if plan.accumulate else plan.topk)
+    require_rows("out", out, rows, plan.out_columns, bits=plan.out_bits)
 
 
 def launcher(plan: Any, gemm_kernel: Any, **attributes: Any) -> Any:
@@ -524,6 +545,7 @@ def tuned(name: str, gemm_kernel: Any, tiles: Sequence[tuple[int, int]]) -> Any:
     def launch(tensors: dict[str, Any], tokens: Any, stream: Any, plan: Plan, tile: tuple[int, int]) -> None:
         plan = plan.with_tile(*tile)
         out, activations, weights, *others = tensors.values()
+        require_sizes(plan, tokens, out, activations, weights)
         kernel = gemm_kernel(out, activations, weights, tuple(others[:2]), tuple(others[2:]), tokens, plan)
         blocks = tensors["expert_ids"].shape[0]
         kernel.launch(grid=(plan.columns // plan.tile_n, blocks), block=plan.threads, stream=stream)

@@ -72,6 +72,7 @@ class Plan(gemm.Plan):
     swiglu_limit: float | None = None
 
     smooth = False  # see `moe_routes`
+    out_bits = 0  # the result is of the tensor's type
 
     @property
     def tile_m(self) -> int:

@@ -32,10 +32,9 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 
-from .kernels_common import ceil_div, power_of_two, require_waves_of_64
+from .kernels_common import ceil_div, power_of_two, refusal, require_waves_of_64
 from .rows import WAVE
 from .tensor_shim import GTensor, STensor
 from .topk_gating_softmax_kernel import Gating, build_topk_gating_softmax_module, route
@@ -374,9 +373,9 @@ def build_moe_sorting_module(
     `build_topk_gating_softmax_module`.
     """
     if not 1 <= topk <= num_experts <= MOST_EXPERTS:
-        raise ArgumentError(f"the top {topk} of {num_experts} experts", hint=f"supported: up to {MOST_EXPERTS} experts")
+        raise refusal(f"the top {topk} of {num_experts} experts", hint=f"supported: up to {MOST_EXPERTS} experts")
     if unit_size < 1:
-        raise ArgumentError(f"unit_size={unit_size}", hint="rows of a block, at least 1")
+        raise refusal(f"unit_size={unit_size}", hint="rows of a block, at least 1")
     spec = Sorting(num_experts, topk, unit_size, masked, counted)
     gating = None if renormalize is None else Gating(num_experts, topk, renormalize)
 
@@ -440,7 +439,7 @@ def moe_softmax_sort_flydsl(
     tokens = gating_logits.shape[0]
     wanted = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}.get(dtype_str)
     if gating_logits.shape[1:] != (num_experts,) or gating_logits.dtype != wanted:
-        raise ArgumentError(
+        raise refusal(
             f"gating_logits of {tuple(gating_logits.shape)}, {gating_logits.dtype}",
             hint=f"(tokens, {num_experts}) of dtype_str={dtype_str!r}: f32, f16 or bf16",
         )
@@ -525,4 +524,4 @@ def _require(name: str, tensor: Any, dtype: Any, least: int) -> None:
     size = tensor.numel() * tensor.element_size()
     if tensor.dtype != dtype or not tensor.is_contiguous() or tensor.numel() < least or size % 4 or size >= 1 << 31:
         wanted = f"contiguous, of {dtype}, at least {least} elements, less than 2 GiB in whole words of 4 bytes"
-        raise ArgumentError(f"{name} of {tuple(tensor.shape)}, {tensor.dtype}", hint=wanted)
+        raise refusal(f"{name} of {tuple(tensor.shape)}, {tensor.dtype}", hint=wanted)

@@ -20,10 +20,10 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
-from kernels.kernels_common import element_type, launch_some, launcher
+from kernels.kernels_common import FLOATS, element_type, launch_some, launcher, refusal, require_tensor
 from kernels.quant import quantised, require_codes, store_scale
 from kernels.rows import Row, RowMemory, Tiling
+from kernels.sizes import require_elements, require_rows
 
 EPSILON = 1e-5
 QUANTS = (None, "i8", "fp8")
@@ -48,12 +48,16 @@ class Norm:
 
     def __post_init__(self) -> None:
         if self.quant not in QUANTS:
-            raise ArgumentError(f"quantisation to {self.quant!r}", hint='quant_dtype_str is "i8" or "fp8"')
+            raise refusal(f"quantisation to {self.quant!r}", hint='quant_dtype_str is "i8" or "fp8"')
+
+    @property
+    def element(self) -> Any:
+        """The type of the matrices, but for a quantised result."""
+        return element_type(self.dtype) if isinstance(self.dtype, str) else self.dtype
 
     @property
     def tiling(self) -> Tiling:
-        dtype = element_type(self.dtype) if isinstance(self.dtype, str) else self.dtype
-        return Tiling.of(self.columns, dtype, self.threads)
+        return Tiling.of(self.columns, self.element, self.threads)
 
     @property
     def name(self) -> str:
@@ -120,6 +124,16 @@ def build(norm: Norm) -> Any:
 
 def launch_norm(tensors: dict[str, Any], m: Any, norm: Norm, stream: Any) -> None:
     """Launch the kernel for m rows, inside of a launcher."""
+    for name, tensor in tensors.items():
+        if name in MATRICES:
+            if name != "Output" or not norm.quant:
+                require_tensor(name, tensor, norm.element)
+            require_rows(name, tensor, m, norm.columns, apart=True)
+        elif name == "YScale":
+            require_elements(name, tensor, m, or_more=True)
+        else:
+            require_tensor(name, tensor, *FLOATS)
+            require_elements(name, tensor, norm.columns)
     launch_some(norm_kernel(tensors, m, norm), m, norm.tiling.grid(m), norm.tiling.block, stream)
 
 

@@ -45,6 +45,7 @@ from kernels.mfma_preshuffle_pipeline import (
     no_scales,
     require_types,
 )
+from kernels.sizes import require_elements, require_rows
 
 OUT_TYPES = {"fp16": fx.Float16, "bf16": fx.BFloat16}
 # (M, N, K): one row, a partial tile, several tiles, an odd number of tiles along K.
@@ -234,9 +235,26 @@ def launch_tiles(
     tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
     require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
     require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")
+    require_sizes(plan, C, A, B, scale_a, scale_b, bias, M, N)
     attributes = {"rocdl.waves_per_eu": waves_per_eu}
     kernel = preshuffle_gemm_kernel(C, A, B, scale_a, scale_b, bias, M, N, plan, value_attrs=attributes)
     launch_some(kernel, M, ((M + tile_m - 1) // tile_m, N // tile_n), THREADS, stream)
+
+
+def require_sizes(plan: Plan, C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, bias: Any, M: Any, N: int) -> None:
+    """Refuse tensors of other sizes than the launch's."""
+    k, bits = plan.tiling.k, BITS[plan.tiling.dtype]
+    require_rows("C", C, M, N)
+    require_rows("A", A, M, k, bits=bits[0])
+    require_elements("B", B, N * k, bits=bits[1])
+    if plan.row_scales:
+        require_elements("scale_a", scale_a, M, or_more=True)
+        require_elements("scale_b", scale_b, N)
+    elif plan.micro_scales:
+        require_elements("scale_a", scale_a, (M + 31) // 32 * k, or_more=True)
+        require_elements("scale_b", scale_b, N // 32 * k, or_more=True)
+    if plan.epilogue != "none":
+        require_elements("bias", bias, N)
 
 
 def compile_preshuffle_gemm_w4(

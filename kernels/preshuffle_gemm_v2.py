@@ -23,12 +23,12 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr import const_expr, range_constexpr
-from kernels.kernels_common import fp8_type, launch_some, require, require_tensor
+from kernels.kernels_common import fp8_type, launch_some, refusal, require, require_tensor
 from kernels.mfma_preshuffle_pipeline import BITS, THREADS, Tiling, is_cdna4, require_types
 from kernels.pipeline_utils import interleave
 from kernels.preshuffle_gemm import OUT_TYPES
+from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
 BLOCK_M, BLOCK_N = 128, 128
@@ -367,10 +367,10 @@ def preshuffle_gemm(A: Any, B: Any, C: Any, stream: Any = None) -> None:
     (m, k), (rows, n) = A.shape, C.shape
     dtype = str(A.dtype).removeprefix("torch.")
     if dtype not in DTYPES or B.dtype != A.dtype:
-        raise ArgumentError(f"a preshuffled GEMM of {A.dtype} and {B.dtype}", hint=f"types: {', '.join(DTYPES)}")
+        raise refusal(f"a preshuffled GEMM of {A.dtype} and {B.dtype}", hint=f"types: {', '.join(DTYPES)}")
     plan = _plan(n, k, dtype)
     if rows != m or B.numel() != fx.size(plan.layout_of_b()) or k % plan.pack:
-        raise ArgumentError(
+        raise refusal(
             f"a preshuffled GEMM of A {tuple(A.shape)}, B of {B.numel()} values and C {tuple(C.shape)}",
             hint=f"B is shuffle(B) of (N, K) = ({n}, {k}), and K is a multiple of {plan.pack}",
         )
@@ -385,6 +385,10 @@ def flat_launch(
     require_tensor("C", C, plan.out)
     for name, scale in zip(("scale_a", "scale_b"), scales if plan.scaled else (), strict=False):
         require_tensor(name, scale, fx.Float32)
+        require_elements(name, scale, M if name == "scale_a" else plan.n, or_more=True)
+    require_rows("C", C, M, plan.n)
+    require_rows("A", A, M, plan.k, bits=plan.dtype.width)
+    require_elements("B", B, plan.n * plan.k, bits=plan.dtype.width)
     a, b = (fx.recast_iter(plan.dtype, fx.get_iter(tensor)) for tensor in (A, B))
     A = fx.make_view(a, fx.make_layout((M, plan.k), (plan.k, 1)))
     C = fx.make_view(fx.get_iter(C), fx.make_layout((M, plan.n), (plan.n, 1)))

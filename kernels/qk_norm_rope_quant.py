@@ -27,9 +27,8 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_load, buffer_store
-from kernels.kernels_common import GFX942, ceil_div, launch_some, launcher, require_waves_of_64, rounded
+from kernels.kernels_common import GFX942, ceil_div, launch_some, launcher, refusal, require_waves_of_64, rounded
 from kernels.quant import e8m0, fp8_codes, group_max, scale_and_factor
 from kernels.reduce import vector_reduce, warp_reduce
 from kernels.rows import WAVE, row_resource
@@ -157,13 +156,13 @@ def flydsl_qk_norm_rope_quant(
     group = (quant_group_size or HEAD_DIM) if quant else None
     fits = q.shape[1] == num_q_heads * HEAD_DIM and kv.shape == (len(q), HEAD_DIM) and len(positions) == len(q)
     if head_dim != HEAD_DIM or not fits or rope_head_dim % WIDTH or not 0 < rope_head_dim <= HEAD_DIM:
-        raise ArgumentError(
+        raise refusal(
             f"{num_q_heads} heads of {head_dim}, of which {rope_head_dim} turn, in q {tuple(q.shape)}, kv "
             f"{tuple(kv.shape)}, positions {tuple(positions.shape)}",
             hint="q (T, heads * 512), kv (T, 512), positions (T); rope_head_dim: a multiple of 8",
         )
     if group is not None and (group not in GROUPS or scale_dtype not in SCALE_TYPES):
-        raise ArgumentError(f"groups of {group}, scales of {scale_dtype!r}", hint="8 to 512; fp32 or e8m0")
+        raise refusal(f"groups of {group}, scales of {scale_dtype!r}", hint="8 to 512; fp32 or e8m0")
     heads = Heads(num_q_heads, rope_head_dim, group, scale_dtype)
     tensors = {"q": q, "kv": kv, "kv_weight": kv_weight, "cos": cos, "sin": sin, "positions": positions}
     if q_weight is not None:

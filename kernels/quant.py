@@ -21,11 +21,11 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import bytes_of, element_type, fp8_type, launch_some, launcher, require_tensor
+from kernels.kernels_common import bytes_of, element_type, fp8_type, launch_some, launcher, refusal, require_tensor
 from kernels.reduce import vector_reduce
 from kernels.rows import THREADS, VECTOR_BYTES, Row, RowMemory, Tile, Tiling, row_resource
+from kernels.sizes import require_elements, require_rows
 
 DTYPES = ("f32", "f16", "bf16")
 QUANTS = ("i8", "fp8")
@@ -168,10 +168,12 @@ def quant_kernel(
 def build_quant_module(N: int, dtype_str: str = "f16", quant_dtype_str: str = "i8") -> tuple[Any, dict[str, int]]:
     """(launcher, its configuration): (Input (M, N), Output (M, N) of 8 bits, Scales (M) in f32, m_in, stream)."""
     if quant_dtype_str not in QUANTS:
-        raise ArgumentError(f"quantisation to {quant_dtype_str!r}", hint=f"there is {', '.join(QUANTS)}")
-    tiling = Tiling.of(N, element_type(dtype_str))
+        raise refusal(f"quantisation to {quant_dtype_str!r}", hint=f"there is {', '.join(QUANTS)}")
+    dtype = element_type(dtype_str)
+    tiling = Tiling.of(N, dtype)
 
     def launch(tensors: dict[str, Any], m: Any, stream: Any) -> None:
+        require_tensor("Input", tensors["Input"], dtype)
         _launch_rows(tensors, m, stream, N, quant_dtype_str)
 
     launch_quant = launcher("launch_quant", ("Input", "Output", "Scales"), launch)
@@ -221,10 +223,10 @@ def build_block_quant_module(N: int, dtype_str: str = "bf16", quant: str = "mxfp
     group: elements that share a scale: 32, 64, 128 or 256, and N a multiple; by default 32, with f32 scales 128.
     """
     if quant not in GROUPS:
-        raise ArgumentError(f"quantisation of groups to {quant!r}", hint=f"there is {', '.join(GROUPS)}")
+        raise refusal(f"quantisation of groups to {quant!r}", hint=f"there is {', '.join(GROUPS)}")
     group = group or GROUPS[quant]
     if group not in (32, 64, 128, 256) or N % group:
-        raise ArgumentError(f"groups of {group} in rows of {N}", hint="32, 64, 128 or 256, and N a multiple of it")
+        raise refusal(f"groups of {group} in rows of {N}", hint="32, 64, 128 or 256, and N a multiple of it")
     dtype = element_type(dtype_str)
     tiling = replace(Tiling.of(N, dtype), width=VECTOR_BYTES * 8 // dtype.width)
 
@@ -232,6 +234,10 @@ def build_block_quant_module(N: int, dtype_str: str = "bf16", quant: str = "mxfp
     def launch_block_quant(
         Input: fx.Tensor, Output: fx.Tensor, Scales: fx.Tensor, m_in: fx.Int32, stream: fx.Stream = fx.Stream(None)
     ) -> None:
+        require_tensor("Input", Input, dtype)
+        require_rows("Input", Input, m_in, N, apart=True)
+        require_rows("Output", Output, m_in, N, bits=4 if quant == "mxfp4" else 8, apart=True)
+        require_rows("Scales", Scales, m_in, N // group, apart=True)
         kernel = block_quant_kernel(Input, Output, Scales, m_in, tiling, quant, group)
         launch_some(kernel, m_in, tiling.grid(m_in), tiling.block, stream)
 
@@ -242,6 +248,9 @@ def _launch_rows(
     tensors: dict[str, Any], m: Any, stream: Any, columns: int, quant: str, threads: int | None = None
 ) -> None:
     tiling = Tiling.of(columns, tensors["Input"].dtype, threads)
+    for name in ("Input", "Output"):
+        require_rows(name, tensors[name], m, columns, apart=True)
+    require_elements("Scales", tensors["Scales"], m, or_more=True)
     launch_some(quant_kernel(*tensors.values(), m, tiling, quant), m, tiling.grid(m), tiling.block, stream)
 
 

@@ -24,6 +24,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels.kernels_common import bf16, bytes_of, require, require_tensor
+from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 from kernels.wmma_pipeline import LANES, SIZE, Wave, require_wave, tile_of_block
 
@@ -279,6 +280,12 @@ def launch_fp8(plan: Plan, C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, s
     require_tensor("C", C, fx.BFloat16, rows=True)
     require_tensor("scale_a", scale_a, fx.Float32, rows=True)
     require_tensor("scale_b", scale_b, fx.Float32, rows=True)
+    m, n, k = plan.size
+    require_rows("C", C, m, n)
+    require_rows("A", A, m, k, bits=8)
+    require_elements("B", B, k * n, bits=8)
+    require_elements("scale_a", scale_a, m)
+    require_elements("scale_b", scale_b, n)
     blocks = plan.size[0] // plan.tile[0] * (plan.size[1] // plan.tile[1])
     fp8_kernel(C, A, B, scale_a, scale_b, plan.turns, plan).launch(grid=(blocks,), block=(plan.threads,), stream=stream)
 

@@ -60,7 +60,8 @@ class Tiling:
     @classmethod
     def of(cls, columns: int, dtype: Any, threads: int | None = None) -> Tiling:
         """The tiling of rows of `columns` elements. threads: of one row, a power of two from 64 to 1024."""
-        require(1 <= columns <= MAX_COLUMNS, f"rows of {columns} elements", f"1 to {MAX_COLUMNS}")
+        fits = type(columns) is int and 1 <= columns <= MAX_COLUMNS
+        require(fits, f"rows of {columns!r} elements", f"an integer from 1 to {MAX_COLUMNS}")
         if threads is None:
             few, many = (power_of_two(ceil_div(columns, each)) for each in (FEW_PER_THREAD, MANY_PER_THREAD))
             threads = min(max(min(few, FEW_THREADS), many, WAVE), MAX_THREADS) if columns > WAVE_COLUMNS else WAVE

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.errors import ArgumentError
+from kernels.kernels_common import refusal
 
 ROWS = 16
 CHUNK_BYTES = 16
@@ -27,7 +27,7 @@ def shuffle_weight(weight: Any) -> Any:
     bytes_ = weight.contiguous().view(torch.uint8)
     rows, columns = bytes_.shape
     if rows % ROWS or columns % (4 * CHUNK_BYTES):
-        raise ArgumentError(
+        raise refusal(
             f"a weight of {rows} rows of {columns} bytes",
             hint=f"rows are a multiple of {ROWS}, their bytes of {4 * CHUNK_BYTES}",
         )
@@ -40,7 +40,7 @@ def pack_int4(weight: Any) -> Any:
     import torch
 
     if weight.dtype != torch.int8 or weight.min() < -8 or weight.max() > 7:
-        raise ArgumentError(f"pack_int4 of {weight.dtype}", hint="int8 from -8 to 7")
+        raise refusal(f"pack_int4 of {weight.dtype}", hint="int8 from -8 to 7")
     halves = shuffle_weight(weight).view(torch.uint8).view(-1, 2, 4) & 15
     return (halves[:, 0] | halves[:, 1] << 4).view(-1).view(torch.int8)
 
@@ -55,7 +55,7 @@ def shuffle_scale(scale: Any) -> Any:
 
     rows, columns = scale.shape
     if columns % 8:
-        raise ArgumentError(f"a row of {columns} scales", hint="a multiple of 8, one for 32 elements")
+        raise refusal(f"a row of {columns} scales", hint="a multiple of 8, one for 32 elements")
     padded = torch.zeros(-(-rows // 32) * 32, columns, dtype=torch.uint8, device=scale.device)
     padded[:rows] = scale.view(torch.uint8)
     blocks = padded.view(-1, 2, 16, columns // 8, 2, 4).permute(0, 3, 5, 2, 4, 1)

@@ -21,6 +21,7 @@ eight waves per SIMD; the time is that of reading x.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -31,6 +32,7 @@ import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
 from kernels.kernels_common import LOG2_E, bf16, ceil_div, launch_some, launcher, power_of_two, require
 from kernels.quant import codes, e8m0, group_max, headroom
+from kernels.sizes import require_elements, require_rows
 
 THREADS = 256
 GROUP = 32
@@ -73,6 +75,11 @@ class Activation:
     def row_bytes(self) -> int:
         """Of a row of the result."""
         return {"fp4": self.inter_dim // 2, "fp8": self.inter_dim, "none": 2 * self.inter_dim}[self.quant]
+
+    @property
+    def groups(self) -> int:
+        """Groups of a row, filled up to a multiple of 8."""
+        return ceil_div(self.inter_dim // GROUP, 8) * 8
 
     def column(self, column: Any, up: bool) -> Any:
         """The place in a row of x of a column of gate or up."""
@@ -142,8 +149,7 @@ def store_scale(scale: Any, scales: Any, row: Any, inside: Any, spec: Activation
     thread, lanes = fx.thread_idx.x, GROUP // spec.width
     first = thread % lanes == 0
     first = first if inside is None else first & inside
-    groups = ceil_div(spec.inter_dim // GROUP, 8) * 8
-    place = scale_offset(row, thread // lanes, groups)
+    place = scale_offset(row, thread // lanes, spec.groups)
     buffer_store(scale.to(fx.Uint8), create_buffer_resource(scales), place, mask=first)
 
 
@@ -202,17 +208,30 @@ def build_silu_and_mul_fq_module(
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
         tensors = (x, out_buf, out_scale_sorted, sorted_ids, num_valid_ids, topk_ids, bias)
-        kernel = silu_and_mul_fq_kernel(*tensors, token_num, spec)
-        launch_some(kernel, num_sorted_rows, num_sorted_rows, spec.threads, stream)
+        launch(tensors, token_num, num_sorted_rows, stream, spec)
 
     return launch_silu_and_mul_fq
+
+
+def launch(tensors: Sequence[Any], tokens: Any, rows: Any, stream: Any, spec: Activation) -> None:
+    """Launch a workgroup for each sorted row, inside of a launcher."""
+    x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias = tensors
+    require_rows("x", x, tokens * spec.topk, 2 * spec.inter_dim)
+    require_rows("out", out, tokens * spec.topk, spec.row_bytes, bits=8)
+    if spec.quant != "none":
+        require_elements("the scales", scales, (rows + 31) // 32 * (32 * spec.groups), or_more=True)
+    require_elements("sorted_ids", sorted_ids, rows, or_more=True)
+    require_elements("num_valid_ids", num_valid_ids, 1, or_more=True)
+    if spec.bias:
+        require_elements("topk_ids", topk_ids, tokens * spec.topk, or_more=True)
+        require_rows("bias", bias, 1, 2 * spec.inter_dim)
+    launch_some(silu_and_mul_fq_kernel(*tensors, tokens, spec), rows, rows, spec.threads, stream)
 
 
 def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, spec: Activation, threads: int) -> None:
     spec = replace(spec, threads=threads)
     spec.check()
-    rows = fx.get_scalar(tensors["sorted_ids"].shape[0])
-    launch_some(silu_and_mul_fq_kernel(*tensors.values(), tokens, spec), rows, rows, threads, stream)
+    launch(tuple(tensors.values()), tokens, fx.get_scalar(tensors["sorted_ids"].shape[0]), stream, spec)
 
 
 # (x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias, m_in: tokens, spec, stream), with the number of threads of

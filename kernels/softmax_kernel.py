@@ -19,8 +19,9 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import LOG2_E, element_type, launch_some
+from kernels.kernels_common import LOG2_E, element_type, launch_some, require_tensor
 from kernels.rows import THREADS, RowMemory, Tiling
+from kernels.sizes import require_rows
 
 DTYPES = ("f32", "f16", "bf16")
 # (M, N): one wave per row, a partial wave, partial vectors, one row, a whole block, a tail in a block.
@@ -47,13 +48,21 @@ def softmax_kernel(A: fx.Tensor, C: fx.Tensor, m: fx.Int32, tiling: fx.Constexpr
 @cache
 def build_softmax_module(M: int, N: int, dtype_str: str = "f32") -> Any:
     """The launcher (A, C, m_in, stream) for rows of N elements. M: rows that are expected; m_in counts."""
-    tiling = Tiling.of(N, element_type(dtype_str))
+    dtype = element_type(dtype_str)
+    tiling = Tiling.of(N, dtype)
 
     @flyc.jit
     def launch_softmax(A: fx.Tensor, C: fx.Tensor, m_in: fx.Int32, stream: fx.Stream = fx.Stream(None)) -> None:
-        launch_some(softmax_kernel(A, C, m_in, tiling), m_in, tiling.grid(m_in), tiling.block, stream)
+        _launch(A, C, m_in, dtype, tiling, stream)
 
     return launch_softmax
+
+
+def _launch(A: Any, C: Any, m: Any, dtype: Any, tiling: Tiling, stream: Any) -> None:
+    for name, tensor in {"A": A, "C": C}.items():
+        require_tensor(name, tensor, dtype)
+        require_rows(name, tensor, m, tiling.columns, apart=True)
+    launch_some(softmax_kernel(A, C, m, tiling), m, tiling.grid(m), tiling.block, stream)
 
 
 @flydsl.autotune(configs=[flydsl.Config(threads=threads) for threads in THREADS], key=["columns"])
@@ -66,6 +75,4 @@ def softmax(
     stream: fx.Stream = fx.Stream(None),
 ) -> None:
     """C = softmax(A) for rows of `columns` elements, with the number of threads per row chosen by measurement."""
-    tiling = Tiling.of(columns, A.dtype, threads)
-    m = fx.get_scalar(A.shape[0])
-    launch_some(softmax_kernel(A, C, m, tiling), m, tiling.grid(m), tiling.block, stream)
+    _launch(A, C, fx.get_scalar(A.shape[0]), A.dtype, Tiling.of(columns, A.dtype, threads), stream)

@@ -22,13 +22,13 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
 from flydsl.expr.coop import warp_size
-from kernels.kernels_common import LOG2_E, element_type, launch_some, require_tensor
+from kernels.kernels_common import LOG2_E, element_type, launch_some, refusal, require_tensor
 from kernels.reduce import vector_reduce
 from kernels.rows import VECTOR_BYTES
+from kernels.sizes import require_rows
 
 DTYPES = ("f32", "f16", "bf16")
 WAVES = (1, 2, 4, 8)
@@ -54,7 +54,7 @@ class Gating:
             lanes, rest = divmod(self.experts, each)
             if not rest and 0 < lanes <= warp_size() and lanes & (lanes - 1) == 0:
                 return each
-        raise ArgumentError(f"gating of {self.experts} experts", hint="a power of two up to 1024")
+        raise refusal(f"gating of {self.experts} experts", hint="a power of two up to 1024")
 
     @property
     def lanes(self) -> int:
@@ -145,6 +145,9 @@ def write(tensor: fx.Tensor, values: list[Any], token: Any, mask: Any, topk: int
 
 def launch(gating: Any, weights: Any, indices: Any, ids: Any, tokens: Any, spec: Gating, stream: Any) -> None:
     """The launch, inside of a launcher."""
+    require_rows("gating", gating, tokens, spec.experts, apart=True)
+    for name, tensor in {"weights": weights, "indices": indices, "token_expert_idx": ids}.items():
+        require_rows(name, tensor, tokens, spec.topk)
     kernel = topk_gating_softmax_kernel(gating, weights, indices, ids, tokens, spec)
     blocks = (tokens + spec.tokens - 1) // spec.tokens
     launch_some(kernel, tokens, blocks, spec.waves * warp_size(), stream)
@@ -159,9 +162,9 @@ def build_topk_gating_softmax_module(
     num_experts: a power of two up to 1024; topk: at most as many.
     """
     spec = Gating(num_experts, topk, renormalize)
-    element_type(dtype_str)
+    dtype = element_type(dtype_str)
     if not 1 <= topk <= num_experts or not spec.each:
-        raise ArgumentError(f"the top {topk} of {num_experts} experts", hint="topk is 1 to the number of experts")
+        raise refusal(f"the top {topk} of {num_experts} experts", hint="topk is 1 to the number of experts")
 
     @flyc.jit
     def launch_topk_gating_softmax(
@@ -172,6 +175,7 @@ def build_topk_gating_softmax_module(
         num_tokens: fx.Int32,
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
+        require_tensor("gating", gating, dtype)
         launch(gating, weights, indices, token_expert_idx, num_tokens, spec, stream)
 
     return launch_topk_gating_softmax

@@ -43,6 +43,7 @@ from kernels.gemm_common_gfx1250 import (
     run_pipeline,
 )
 from kernels.kernels_common import ceil_div, require, require_tensor, rounded
+from kernels.sizes import require_rows
 from kernels.tensor_shim import GTensor, STensor
 from kernels.wmma_pipeline import DTYPES
 
@@ -378,6 +379,8 @@ def launch_wmma(plan: Plan, C: Any, A: Any, B: Any, m: Any, stream: Any, waves_p
     """Launch a workgroup for each tile of C, inside of a launcher."""
     for name, tensor, dtype in (("C", C, plan.out), ("A", A, plan.dtype), ("B", B, plan.dtype)):
         require_tensor(name, tensor, dtype, rows=True)
+    for name, tensor, rows, columns in (("C", C, m, plan.n), ("A", A, m, plan.k), ("B", B, plan.k, plan.n)):
+        require_rows(name, tensor, rows, columns)
     grid = (m + plan.tile[0] - 1) // plan.tile[0], ceil_div(plan.n, plan.tile[1])
     options = {} if plan.cluster.is_one else {"cluster": (plan.cluster.m, plan.cluster.n, 1)}
     attributes = {"rocdl.waves_per_eu": waves_per_eu}

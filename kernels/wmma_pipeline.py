@@ -16,10 +16,10 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import RDNA3, RDNA4
-from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 from flydsl.expr.emit import target_name
-from kernels.kernels_common import require, require_tensor, rounded
+from kernels.kernels_common import refusal, require, require_tensor, rounded
+from kernels.sizes import require_rows
 from kernels.tensor_shim import GTensor, STensor
 
 LANES, SIZE = 32, 16
@@ -151,13 +151,16 @@ def checked_plan(
 def require_wave(wave: Wave) -> None:
     """Raise ArgumentError unless the kernel is compiled for a GPU of this generation."""
     if target_name() not in wave.archs:
-        raise ArgumentError(f"a kernel of {wave.value} on {target_name()}", hint=f"for {', '.join(wave.archs)}")
+        raise refusal(f"a kernel of {wave.value} on {target_name()}", hint=f"for {', '.join(wave.archs)}")
 
 
 def launch_wmma(plan: Plan, C: Any, A: Any, B: Any, stream: Any) -> None:
     """Launch a workgroup for each tile of C, inside of a launcher."""
     for name, tensor, dtype in (("C", C, plan.out), ("A", A, plan.dtype), ("BT", B, plan.dtype)):
         require_tensor(name, tensor, dtype, rows=True)
+    m, n, k = plan.size
+    for name, tensor, rows, columns in (("C", C, m, n), ("A", A, m, k), ("BT", B, n, k)):
+        require_rows(name, tensor, rows, columns)
     m, n, k = plan.tiles
     wmma_kernel(C, A, B, k, plan).launch(grid=(m * n,), block=(plan.threads,), stream=stream)
 

@@ -12,7 +12,7 @@ import mlir
 
 from flydsl.compiler.python_error import as_fault, as_trace_error, steps_of
 from flydsl.compiler.trace import trace
-from flydsl.dialect.location import is_users, location_of, user_location
+from flydsl.dialect.location import is_users, line_that_calls, location_of, user_location
 from flydsl.errors import FlyError, SourceLocation
 
 P = ParamSpec("P")
@@ -49,7 +49,7 @@ def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardI
     at = _place(error)
     traceback = user_frames(error)
     if isinstance(error, FlyError):
-        error.located(at or user_location())
+        error.located(line_that_calls(error.package) if error.package else at or user_location())
     elif isinstance(error, Exception):
         if not fault_of_package:
             error = as_trace_error(error, at)

@@ -89,6 +89,19 @@ def argument_error(message: str, hint: str | None = None) -> ArgumentError:
     return ArgumentError(message, at=user_location(), hint=hint)
 
 
+def line_that_calls(package: str) -> SourceLocation | None:
+    """The innermost place of the user's outside of a package of Python's; where there is none, the innermost place."""
+    frame = user_frame()
+    while frame is not None and (_is_within(frame, package) or not is_users(frame)):
+        frame = frame.f_back
+    return user_location() if frame is None else location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def _is_within(frame: FrameType, package: str) -> bool:
+    name = frame.f_globals.get("__package__") or ""
+    return bool(package) and f"{name}.".startswith(f"{package}.")
+
+
 def location_of(code: CodeType, instruction: int, line: int | None) -> SourceLocation:
     """The place of an instruction of a code object, given as the offset of its code, in a line."""
     places = _places.get(id(code))

@@ -39,7 +39,7 @@ from flydsl.expr.memory import __all__ as _memory
 from flydsl.expr.mma import *
 from flydsl.expr.mma import __all__ as _mma
 from flydsl.expr.operands import is_runtime
-from flydsl.expr.printing import printf
+from flydsl.expr.printing import printf, refuse
 from flydsl.expr.typing import T
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ComposedLayoutType", "CopyAtomType", "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType", "PointerType",
     "SwizzleType", "T", "TileType", "TiledCopyType", "TiledMmaType", "const_expr", "printf", "range",
-    "range_constexpr", "static",
+    "range_constexpr", "refuse", "static",
     *_algebra, *_atom_values, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
 ]  # fmt: skip
 

@@ -1,13 +1,15 @@
-"""`fx.printf`: text from a kernel, printed when its launch has ended, or from a launcher."""
+"""Text from a kernel, printed when its launch has ended, or from a launcher, `fx.printf`; its errors, `fx.refuse`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import argument_error
+from flydsl.dialect.location import argument_error, user_location
 from flydsl.dialect.types import LayoutType
+from flydsl.errors import TraceError
 from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit
@@ -16,7 +18,7 @@ from flydsl.expr.operands import FlyValue
 from flydsl.expr.vector_value import Vector
 from flydsl.printing import Format, Kind
 
-__all__ = ["printf"]
+__all__ = ["printf", "refuse"]
 
 _MOST_LEAVES = 256
 
@@ -31,29 +33,49 @@ def printf(*args: object) -> None:
     between them.
     """
     text, values = (args[0], args[1:]) if args and isinstance(args[0], str) else (" ".join("{}" for _ in args), args)
+    _write("printf", text, text if text.endswith("\n") else f"{text}\n", values)
+
+
+def refuse(text: str, *values: object, hint: str = "", package: str = "") -> None:
+    """End a call of a launcher with an ArgumentError: `if n % 4 != 0: fx.refuse("n = {} is no multiple of 4", n)`.
+
+    The error has the text with the values, as `printf` writes them, and the line that calls the launcher. Nothing is
+    launched from then on. package: of a library, whose own lines that call launchers are passed over. Raises TraceError
+    in a kernel: a device cannot stop.
+    """
+    function = _write("refuse", text, text, values, (package, hint))
+    if function is not None and function.name == "gpu.func":
+        raise TraceError(
+            "fx.refuse in a kernel: the device cannot stop",
+            at=user_location(),
+            hint="call it in the launcher, or write a flag to a tensor",
+        )
+
+
+def _write(
+    name: str, given: str, text: str, values: Sequence[object], refusal: tuple[str, str] | None = None
+) -> ir.Operation | None:
+    """Write the operation of a printf or refuse, and mark the kernel or launcher that it is in, which is returned."""
     leaves: list[ir.Value] = []
-    format_ = Format(text if text.endswith("\n") else f"{text}\n", tuple(_kind(value, leaves) for value in values))
+    format_ = Format(text, tuple(_kind(value, leaves) for value in values), refusal)
     if len(leaves) > _MOST_LEAVES:
         raise argument_error(
-            f"printf of {len(leaves)} numbers: at most {_MOST_LEAVES} at once", "print them in several calls"
+            f"{name} of {len(leaves)} numbers: at most {_MOST_LEAVES} at once", "print them in several calls"
         )
     try:
         format_.check()
     except ValueError as error:
         raise argument_error(
-            f"printf({text!r}, ...): {error}", "{} takes the next value, {:.3f} with its format, {{ is a brace"
+            f"{name}({given!r}, ...): {error}", "{} takes the next value, {:.3f} with its format, {{ is a brace"
         ) from None
     attributes = {"format": ir.StringAttr.get(format_.text), "fly.format": ir.StringAttr.get(format_.to_json())}
-    _mark_function(emit("gpu.printf", leaves, attributes=attributes))
-
-
-def _mark_function(printf: ir.Operation) -> None:
-    """Mark the kernel or launcher as one that prints, for the pass that lowers printf."""
-    op = printf.parent
+    op = emit("gpu.printf", leaves, attributes=attributes).parent
     while op is not None and op.operation.name not in ("gpu.func", "func.func"):
         op = op.operation.parent
-    if op is not None:
-        op.operation.attributes["fly.prints"] = ir.UnitAttr.get()
+    if op is None:
+        return None
+    op.operation.attributes["fly.prints"] = ir.UnitAttr.get()
+    return op.operation
 
 
 def _kind(value: Any, leaves: list[ir.Value]) -> Kind:

@@ -2,7 +2,7 @@
 
 The launcher and these kernels have its address as a last parameter, an i64; `flydsl.printing` says what is in it. The
 texts stay on the host, in the module's attribute `fly.formats`. Kernels that print nothing stay as they are. A printf
-of the launcher itself becomes a call of the host: `flydsl.printing.HOST_PRINTF`.
+of the launcher itself becomes a call of the host, `flydsl.printing.HOST_PRINTF`, with its text in `fly.host_formats`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create
-from flydsl.printing import FORMATS, HEADER_WORDS, HOST_PRINTF, RECORD_WORDS, THREAD_BITS
+from flydsl.printing import FORMATS, HEADER_WORDS, HOST_FORMATS, HOST_PRINTF, RECORD_WORDS, THREAD_BITS
 
 name = "printf-to-buffer"
 _PRINTS, _FORMAT = "fly.prints", "fly.format"
@@ -31,18 +31,19 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     kernels = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in _functions(module) if _PRINTS in f.attributes}
     launchers = [op.operation for op in module.regions[0].blocks[0].operations if op.operation.name == "func.func"]
     printing = [launcher for launcher in launchers if _PRINTS in launcher.attributes]
-    if not kernels and not printing:
-        return
-    formats: list[ir.Attribute] = []
-    for kernel in kernels.values():
-        _lower_kernel(kernel, formats)
     if printing:
         _declare_host_printf(module)
-    for launcher in printing:
-        _lower_launcher(launcher, formats)
-    module.attributes[FORMATS] = ir.ArrayAttr.get(formats)
-    for launcher in launchers:
-        _pass_buffer(launcher, kernels)
+        host_formats: list[ir.Attribute] = []
+        for launcher in printing:
+            _lower_launcher(launcher, host_formats)
+        module.attributes[HOST_FORMATS] = ir.ArrayAttr.get(host_formats)
+    if kernels:
+        formats: list[ir.Attribute] = []
+        for kernel in kernels.values():
+            _lower_kernel(kernel, formats)
+        module.attributes[FORMATS] = ir.ArrayAttr.get(formats)
+        for launcher in launchers:
+            _pass_buffer(launcher, kernels)
 
 
 def _functions(module: ir.Operation) -> Iterator[ir.Operation]:

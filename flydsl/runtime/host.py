@@ -18,7 +18,7 @@ from mlir.execution_engine import ExecutionEngine
 from flydsl.arch import launch_limits
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
-from flydsl.printing import FORMATS, HOST_PRINTF, Format
+from flydsl.printing import FORMATS, HOST_FORMATS, HOST_PRINTF, Format
 from flydsl.runtime.interface import Device, LoadedCode
 from flydsl.runtime.printer import Printer
 
@@ -61,7 +61,8 @@ class HostProgram:
         self.lock = threading.RLock()
         self._loaded: LoadedCode = device.load(code)
         self._device = device
-        self._formats = _formats(module)
+        self._formats = _formats(module, FORMATS)
+        self._host_formats = _formats(module, HOST_FORMATS)
         self._printer: Printer | None = None
         self._arch = code.arch
         self._static_lds_bytes = {kernel.name: kernel.resources.lds_bytes for kernel in code.kernels}
@@ -99,7 +100,7 @@ class HostProgram:
             "mgpuStreamCreate": lambda: 0,
             "mgpuStreamSynchronize": lambda stream: None,
             "mgpuStreamDestroy": lambda stream: None,
-            HOST_PRINTF: partial(_print, self._formats),
+            HOST_PRINTF: lambda number, values: _alive(program)._print(number, values),
         }
         with _names_as_handles(module):
             self._engine = ExecutionEngine(module, opt_level=0)
@@ -144,6 +145,19 @@ class HostProgram:
             self._error = unraisable.exc_value
         else:
             self._hook(unraisable)
+
+    def _print(self, number: int, values: int) -> None:
+        """Serve a printf of the launcher itself, or a refusal, which ends the call as an error of a launch does."""
+        if self._error is not None:
+            return
+        format_ = self._host_formats[number - 1]
+        line = format_.line(ctypes.string_at(values, format_.size_bytes))
+        if format_.refusal is None:
+            sys.stdout.write(line)
+        else:
+            package, hint = format_.refusal
+            self._error = ArgumentError(line, hint=hint)
+            self._error.package = package
 
     def _launch_kernel(
         self, handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, lds: int, stream: int, params: Any,
@@ -212,18 +226,12 @@ def _names_as_handles(module: ir.Module) -> Iterator[None]:
         function.erase()
 
 
-def _formats(module: ir.Module) -> list[Format]:
-    """The formats of a launcher's printfs; see the pass `printf_to_buffer`."""
+def _formats(module: ir.Module, name: str) -> list[Format]:
+    """The formats in an attribute; see the pass `printf_to_buffer`."""
     attributes = module.operation.attributes
-    if FORMATS not in attributes:
+    if name not in attributes:
         return []
-    return [Format.from_json(ir.StringAttr(text).value) for text in ir.ArrayAttr(attributes[FORMATS])]
-
-
-def _print(formats: Sequence[Format], number: int, values: int) -> None:
-    """Print a line of the launcher itself."""
-    format_ = formats[number - 1]
-    sys.stdout.write(format_.line(ctypes.string_at(values, format_.size_bytes)))
+    return [Format.from_json(ir.StringAttr(text).value) for text in ir.ArrayAttr(attributes[name])]
 
 
 def _alive(program: weakref.ref[HostProgram]) -> HostProgram:

@@ -9,7 +9,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError, LaunchError, SimulatorError
+from flydsl.errors import ArgumentError, LaunchError, SimulatorError, TraceError
 from flydsl.simulator import checking, counting
 
 X = torch.arange(128, dtype=torch.int32)
@@ -263,3 +263,38 @@ def test_in_loops_and_functions(capsys: pytest.CaptureFixture[str]) -> None:
 
     launch(X, 4)
     assert capsys.readouterr().out == "in 2\nin 3\n"
+
+
+@flyc.jit
+def pairs(x: fx.Tensor, n: fx.Int32) -> None:
+    if n % 2 != 0:
+        fx.refuse("{} numbers of {}", n, x.shape, hint="an even number")
+    fx.printf("{} pairs", n // 2)
+    two_lines_kernel(x, 13).launch(grid=(2,), block=(64,))
+
+
+def test_a_launcher_refuses_a_call_and_the_next_one_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    compiled = flyc.compile(pairs, X, 4)
+    for launch in (pairs, compiled):
+        capsys.readouterr()
+        with pytest.raises(ArgumentError, match=r"^7 numbers of \(128,\)") as raised:
+            launch(X, 7)
+        assert raised.value.hint == "an even number"
+        assert raised.value.at is not None
+        assert raised.value.at.source_line == "            launch(X, 7)"
+        assert capsys.readouterr().out == ""
+        launch(X, 6)
+        assert capsys.readouterr().out.splitlines() == ["3 pairs", *EXPECTED]
+
+
+def test_a_kernel_cannot_refuse() -> None:
+    @flyc.kernel
+    def kernel(x: fx.Tensor):
+        fx.refuse("no")
+
+    @flyc.jit
+    def launch(x: fx.Tensor):
+        kernel(x).launch(grid=1, block=1)
+
+    with pytest.raises(TraceError, match="the device cannot stop"):
+        launch(X)

@@ -13,10 +13,12 @@ from kernels.blockscale_preshuffle_gemm import compile_blockscale_preshuffle_gem
 from kernels.fp8_gemm_4wave import compile_fp8_gemm_4w
 from kernels.fused_rope_cache_kernel import build_fused_rope_cache_module
 from kernels.hgemm_splitk import compile_hgemm_kernel, hgemm_splitk_
+from kernels.moe_common import compile_moe_reduction
 from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
 from kernels.preshuffle_gemm_v2 import compile_preshuffle_gemm_v2
 from kernels.quant import build_block_quant_module, build_quant_module
-from kernels.rmsnorm_kernel import build_rmsnorm_dynamicquant_module
+from kernels.rmsnorm_kernel import build_rmsnorm_dynamicquant_module, build_rmsnorm_module
+from kernels.softmax_kernel import build_softmax_module
 from kernels.topk_gating_softmax_kernel import build_topk_gating_softmax_module
 from tests.kernels import test_fused_rope_cache_kernel
 
@@ -73,6 +75,19 @@ def norm(output: Any) -> None:
     launch(zeros(3, 64), zeros(64), zeros(3, 64, dtype=output), zeros(3), 3)
 
 
+def softmax(a: Any = torch.float32, c: Any = torch.float32) -> None:
+    build_softmax_module(3, 64, "f32")(zeros(3, 64, dtype=a), zeros(3, 64, dtype=c), 3)
+
+
+def weighted(output: Any = torch.float32, gamma: Any = torch.float32) -> None:
+    build_rmsnorm_module(3, 64, "f32")(zeros(3, 64), zeros(64, dtype=gamma), zeros(3, 64, dtype=output), 3)
+
+
+def summed(mask: Any) -> None:
+    launch = compile_moe_reduction(topk=2, model_dim=64, dtype_str="f32", use_mask=True)
+    launch(zeros(3, 2, 64), zeros(3, 64), zeros(3, 2, dtype=mask), 3)
+
+
 def gating(weights: Any = torch.float32, indices: Any = torch.int32) -> None:
     numbers = [zeros(5, 2, dtype=dtype) for dtype in (weights, indices, torch.int32)]
     build_topk_gating_softmax_module(8, 2, "f32")(zeros(5, 8), *numbers, 5)
@@ -106,6 +121,11 @@ def rope(name: str, dtype: Any) -> None:
         (groups, {"scales": torch.float32}, "the scales of Float32"),
         (groups, {"output": HALF}, "Output of BFloat16"),
         (norm, {"output": torch.float32}, "Output of Float32"),
+        (softmax, {"a": torch.float16}, "A of Float16"),
+        (softmax, {"c": torch.int8}, "C of Int8"),
+        (weighted, {"output": torch.int8}, "Output of Int8"),
+        (weighted, {"gamma": torch.int32}, "Gamma of Int32"),
+        (summed, {"mask": torch.float32}, "valid_mask of Float32"),
         (gating, {"weights": torch.float16}, "weights of Float16"),
         (gating, {"indices": torch.int64}, "indices of Int64"),
         (rope, {"name": "q", "dtype": torch.float16}, "Q of Float16"),
@@ -115,6 +135,19 @@ def rope(name: str, dtype: Any) -> None:
 def test_other_tensors(launch: Callable[..., None], changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
         launch(**changed)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [lambda: build_softmax_module(3, 32.5), lambda: build_rmsnorm_dynamicquant_module(3, 64, "f32", "fp4"),  # type: ignore[arg-type]
+     lambda: build_topk_gating_softmax_module(3, 1), lambda: compile_moe_reduction(topk=0, model_dim=64),
+     lambda: build_fused_rope_cache_module(96)],
+)  # fmt: skip
+def test_errors_of_builders_are_at_the_line_that_calls_them(build: Callable[[], Any]) -> None:
+    with pytest.raises(ArgumentError) as raised:
+        build()
+    assert raised.value.at is not None
+    assert raised.value.at.file == __file__
 
 
 @pytest.mark.parametrize(
