@@ -27,7 +27,7 @@
 | `FLYDSL_PRINTF_BUFFER_BYTES` | 8388608 | how much the kernels of one launch can print |
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
 | `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
-| `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses |
+| `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses; with 1, LLVM uses one process at a time |
 | `FLYDSL_SIMULATOR_PEER_PATIENCE_S` | 300 | for how many seconds a kernel may wait for other ranks; 0: for ever |
 
 Source: section 5 of the architecture guide.

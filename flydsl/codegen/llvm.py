@@ -10,6 +10,7 @@ from pathlib import PurePath
 from types import ModuleType
 from typing import Any
 
+from flydsl import env
 from flydsl.arch import Arch
 from flydsl.codegen import barriers, bfloat_ranges, float_fences, indexed_writes, inline_assembly
 from flydsl.codegen.half_products import ITS_FEATURES
@@ -62,6 +63,7 @@ def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = (
             (indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER,) if indexed_writes.may_be_lost(llvm_ir) else (),
             is_rewritten="half" in prepared or float_fences.occur_in(prepared),
             needs_object=not inline_assembly.occurs_in(llvm_ir),
+            in_order=env.simulator_threads() == 1,
         )
     )
 

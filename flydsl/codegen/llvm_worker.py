@@ -31,7 +31,8 @@ class Request(NamedTuple):
 
     features: of the target, as LLVM writes them. options: of LLVM's command line; those of `emitter_options` hold for
     the backend only. is_rewritten: whether halves and fences are changed in the text of the optimized module.
-    needs_object: False for a module whose inline assembly LLVM cannot assemble.
+    needs_object: False for a module whose inline assembly LLVM cannot assemble. in_order: make the object and the
+    listing one after the other, which takes less of the processors in all, but longer where one of them is idle.
     """
 
     llvm_ir: str
@@ -42,6 +43,7 @@ class Request(NamedTuple):
     emitter_options: tuple[str, ...]
     is_rewritten: bool
     needs_object: bool
+    in_order: bool = False
 
 
 Result = tuple[bytes, bytes | None, str] | str
@@ -53,7 +55,7 @@ def compiled(request: Request) -> Result:
 
     The backend runs twice from the same bitcode, once for the object and once for the text, in two processes, as each
     takes as long. These are copies of the same memory: LLVM lets an order of uses or of addresses decide here and
-    there, and so these are the same too, as a rule.
+    there, and so these are the same too, as a rule. The caller compares them.
     """
     import llvmlite.binding as binding
 
@@ -77,11 +79,11 @@ def compiled(request: Request) -> Result:
     for option in request.emitter_options:
         binding.set_option("", option)
     bitcode = module.as_bitcode()
-    obj, listing = _emitted(bitcode, _target_machine(request), request.needs_object)
+    obj, listing = _emitted(bitcode, request)
     for vectors in (False, True):
         if half_products.lost_signs(listing, rewritten):
             other = _parsed(half_products.with_opaque_products(rewritten, vectors=vectors)).as_bitcode()
-            obj, listing = _emitted(other, _target_machine(request), request.needs_object)
+            obj, listing = _emitted(other, request)
     return bitcode, obj, listing
 
 
@@ -124,10 +126,11 @@ def _rewritten(optimized: str, request: Request, machine: Any) -> str:
     return text
 
 
-def _emitted(bitcode: bytes, machine: Any, needs_object: bool) -> tuple[bytes | None, str]:
+def _emitted(bitcode: bytes, request: Request) -> tuple[bytes | None, str]:
     """Object and assembly text."""
     import llvmlite.binding as binding
 
+    machine = _target_machine(request)
     machine.set_asm_verbosity(True)
 
     def module() -> Any:
@@ -136,11 +139,23 @@ def _emitted(bitcode: bytes, machine: Any, needs_object: bool) -> tuple[bytes | 
     def emit_listing() -> str:
         return str(machine.emit_assembly(module()))
 
-    if not needs_object:
+    if not request.needs_object:
         return None, emit_listing()
-    listing = _in_a_copy(emit_listing)
+    listing = None if request.in_order else _in_a_copy(emit_listing)
     obj: bytes = machine.emit_object(module())
-    return obj, listing()
+    return obj, _silently(emit_listing) if listing is None else listing()
+
+
+def _silently(work: Callable[[], str]) -> str:
+    """Work without the warnings, which making the object gave."""
+    kept = os.dup(_STDERR)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), _STDERR)
+    try:
+        return work()
+    finally:
+        os.dup2(kept, _STDERR)
+        os.close(kept)
 
 
 def _in_a_copy(work: Callable[[], str]) -> Callable[[], str]:

@@ -14,11 +14,12 @@ from typing import NoReturn
 
 import pytest
 
-from flydsl.codegen import llvm_process
+from flydsl.arch import GFX942
+from flydsl.codegen import llvm, llvm_process
 from flydsl.codegen.isolate import ProcessEndedError
 from flydsl.codegen.llvm_process import Job
 from flydsl.codegen.llvm_worker import Request
-from tests.codegen.conftest import VECTOR_ADD
+from tests.codegen.conftest import LOOP_WITH_LINES, VECTOR_ADD
 
 ROOT = Path(__file__).parents[2]
 REQUEST = Request(VECTOR_ADD, "gfx942", "+dumpcode", 2, (), (), is_rewritten=False, needs_object=True)
@@ -37,6 +38,21 @@ def test_compilations_run_side_by_side() -> None:
     results = [job.result() for job in jobs]
     assert all(result == results[0] for result in results)
     assert "vector_add" in results[0][0][2]
+
+
+def test_one_after_the_other_is_the_same_and_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where processes share the processors, as those of a sweep do, LLVM takes one of them."""
+    waves = LOOP_WITH_LINES.replace('"256,256" }', '"256,256" "amdgpu-waves-per-eu"="8,8" }')
+    request = REQUEST._replace(llvm_ir=waves.replace("256 x float", "9999 x float"))
+    (made, warning), in_order = Job(request).result(), Job(request._replace(in_order=True)).result()
+    assert in_order == (made, warning)
+    assert warning.count("failed to meet occupancy target") == 1
+    asked: list[Request] = []
+    monkeypatch.setattr(llvm, "Job", asked.append)
+    for threads in ("1", "2"):
+        monkeypatch.setenv("FLYDSL_SIMULATOR_THREADS", threads)
+        llvm.start(VECTOR_ADD, GFX942, 2)
+    assert [request.in_order for request in asked] == [True, False]
 
 
 def test_the_end_of_a_compilation_is_an_error_and_the_next_one_works() -> None:
@@ -96,7 +112,7 @@ def test_no_process_is_left_behind() -> None:
         import os
         from flydsl.arch import get_arch
         from flydsl.codegen import compile_llvm_ir
-        from tests.codegen.conftest import VECTOR_ADD
+        from tests.codegen.conftest import LOOP_WITH_LINES, VECTOR_ADD
 
         compile_llvm_ir(VECTOR_ADD, get_arch("gfx942"))
         try:

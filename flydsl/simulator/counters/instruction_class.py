@@ -44,6 +44,7 @@ _PATTERNS = (
 )
 _COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _PATTERNS)
 _LDS_ACCESS = re.compile(r"ds_((?:read|write)_b\d+)$")
+_LDS_ATOMIC = re.compile(r"ds_(?!read|write|load|store(?!xchg)|b?permute|swizzle|nop|append|consume)")
 _SMALL_SCALAR_LOAD = re.compile(r"s_(?:buffer_)?load_[us](?:byte|short)$")
 _SCALAR_LOAD = re.compile(r"s_(?:buffer_|scratch_)?load_dword(?:x(\d+))?$")
 
@@ -56,6 +57,16 @@ def instruction_class(mnemonic: str) -> str:
     ['VALU', 'LDS', 'branch', 'VMEM atomic']
     """
     return next((name for name, pattern in _COMPILED if pattern.match(mnemonic)), "other")
+
+
+@cache
+def is_lds_atomic(mnemonic: str) -> bool:
+    """Whether an instruction reads and writes LDS for each lane, one lane after the other where they meet.
+
+    >>> [name for name in ("ds_add_u32", "ds_wrxchg_rtn_b32", "ds_write_b32", "ds_bpermute_b32") if is_lds_atomic(name)]
+    ['ds_add_u32', 'ds_wrxchg_rtn_b32']
+    """
+    return _LDS_ATOMIC.match(mnemonic) is not None
 
 
 @cache

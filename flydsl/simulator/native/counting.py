@@ -16,7 +16,7 @@ import numpy as np
 from flydsl.arch import Arch
 from flydsl.arch.lds_banks import phases
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.counters.instruction_class import instruction_class, lds_operation
+from flydsl.simulator.counters.instruction_class import instruction_class, is_lds_atomic, lds_operation
 from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.group import aligned_zeros
@@ -33,11 +33,13 @@ _PATTERN_FIELDS = {"lds_uncounted": "uncounted", "lds_max_ways": "max_ways", "sc
 
 @dataclass(frozen=True)
 class _Plan:
-    """The accesses of a program. accessing: its instructions with vector accesses; rules: their LDS rules."""
+    """The accesses of a program. accessing: its instructions with vector accesses; rules: their LDS rules; atomic:
+    whether they are atomic operations in LDS."""
 
     accessing: Array
     rules: tuple[Array | None, ...]
     rule_addresses: Array
+    atomic: Array
 
 
 _plans: WeakKeyDictionary[Program, _Plan] = WeakKeyDictionary()
@@ -48,7 +50,8 @@ def _plan(program: Program) -> _Plan:
         accessing = [i for i in program.instructions if instruction_class(i.mnemonic) in _ACCESSES]
         rules = tuple(_lds_rule(program.arch, i.mnemonic, i.wave_size) for i in accessing)
         addresses = np.array([0 if rule is None else rule.ctypes.data for rule in rules], np.int64)
-        _plans[program] = _Plan(np.array([i.index for i in accessing], np.intp), rules, addresses)
+        atomic = np.array([is_lds_atomic(i.mnemonic) for i in accessing], np.int64)
+        _plans[program] = _Plan(np.array([i.index for i in accessing], np.intp), rules, addresses, atomic)
     return _plans[program]
 
 
@@ -98,7 +101,8 @@ class ThreadCounts:
         self._entries = self._block[start:end].view(layout.Entry)
         self._patterns = self._block[end:].view(layout.Pattern)
         self._entries["pattern"][accessing] = self.address + end + sizeof(layout.Pattern) * np.arange(len(accessing))
-        self._patterns["rule"] = self._plan.rule_addresses
+        self._patterns["rule"], self._patterns["is_atomic"] = self._plan.rule_addresses, self._plan.atomic
+        self.block.lds_banks = program.arch.lds_banks or 0
         self.fallen_back = no_counts(self._count)  # what the lock-step machine counts for this thread
 
     @property

@@ -255,6 +255,7 @@ class Pattern(Shared):
 
     relative: addresses relative to that of the first active lane; low: the lowest bits of that one. rule: null where it
     is not known. unaligned: whether the pattern has accesses to LDS that are not aligned to a dword; uncounted: of all.
+    is_atomic: whether lanes at the same dword of LDS take turns.
     """
 
     _fields_ = [
@@ -268,7 +269,8 @@ class Pattern(Shared):
         ("scratch_bytes", c_uint64),
         ("relative", _Addresses),
         ("uncounted", c_uint64),
-        ("unused", c_uint64 * 7),  # the addresses of the next one are at a multiple of 64 bytes, too
+        ("is_atomic", c_uint64),
+        ("unused", c_uint64 * 6),  # the addresses of the next one are at a multiple of 64 bytes, too
     ]
     _points_to_ = {"rule": "Rule"}
 
@@ -308,7 +310,7 @@ class CountingBlock(Shared):
     entry: of the instruction with an access that is being executed, `part` how many accesses it has made. masks, rows:
     of each part, the lanes that took part and their addresses. ways: for each bank. Of a thread that traces:
     first_wave: where the waves are, streams: where each one is recorded, line_base: the number of each buffer's first
-    line.
+    line, lds_banks: 0 where they are not known.
     """
 
     _fields_ = [
@@ -318,7 +320,8 @@ class CountingBlock(Shared):
         ("first_wave", c_uint64),
         ("streams", c_uint64),
         ("line_base", c_uint64),
-        ("unused", c_uint64 * 2),
+        ("lds_banks", c_uint64),
+        ("unused", c_uint64),
         ("masks", c_uint64 * MAX_PARTS),
         ("rows", _Addresses * MAX_PARTS),
         ("ways", c_uint64 * MAX_BANKS),

@@ -54,6 +54,18 @@ def test_padding_avoids_bank_conflicts(target: Target, least: float, most: float
     assert least < busy_us(plain) / busy_us(padded) < most
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("access", "apart"), [("ds_write_b32", 132), ("ds_write_b16", 130), ("ds_add_u32", 4)])
+def test_a_bank_serves_one_lane_at_a_time(access: str, apart: int) -> None:
+    """Stores to rows of 128 bytes all go to one bank, those to padded rows do not; atomics also meet at an address."""
+    rows = 0 if access == "ds_add_u32" else 128
+    times = []
+    for stride in (rows, apart):
+        place = [f"v_mul_u32_u24 v40, {stride}, $1", "v_and_b32 v40, 0x3ffe, v40"]
+        times.append(busy_us(traced_steps(CDNA3, [*place, *[f"{access} v40, v20"] * 8, CDNA3.reads_wait])))
+    assert times[0] > 4 * times[1]
+
+
 NEXT_LINE = ["v_lshlrev_b32 v40, 4, $1", "s_lshl_b32 s40, $3, 12"]
 CLOBBERS = "v[16:23] v40 s40 scc"
 

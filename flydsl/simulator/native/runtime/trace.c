@@ -38,16 +38,33 @@ void trace_only(Wave *wave, const Record *record) {
   __attribute__((musttail)) return record[1].handler(wave, record + 1);
 }
 
+// What an access takes at least, whatever the order of its lanes: a cycle of its bank for each dword, and for each lane
+// of an atomic operation.
+static u64 least_passes(CountingBlock *counting, const Pattern *pattern, u64 active, u64 size, const u64 *addresses) {
+  u64 most = ((u64)__builtin_popcountll(active) * size + LDS_BYTES_PER_PASS - 1) / LDS_BYTES_PER_PASS;
+  if (!counting->lds_banks) return most;
+  counting->stamp++;
+  __builtin_memset(counting->ways, 0, sizeof counting->ways);
+  for (u64 rest = active; rest; rest &= rest - 1) {
+    u64 first = addresses[first_lane(rest)];
+    for (u64 dword = first / 4; dword <= (first + size - 1) / 4; dword++) {
+      u64 *ways = &counting->ways[dword % counting->lds_banks];
+      *ways += insert(counting, dword) | pattern->is_atomic;
+      most = *ways > most ? *ways : most;
+    }
+  }
+  return most;
+}
+
 static void record_lds(Wave *wave, u64 active, u64 size) {
   CountingBlock *counting = wave->counting;
   Pattern *pattern = counting->entry->pattern;
-  u64 passes = ((u64)__builtin_popcountll(active) * size + LDS_BYTES_PER_PASS - 1) / LDS_BYTES_PER_PASS;
-  if (pattern->rule) {
-    const u64 *addresses = wave->workspace->addresses;
-    if (!is_known(pattern, active, *(const u64x64 *)addresses, 3)) find_passes(counting, pattern, active, addresses);
-    if (!pattern->unaligned) passes = pattern->result;
+  const u64 *addresses = wave->workspace->addresses;
+  if (!is_known(pattern, active, *(const u64x64 *)addresses, 3)) {
+    if (pattern->rule) find_passes(counting, pattern, active, addresses);
+    if (!pattern->rule || pattern->unaligned) pattern->result = least_passes(counting, pattern, active, size, addresses);
   }
-  append(stream_of(wave), LDS_WORD | (u32)passes);
+  append(stream_of(wave), LDS_WORD | (u32)pattern->result);
 }
 
 // The number of an address's line among those of all buffers.
