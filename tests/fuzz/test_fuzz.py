@@ -18,6 +18,8 @@ TRIALS = {
     "tiles": 12,
     "lanes": 6,
     "atomics": 6,
+    "vectors": 6,
+    "staging": 6,
     "fly_opt": 20,
     "sweeps": 15,
 }
