@@ -32,6 +32,7 @@ from flydsl.dialect.upstream import load_dialects
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.fastmath_flags import fastmath
+from flydsl.expr.outlived import values_end
 from flydsl.expr.trace_limit import limited
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def trace(
         state = CompilationContext(arch, module, gpu_module.regions[0].blocks[0])
         token = _current.set(state)
         try:
-            with limited() as count, fastmath(None if hints.fastmath == "none" else hints.fastmath):
+            with values_end(), limited() as count, fastmath(None if hints.fastmath == "none" else hints.fastmath):
                 extra_stream = _trace_launcher(state, rewrite(function), signature, arguments, values)
                 operations = count.operations
             remove_stand_ins(module.operation)

@@ -13,6 +13,7 @@ from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import FlyError, TraceError
 from flydsl.expr.fastmath_flags import flags_of_block
 from flydsl.expr.trace_limit import count_operation
+from flydsl.expr.undefined import refuse_undefined
 
 
 def is_traced() -> bool:
@@ -55,6 +56,10 @@ def emit(
         )
     except IndexError:
         raise after_terminator(name) from None
+    except TypeError:
+        for operand in operands:
+            refuse_undefined(operand)
+        raise
 
 
 def after_terminator(name: str) -> TraceError:
@@ -92,6 +97,10 @@ def emit_fly(
         op = ops.create(name, operands, results=results, attributes=attributes)
     except IndexError:
         raise after_terminator(f"fly.{name}") from None
+    except TypeError:
+        for operand in operands:
+            refuse_undefined(operand)
+        raise
     if results is not None:
         try:
             ops.check(op)

@@ -22,8 +22,9 @@ from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
+from flydsl.expr.outlived import note
 from flydsl.expr.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
-from flydsl.expr.undefined import refuse_undefined
+from flydsl.expr.undefined import Undefined, refuse_undefined
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import Result, Value
@@ -34,6 +35,7 @@ def is_python_number(value: Any) -> bool:
     return isinstance(value, Real)
 
 
+_OF_RUNTIME = (ir.Value, Undefined)
 _NUMPY_NAMES = {
     "i1": "bool", "index": "int64", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8",
     "ui16": "uint16", "ui32": "uint32", "ui64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64",
@@ -133,12 +135,15 @@ class Numeric(ArithValue, metaclass=NumericMeta):
                 f"{type(self).__name__}({value!r}): {type(value).__name__} is not a number", _instead_of(value)
             )
         self.value: Any = value
+        if isinstance(value, ir.Value):
+            note(self)
 
     @classmethod
     def of(cls, value: ir.Value) -> Any:
         """Wrap an `ir.Value` that already has this type."""
         made = object.__new__(cls)
         made.value = value
+        note(made)
         return made
 
     @classmethod
@@ -168,7 +173,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     @property
     def is_static(self) -> bool:
         """True if the value is known while tracing."""
-        return not isinstance(self.value, ir.Value)
+        return not isinstance(self.value, _OF_RUNTIME)
 
     def __hash__(self) -> int:
         """That of the Python number if it is known while tracing, so that it finds what the number finds in a dict.
@@ -199,8 +204,9 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         return self.to_py_value()
 
     def ir_value(self) -> ir.Value:
-        if not self.is_static:
+        if isinstance(self.value, ir.Value):
             return self.value
+        refuse_undefined(self.value)
         require_trace(f"{self!r} as a runtime value")
         attribute = self._attribute(self.value)
         return emit("arith.constant", results=[type(self).ir_type], attributes={"value": attribute}).result
@@ -548,6 +554,8 @@ _PARTS = {
     "IntTuple": "take one of its elements: tensor.shape[0]",
     "Tensor": "tensor[i] is an element of a tensor",
     "str": "write numbers without quotes, and give modes and options as fx.Constexpr parameters",
+    "ellipsis": "None keeps a whole mode: tensor[None, j]",
+    "coroutine": "the device has no `async`: write def",
     "NoneType": "None is what a function without `return` gives",
 }
 

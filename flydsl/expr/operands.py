@@ -26,6 +26,7 @@ from flydsl.errors import FlyError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit_fly, require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
+from flydsl.expr.outlived import note
 from flydsl.layout import ComposedLayout, IntLeaf, Layout, Swizzle, Tile
 from flydsl.layout.int_tuple import as_int_tuple
 
@@ -52,6 +53,7 @@ class FlyValue:
 
     def __init__(self, value: ir.Value) -> None:
         self.value = value
+        note(self)
 
     @property
     def type(self) -> Any:

@@ -11,16 +11,20 @@ from flydsl.errors import TraceError
 class Undefined:
     """Placeholder for a name that has no value. Any use of it raises an error that explains why.
 
-    reason: a whole sentence; hint: what to do about it.
+    reason: a whole sentence; hint: what to do about it. text: as which it prints, instead of the error.
     """
 
-    def __init__(self, reason: str, hint: str) -> None:
+    def __init__(self, reason: str, hint: str, text: str | None = None) -> None:
         self._reason = reason
         self._hint = hint
+        self._text = text
 
     def fail(self, *_: Any, **__: Any) -> NoReturn:
         """Raise TraceError."""
         raise TraceError(self._reason, at=user_location(), hint=self._hint)
+
+    def _printed(self, *_: Any) -> str:
+        return self.fail() if self._text is None else self._text
 
     def __getattr__(self, name: str) -> NoReturn:
         self.fail()
@@ -32,7 +36,7 @@ class Undefined:
     __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __divmod__ = __rdivmod__ = __pos__ = __abs__ = __int__ = fail
     __round__ = __trunc__ = __floor__ = __ceil__ = __eq__ = __ne__ = fail
     # A message that names the value is this error instead.
-    __repr__ = __str__ = __format__ = fail
+    __repr__ = __str__ = __format__ = _printed
     __hash__ = object.__hash__
     __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __enter__ = __exit__ = fail
 

@@ -28,6 +28,7 @@ from flydsl.expr.numeric import (
     numeric_class,
     require_numeric,
 )
+from flydsl.expr.outlived import note
 from flydsl.expr.refusals import WHILE_TRACED, TracedText
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Vector(ArithValue):
         if value.type.rank != 1:
             value = emit("vector.shape_cast", [value], [vector_type(self.shape, self.dtype)]).result
         self.value = value
+        note(self)
 
     @staticmethod
     def make_type(shape: Any, dtype: type[Numeric]) -> ir.Type:
