@@ -32,6 +32,8 @@ _DECIDING = {
     "any": "write `a or b`, or in a loop: found = found | condition",
     "all": "write `a and b`, or in a loop: good = good & condition",
     "get": "a dict finds what is known when compiling: compare with each key, or keep the values in a tensor",
+    "index": "a list finds what is known when compiling: compare with each element",
+    "count": "add up (a == n).to(fx.Int32) for each element a",
     "bool": "write n != 0, or the number itself as the condition of an `if`",
 }
 
@@ -87,8 +89,14 @@ def no_truth(kind: str) -> TraceError:
 def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
     """What asks, and what to do instead. parents: those of the node, the closest first."""
     name = _called(node)
+    if name in ("list", "tuple") and isinstance(node, ast.Call) and node.args:
+        name = _called(node.args[0])  # such as filter, which asks when its results are taken
     if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
         return "`in` on a runtime {kind} cannot be traced", _instead_of_in(node)
+    if isinstance(node, ast.Compare) and isinstance(node.left, ast.Tuple | ast.List):
+        return "comparing lists or tuples asks for a runtime {kind}, which cannot be traced", (
+            "compare their elements: (a[0] == b[0]) & (a[1] == b[1])"
+        )
     if name in _DECIDING:
         return f"Python's {name}() of a runtime {{kind}} cannot be traced", _DECIDING[name]
     for child, parent in zip([None, node, *parents], [node, *parents], strict=False):
@@ -100,7 +108,13 @@ def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
             return "`if` on a runtime {kind} in a comprehension cannot be traced", f"{_LISTED}: write a loop"
         if isinstance(parent, ast.stmt) and not isinstance(parent, _BRANCHES):
             break
-    return "a runtime {kind} cannot decide a Python branch", _in_function(parents)
+    if node is not None and any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
+        hint = (
+            "`:=` inside of `and`, `or` or `a if b else c` leaves the expression to Python: assign on the line before"
+        )
+    else:
+        hint = _in_function(parents)
+    return "a runtime {kind} cannot decide a Python branch", hint
 
 
 def _in_function(parents: list[ast.AST]) -> str:

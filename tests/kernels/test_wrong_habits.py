@@ -46,8 +46,42 @@ def try_under_a_condition(A, C, I, n):
     if n > 3:
         try:  # here
             I[0] = 12 // n
-        except ZeroDivisionError:
+        except ValueError:
             I[0] = 0
+
+
+@habit("`except ZeroDivisionError`", "the device raises nothing")
+def except_of_a_division(A, C, I, n):
+    try:
+        I[0] = 5 // (n - 5)
+    except ZeroDivisionError:  # here
+        I[0] = 42
+
+
+@habit("cannot decide a Python branch", "assign on the line before")
+def walrus_behind_and(A, C, I, n):
+    if n > 3 and (k := n * 2) > 8:  # here
+        I[0] = k
+
+
+@habit("comparing lists or tuples", "compare their elements")
+def tuples_compared(A, C, I, n):
+    I[0] = 1 if (n, 1) == (5, 1) else 2  # here
+
+
+@habit("Python's index() of a runtime Boolean", "compare with each element")
+def index_in_a_list(A, C, I, n):
+    I[0] = [1, 5, 3].index(n)  # here
+
+
+@habit("Python's filter() of a runtime Boolean", "write a loop")
+def filtered_list(A, C, I, n):
+    I[0] = len(list(filter(lambda x: x > 3, (n, 1))))  # here
+
+
+@habit("Ellipsis", "None keeps a whole mode")
+def ellipsis_in_an_index(A, C, I, n):
+    C[0, 0] = A[..., 0][0]  # here
 
 
 @habit("`assert` on a runtime Boolean", "write a flag to a tensor")

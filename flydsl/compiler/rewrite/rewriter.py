@@ -17,6 +17,7 @@ from flydsl.compiler.rewrite.template import expression, statements
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.host_objects import CHANGING_METHODS
 
+_OF_VALUES = {"ArithmeticError", "FloatingPointError", "OverflowError", "ZeroDivisionError"}
 _HINT = "range(...) is a loop on the device; range_constexpr(...) unrolls and is plain Python"
 
 
@@ -159,8 +160,16 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Try(self, node: ast.Try) -> ast.AST | list[ast.stmt]:
         innermost = [statement for statement in self._scopes[-1].open if statement.handle][-1:]
+        for handler in node.handlers:
+            self._check_handler(handler)
         self.generic_visit(node)
         return self._escape(node, "try", innermost) if node.handlers else node
+
+    def _check_handler(self, handler: ast.ExceptHandler) -> None:
+        """Refuse to wait for what a runtime value would raise in Python."""
+        for name in ast.walk(handler.type) if handler.type else ():
+            if isinstance(name, ast.Name) and name.id in _OF_VALUES:
+                self._refuse(name, f"`except {name.id}`", "the device raises nothing: check the operands with an `if`")
 
     def _open_in_loop(self) -> list[_Open]:
         """The statements that `break` and `continue` leave."""
