@@ -108,7 +108,7 @@ class CompilationContext:
             state = cls(arch, module, body)
             token = _current.set(state)
             try:
-                with ir.InsertionPoint(body):
+                with values_end(), ir.InsertionPoint(body):
                     yield state
             finally:
                 _current.reset(token)

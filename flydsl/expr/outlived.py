@@ -12,7 +12,6 @@ from weakref import ref
 
 from flydsl.expr.undefined import Undefined
 
-
 _OUTLIVED = Undefined(
     "a value of a kernel or launcher that was traced before, which the host has kept",
     "keep values of the device in variables of the kernel, which each trace makes anew",
