@@ -1,6 +1,7 @@
 """Tiled copies and products of matrices with random layouts compute what torch computes, or are refused.
 
-Copies: layouts of threads and values, tiles, widths, types and strides. Products: instructions, layouts of waves, sizes
+Copies: layouts of threads and values, tiles, widths, types and strides; of matrices whose edges cut tiles in two, with
+a predicate for each copy. Products: instructions, layouts of waves, sizes
 that are no multiples of the tile, transposed operands, orders of traversal. Opt levels and GPUs take turns.
 """
 
@@ -111,6 +112,63 @@ def check_copy(seed: int) -> bool:
     return True
 
 
+@flyc.kernel
+def edges_kernel(
+    A: fx.Tensor, B: fx.Tensor, bits: fx.Constexpr[int], dtype: fx.Constexpr, thr: fx.Constexpr, val: fx.Constexpr,
+    through_lds: fx.Constexpr[bool],
+):  # fmt: skip
+    atom = fx.make_copy_atom(fx.UniversalCopy(bits), dtype)
+    tiled = fx.make_tiled_copy_tv(atom, thr, val)
+    part, (i, j, _) = tiled.get_slice(fx.thread_idx.x), fx.block_idx
+    tile = tuple(t * v for t, v in zip(thr.shape, val.shape, strict=True))
+    tile_A, tile_B = (fx.flat_divide(tensor, tile)[None, None, i, j] for tensor in (A, B))
+    at = part.partition_S(fx.make_identity_tensor(tile))[(0, None), None, None]
+    inside = fx.make_fragment_like(at, dtype=fx.Boolean)
+    for k in fx.range_constexpr(fx.size(inside.shape).unpack()):
+        inside[k] = fx.elem_less((at[k][0] + i * tile[0], at[k][1] + j * tile[1]), A.shape)
+    fragment = fx.make_fragment_like(part.partition_S(tile_A))
+    fragment.fill(0)
+    fx.copy(atom, part.partition_S(tile_A), fragment, pred=inside)
+    if through_lds:
+        shared = fx.make_view(fx.get_dyn_shared(dtype), fx.make_ordered_layout(tile, (1, 0)))
+        one = fx.make_copy_atom(fx.UniversalCopy(dtype.width), dtype)
+        fx.copy(one, fragment, part.partition_D(shared))
+        fx.barrier()
+        fx.copy(one, part.partition_S(shared), fragment)
+    fx.copy(atom, fragment, part.partition_D(tile_B), pred=inside)
+
+
+@flyc.jit
+def copy_to_the_edges(
+    A: fx.Tensor, B: fx.Tensor, grid: fx.Constexpr, bits: fx.Constexpr[int], dtype: fx.Constexpr, thr: fx.Constexpr,
+    val: fx.Constexpr, through_lds: fx.Constexpr[bool],
+):  # fmt: skip
+    smem = fx.size(thr) * fx.size(val) * dtype.width // 8 if through_lds else 0
+    edges_kernel(A, B, bits, dtype, thr, val, through_lds).launch(grid=grid, block=fx.size(thr), smem=smem)
+
+
+def check_edges(seed: int) -> None:
+    """AssertionError if a matrix whose edges cut tiles in two is not copied, or what lies around it changes."""
+    numbers = random.Random(seed)
+    kind = numbers.choice(list(COPIED))
+    dtype, thr, val = COPIED[kind], any_layout(numbers, (1, 2, 4, 8, 5)), any_layout(numbers, (1, 2, 4, 3))
+    through_lds = numbers.random() < 0.5
+    wide = val.shape[1] if val.shape[1] in (2, 4) and val.stride[1] == 1 and dtype.width * val.shape[1] <= 128 else 1
+    tile = tuple(t * v for t, v in zip(thr.shape, val.shape, strict=True))
+    m, n = numbers.randint(1, 2 * tile[0] + 1), wide * numbers.randint(1, -(-2 * tile[1] // wide))
+    around = torch.full((m + 2, n + 2 * wide), 77).to(kind)
+    A, B = any_matrix(numbers, (m, n), kind).contiguous(), around[1 : m + 1, wide : wide + n]
+    grid = tuple(-(-extent // size) for extent, size in zip((m, n), tile, strict=True))
+    said = f"check_edges({seed}): {kind}, {(m, n)}, threads {thr}, values {val}, {wide} at once"
+    try:
+        copy_to_the_edges(A, B, grid, dtype.width * wide, dtype, thr, val, through_lds)
+    except FlyError as error:
+        raise AssertionError(f"{said}: {error}") from error
+    expected = torch.full_like(around, 77)
+    expected[1 : m + 1, wide : wide + n] = A
+    assert torch.equal(around, expected), f"{said}\n{A}\nbecomes\n{around}"
+
+
 def any_matrix(numbers: random.Random, shape: tuple[int, ...], kind: torch.dtype) -> torch.Tensor:
     """Small whole numbers, whose sums of products are exact; rows or columns first."""
     generator = torch.Generator().manual_seed(numbers.randrange(1 << 32))
@@ -142,15 +200,17 @@ def check_product(seed: int, arch: Arch) -> None:
 
 
 def run(seed: int, count: int) -> None:
-    """Check `count` copies and products. Most of the copies must be made, and not refused."""
+    """Check `count` copies and products, in the matrix and at its edges. Most copies must be made, and not refused."""
     chosen, findings, made, copies = random.Random(seed), [], 0, 0
     for number in range(count):
         one = chosen.randrange(1 << 32)
         arch = chosen.choice(ARCHS)
-        with mock.patch.dict(os.environ, FLYDSL_COMPILE_OPT_LEVEL=str(number % 4), FLYDSL_GPU_ARCH=arch.name):
+        with mock.patch.dict(os.environ, FLYDSL_COMPILE_OPT_LEVEL=str(chosen.randrange(4)), FLYDSL_GPU_ARCH=arch.name):
             try:
                 if number % 4 == 3:
                     check_product(one, arch)
+                elif number % 4 == 2:
+                    check_edges(one)
                 else:
                     copies += 1
                     made += check_copy(one)
