@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from flydsl.arch import get_arch
 from flydsl.binary import BinaryModule, compile_hip, compile_opencl
 from flydsl.errors import ArgumentError, CompileError, FlyError, LaunchError, SimulatorError
 from flydsl.simulator import checking, counting
@@ -134,6 +135,31 @@ def test_a_source_that_is_not_optimized() -> None:
     out = torch.zeros(128, dtype=torch.int32)
     compile_hip(place, options=["-O0"]).f(out, grid=2, block=64)
     assert torch.equal(out, (2 + torch.arange(64)).repeat(2).int())
+
+
+SUMS = """#include <hip/hip_runtime.h>
+__global__ void f(const double *x, double *sum, unsigned *count, int *next) {
+  unsigned long long *place = (unsigned long long *)sum, old = *place, seen;
+  do {
+    seen = old;
+    old = atomicCAS(place, seen, __double_as_longlong(x[threadIdx.x] + __longlong_as_double(seen)));
+  } while (old != seen);
+  atomicAdd(count, 1);
+  next[threadIdx.x] = __shfl_down((int)threadIdx.x, 2) + __umulhi(__brev(threadIdx.x), 64);
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx1201"])
+def test_doubles_are_added_by_compare_and_swap_and_shuffles_end_with_the_wave(arch: str) -> None:
+    x = torch.arange(64, dtype=torch.float64) / 3
+    total, count, following = x.new_zeros(1), torch.zeros(1, dtype=torch.int32), torch.zeros(64, dtype=torch.int32)
+    compile_hip(SUMS, arch=arch).f(x, total, count, following, grid=1, block=64)
+    torch.testing.assert_close(total, x.sum(0, keepdim=True))
+    assert count.item() == 64
+    size = get_arch(arch).wave_size
+    turned = [int(f"{i:032b}"[::-1], 2) * 64 >> 32 for i in range(64)]
+    assert following.tolist() == [i + (2 if i % size + 2 < size else 0) + turned[i] for i in range(64)]
 
 
 INTEGERS = """kernel void f(global const int *x, global int *y, global long *z) {

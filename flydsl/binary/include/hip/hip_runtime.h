@@ -84,19 +84,19 @@ template <typename T> FLYDSL_D T flydsl_of_lane(T value, int lane) {
   __builtin_memcpy(&value, words, sizeof(T));
   return value;
 }
-template <typename T> FLYDSL_D T __shfl(T value, int source, int width = 64) {
+template <typename T> FLYDSL_D T __shfl(T value, int source, int width = warpSize) {
   int self = __lane_id();
   return flydsl_of_lane(value, (self & ~(width - 1)) + (source & (width - 1)));
 }
-template <typename T> FLYDSL_D T __shfl_up(T value, unsigned delta, int width = 64) {
+template <typename T> FLYDSL_D T __shfl_up(T value, unsigned delta, int width = warpSize) {
   int self = __lane_id(), from = self - (int)delta;
   return flydsl_of_lane(value, from < (self & ~(width - 1)) ? self : from);
 }
-template <typename T> FLYDSL_D T __shfl_down(T value, unsigned delta, int width = 64) {
+template <typename T> FLYDSL_D T __shfl_down(T value, unsigned delta, int width = warpSize) {
   int self = __lane_id(), from = self + (int)delta;
   return flydsl_of_lane(value, (self & (width - 1)) + (int)delta >= width ? self : from);
 }
-template <typename T> FLYDSL_D T __shfl_xor(T value, int mask, int width = 64) {
+template <typename T> FLYDSL_D T __shfl_xor(T value, int mask, int width = warpSize) {
   int self = __lane_id(), from = self ^ mask;
   return flydsl_of_lane(value, from >= ((self + width) & ~(width - 1)) ? self : from);
 }
@@ -106,9 +106,14 @@ FLYDSL_D int __all(int predicate) { return __ballot(!predicate) == 0; }
 
 // --- atomics ---------------------------------------------------------------------------------------------------------
 
-#define FLYDSL_ATOMIC(name, operation)                                                                  \
-  template <typename T> FLYDSL_D T name(T *place, T value) {                                            \
-    return operation(place, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                         \
+// Values take the type of the place, as with HIP's overloads: atomicAdd(&of_unsigned, 1).
+template <typename T> struct FlydslSame {
+  typedef T type;
+};
+#define FLYDSL_SAME typename FlydslSame<T>::type
+#define FLYDSL_ATOMIC(name, operation)                                          \
+  template <typename T> FLYDSL_D T name(T *place, FLYDSL_SAME value) {          \
+    return operation(place, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); \
   }
 FLYDSL_ATOMIC(atomicAdd, __hip_atomic_fetch_add)
 FLYDSL_ATOMIC(atomicMin, __hip_atomic_fetch_min)
@@ -117,8 +122,8 @@ FLYDSL_ATOMIC(atomicAnd, __hip_atomic_fetch_and)
 FLYDSL_ATOMIC(atomicOr, __hip_atomic_fetch_or)
 FLYDSL_ATOMIC(atomicXor, __hip_atomic_fetch_xor)
 FLYDSL_ATOMIC(atomicExch, __hip_atomic_exchange)
-template <typename T> FLYDSL_D T atomicSub(T *place, T value) { return atomicAdd(place, (T)-value); }
-template <typename T> FLYDSL_D T atomicCAS(T *place, T expected, T value) {
+template <typename T> FLYDSL_D T atomicSub(T *place, FLYDSL_SAME value) { return atomicAdd(place, (T)-value); }
+template <typename T> FLYDSL_D T atomicCAS(T *place, FLYDSL_SAME expected, FLYDSL_SAME value) {
   __hip_atomic_compare_exchange_strong(place, &expected, value, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
                                        __HIP_MEMORY_SCOPE_AGENT);
   return expected;
@@ -203,9 +208,23 @@ template <typename T> FLYDSL_D T min(T a, T b) { return b < a ? b : a; }
 FLYDSL_D int __popc(unsigned x) { return __builtin_popcount(x); }
 FLYDSL_D int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 FLYDSL_D int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+FLYDSL_D int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 FLYDSL_D int __ffs(int x) { return __builtin_ffs(x); }
+FLYDSL_D int __ffsll(long long x) { return __builtin_ffsll(x); }
+FLYDSL_D unsigned __brev(unsigned x) { return __builtin_bitreverse32(x); }
+FLYDSL_D unsigned long long __brevll(unsigned long long x) { return __builtin_bitreverse64(x); }
+FLYDSL_D int __mulhi(int a, int b) { return (long long)a * b >> 32; }
+FLYDSL_D unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
+FLYDSL_D long long __mul64hi(long long a, long long b) { return (__int128)a * b >> 64; }
+FLYDSL_D unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return (unsigned __int128)a * b >> 64;
+}
 FLYDSL_D float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 FLYDSL_D int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
+FLYDSL_D float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+FLYDSL_D unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+FLYDSL_D double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
+FLYDSL_D long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
 FLYDSL_D float __half2float(__half x) { return (float)x; }
 FLYDSL_D __half __float2half(float x) { return (__half)x; }
 template <typename T> FLYDSL_D T __ldg(const T *place) { return *place; }
