@@ -96,6 +96,11 @@ class CoordTensor(Coordinates):
         """The steps from element to element."""
         return get_stride(self.layout)
 
+    @property
+    def element_type(self) -> NoReturn:
+        """Raise ArgumentError, a TypeError: a coordinate has no element type."""
+        raise argument_error(f"{self} has no element type: its elements are coordinates", "tensors in memory have one")
+
     def __getitem__(self, coordinate: Any) -> Any:
         """The element at a coordinate, a tuple; with None in a mode the remaining coordinate tensor."""
         return self.slice(coordinate) if has_none(coordinate) else self._moved(crd2idx(coordinate, self.layout))

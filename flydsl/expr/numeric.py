@@ -653,4 +653,5 @@ def cast_elements(
 
 
 functions.bare_value = bare_value
-__getattr__ = unknown_name(__name__, globals())
+_FAST_DIVISION = dict.fromkeys(("FastDivmod", "fast_divmod", "fastdivmod_magic"), "flydsl.expr.fast_division")
+__getattr__ = unknown_name(__name__, globals(), _FAST_DIVISION)

@@ -122,3 +122,8 @@ def test_predicates_have_the_form_of_the_coordinates(whole: bool) -> None:
     expected[:5, : 11 if whole else 16] = A[:5, : 11 if whole else 16]
     tile(A, out, 5, 11, whole)
     assert torch.equal(out, expected)
+
+
+def test_a_coordinate_has_no_element_type() -> None:
+    with pytest.raises(TypeError, match="its elements are coordinates"):
+        fx.make_identity_tensor((4, 8)).element_type  # noqa: B018
