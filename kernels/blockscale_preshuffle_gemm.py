@@ -209,8 +209,8 @@ def launch_tiles(tensors: Any, M: Any, plan: Plan, stream: Any, waves_per_eu: in
     require_rows("C", c, M, plan.n)
     require_rows("A", a, M, plan.tiling.k)
     require_elements("B", b, plan.n * plan.tiling.k)
-    require_elements("scale_a", scale_a, plan.tiling.k // BLOCK * M)
-    require_elements("scale_b", scale_b, ceil_div(plan.n, BLOCK) * (plan.tiling.k // BLOCK))
+    require_rows("scale_a", scale_a, plan.tiling.k // BLOCK, M)
+    require_rows("scale_b", scale_b, ceil_div(plan.n, BLOCK), plan.tiling.k // BLOCK)
     attributes = {"rocdl.waves_per_eu": waves_per_eu}
     kernel = blockscale_preshuffle_gemm_kernel(*tensors, M, plan, value_attrs=attributes)
     launch_some(kernel, M, ((M + tile_m - 1) // tile_m, plan.n // tile_n), THREADS, stream)

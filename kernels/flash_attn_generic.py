@@ -56,7 +56,7 @@ from kernels.attention_common import (
     weights,
     zeros,
 )
-from kernels.kernels_common import LOG2_E, element_type, launch_some, require, rounded
+from kernels.kernels_common import LOG2_E, element_type, launch_some, require, require_tensor, rounded
 from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
@@ -405,6 +405,7 @@ def require_sizes(plan: Plan, tensors: tuple[Any, ...], cu_seqlens: Any, batch: 
     for name, tensor, rows, row in zip("QKVO", tensors, (of_q, of_kv, of_kv, of_q), columns, strict=True):
         require_rows(name, tensor, rows, row)
     for name, starts in zip(("cu_seqlens_q", "cu_seqlens_kv"), cu_seqlens, strict=False):
+        require_tensor(name, starts, fx.Int32, fx.Int64)
         require_elements(name, starts, batch + 1, or_more=True)
 
 

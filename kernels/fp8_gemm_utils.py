@@ -149,7 +149,10 @@ def launch_tiles(plan: Plan, A: Any, B_T: Any, C: Any, A_scale: Any, B_scale: An
     tile_m, tile_n, _ = ring.tile
     blocks = ((m + tile_m - 1) // tile_m) * ((n + tile_n - 1) // tile_n)
     require_rows("A", A, m, ring.k)
-    require_elements("B_T", B_T, ((n + 15) // 16 * 16 if plan.shuffled else n) * ring.k)
+    if plan.shuffled:
+        require_elements("B_T", B_T, (n + 15) // 16 * 16 * ring.k)
+    else:
+        require_rows("B_T", B_T, n, ring.k)
     require_rows("C", C, m, n)
     require_elements("A_scale", A_scale, m, or_more=True)
     require_elements("B_scale", B_scale, n, or_more=True)

@@ -213,7 +213,7 @@ def launch_tiles(
     ring = plan.ring
     require_rows("C", C, m, plan.n)
     require_rows("A", A, m, ring.k)
-    require_elements("B", B, plan.n * ring.k)
+    require_rows("B", B, plan.n, ring.k)
     if plan.has_bias:
         require_elements("bias", bias, plan.n)
     if ring.split > 1:

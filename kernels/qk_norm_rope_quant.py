@@ -28,7 +28,16 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store
-from kernels.kernels_common import GFX942, ceil_div, launch_some, launcher, refusal, require_waves_of_64, rounded
+from kernels.kernels_common import (
+    GFX942,
+    ceil_div,
+    launch_some,
+    launcher,
+    refusal,
+    require,
+    require_waves_of_64,
+    rounded,
+)
 from kernels.quant import e8m0, fp8_codes, group_max, scale_and_factor
 from kernels.reduce import vector_reduce, warp_reduce
 from kernels.rows import WAVE, row_resource
@@ -154,7 +163,8 @@ def flydsl_qk_norm_rope_quant(
     two, by default 512. Raises ArgumentError where head_dim is not 512 or the operands do not fit.
     """
     group = (quant_group_size or HEAD_DIM) if quant else None
-    fits = q.shape[1] == num_q_heads * HEAD_DIM and kv.shape == (len(q), HEAD_DIM) and len(positions) == len(q)
+    rows = q.ndim == 2 and q.shape[1] == num_q_heads * HEAD_DIM and kv.shape == (len(q), HEAD_DIM)
+    fits = rows and positions.shape == (len(q),)
     if head_dim != HEAD_DIM or not fits or rope_head_dim % WIDTH or not 0 < rope_head_dim <= HEAD_DIM:
         raise refusal(
             f"{num_q_heads} heads of {head_dim}, of which {rope_head_dim} turn, in q {tuple(q.shape)}, kv "
@@ -167,10 +177,26 @@ def flydsl_qk_norm_rope_quant(
     tensors = {"q": q, "kv": kv, "kv_weight": kv_weight, "cos": cos, "sin": sin, "positions": positions}
     if q_weight is not None:
         tensors["q_weight"] = q_weight
+    _check(tensors, rope_head_dim)
     made = results(q, kv, heads)
     given = {**tensors, **made}
     build(tuple(given), heads)(*given.values(), len(q), fx.Stream(stream))
     return tuple(made.values())
+
+
+def _check(tensors: dict[str, Any], rope_head_dim: int) -> None:
+    """Raise ArgumentError for types, widths and strides that the kernel does not read."""
+    dtype = str(tensors["q"].dtype).removeprefix("torch.")
+    require(dtype in ("bfloat16", "float16"), f"q of {dtype}", "bfloat16 or float16, and the others of the same type")
+    widths = {"kv_weight": HEAD_DIM, "q_weight": HEAD_DIM, "cos": rope_head_dim // 2, "sin": rope_head_dim // 2}
+    for name, tensor in tensors.items():
+        if name == "positions":
+            require(str(tensor.dtype) in ("torch.int64", "torch.int32"), f"positions of {tensor.dtype}", "int64")
+            continue
+        wanted = widths.get(name, tensor.shape[-1])
+        require(tensor.dtype == tensors["q"].dtype, f"{name} of {tensor.dtype}", f"torch.{dtype}, q's type")
+        require(tensor.shape[-1] == wanted, f"{name} of {tuple(tensor.shape)}", f"{wanted} columns")
+        require(tensor.stride(-1) == 1, f"{name} with strides {tensor.stride()}", "elements of a row lie side by side")
 
 
 def results(q: Any, kv: Any, heads: Heads) -> dict[str, Any]:

@@ -62,9 +62,12 @@ def _extents(tensor: Any) -> list[Any]:
 
 
 def _is_row(extents: list[Any], columns: Any) -> Any:
-    """True if the last dimensions, so many as there may be, are a row; one dimension has whole rows."""
+    """True if the last dimensions, so many as there may be, are a row; one dimension has whole rows.
+
+    The host divides, so never by columns that a launch has none of.
+    """
     if len(extents) == 1:
-        return extents[0] % columns == 0
+        return extents[0] % (columns if isinstance(columns, int) else fx.max(columns, 1)) == 0
     holds: Any = fx.Boolean(False)
     for i in range(1, len(extents)):
         holds = holds | (_product(extents[i:]) == columns)

@@ -66,3 +66,16 @@ def test_wrong_arguments(given: Any, said: str) -> None:
     options = {"num_q_heads": 2, "head_dim": 512, "rope_head_dim": 64, **given}
     with pytest.raises(ArgumentError, match=said):
         kernel.flydsl_qk_norm_rope_quant(*operands(2, 2, 64), **options)
+
+
+@pytest.mark.parametrize(
+    ("place", "changed", "said"),
+    [(0, lambda q: q.float(), "q of float32"), (0, lambda q: q.T.contiguous().T, "q with strides"),
+     (0, lambda q: q[0], "in q"), (2, lambda weight: weight.float(), "kv_weight of torch.float32"),
+     (3, lambda cos: cos[:, :16], "cos of"), (5, lambda positions: positions.float(), "positions of torch.float32")],
+)  # fmt: skip
+def test_wrong_tensors(place: int, changed: Any, said: str) -> None:
+    given = list(operands(2, 2, 64))
+    given[place] = changed(given[place])
+    with pytest.raises(ArgumentError, match=said):
+        kernel.flydsl_qk_norm_rope_quant(*given, num_q_heads=2, head_dim=512, rope_head_dim=64)

@@ -30,6 +30,11 @@ def rows_of_4(A: fx.Tensor, m: fx.Int32, apart: fx.Constexpr[bool] = False) -> N
 
 
 @flyc.jit
+def two_rows(A: fx.Tensor, columns: fx.Int32) -> None:
+    require_rows("A", A, 2, columns)
+
+
+@flyc.jit
 def eight(A: fx.Tensor, or_more: fx.Constexpr[bool] = False, bits: fx.Constexpr[int] = 0) -> None:
     require_elements("A", A, 8, or_more=or_more, bits=bits)
 
@@ -44,6 +49,7 @@ def of(*shape: int, dtype: Any = torch.float32) -> torch.Tensor:
         (rows_of_4, (of(3, 4), 3)), (rows_of_4, (of(5, 4), 3)), (rows_of_4, (of(12), 3)),
         (rows_of_4, (of(3, 2, 2), 3)), (rows_of_4, (of(1, 3, 4), 3)), (rows_of_4, (of(0, 4), 0)),
         (rows_of_4, (of(3, 9)[:, :4], 3, True)), (rows_of_4, (of(1, 9)[:, :4], 1)),
+        (two_rows, (of(8), 4)), (two_rows, (of(0), 0)), (two_rows, (of(2, 4), 4)),
         (eight, (of(8),)), (eight, (of(2, 4),)), (eight, (of(9), True)), (eight, (of(4, dtype=torch.uint8), False, 4)),
     ],
 )  # fmt: skip
@@ -61,6 +67,7 @@ def test_what_fits_passes(launch: Launch, arguments: tuple[Any, ...]) -> None:
         (rows_of_4, (of(4, 3).T, 3), "one behind the other"),
         (rows_of_4, (of(3, 8), 3, True), r"A of \(3, 8\)"),
         (rows_of_4, (of(12), 3, True), "A of one dimension"),
+        (two_rows, (of(8), 3), r"A of \(8,\): 3 elements a row here, and 2 rows"),
         (eight, (of(9),), r"A of \(9,\): 8 elements here"),
         (eight, (of(7), True), "8 elements or more"),
         (eight, (of(16)[::2],), "one behind the other"),
