@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import TraceError
+from flydsl.dialect.location import trace_error
 
 
 class Undefined:
@@ -20,7 +19,7 @@ class Undefined:
 
     def fail(self, *_: Any, **__: Any) -> NoReturn:
         """Raise TraceError."""
-        raise TraceError(self._reason, at=user_location(), hint=self._hint)
+        raise trace_error(self._reason, self._hint)
 
     def __getattr__(self, name: str) -> NoReturn:
         self.fail()
