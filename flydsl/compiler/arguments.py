@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 from mlir import ir
 
 from flydsl import layout as algebra
-from flydsl.dialect.types import MemRefType, PointerType, dynamic_leaves
+from flydsl.dialect.leaves import dynamic_leaves
+from flydsl.dialect.types import MemRefType, PointerType
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import Integer, Numeric, numeric_class
 from flydsl.expr.tree import parts as parts_of

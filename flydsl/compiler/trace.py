@@ -26,7 +26,7 @@ from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.shared_memory import check_shared_memory
 from flydsl.compiler.signature import Signature
 from flydsl.dialect.context import context, lock
-from flydsl.dialect.location import argument_error, mlir_location, source_location, user_location
+from flydsl.dialect.location import argument_error, mlir_location, source_location, trace_error
 from flydsl.dialect.ops import is_on_device_only, printed_name
 from flydsl.dialect.upstream import load_dialects
 from flydsl.errors import SourceLocation, TraceError
@@ -99,7 +99,7 @@ class CompilationContext:
         operations have their lines anyway. Raises TraceError inside of another trace.
         """
         if is_tracing():
-            raise TraceError("a trace inside of a trace", at=user_location(), hint="leave the launcher first")
+            raise trace_error("a trace inside of a trace", "leave the launcher first")
         load_dialects()
         with lock, context(), ir.Location.unknown():
             arch = get_arch(env.text("ARCH")) if env.text("ARCH") else DEFAULT_ARCH

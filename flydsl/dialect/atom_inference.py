@@ -13,6 +13,7 @@ from flydsl import layout as algebra
 from flydsl.atoms import BUFFER, MmaOp, TiledCopy, TiledMma
 from flydsl.dialect.elements import element_bits, element_type, value_name
 from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar, require_same
+from flydsl.dialect.leaves import is_static
 from flydsl.dialect.types import (
     AnyLayout,
     CopyAtomType,
@@ -22,7 +23,6 @@ from flydsl.dialect.types import (
     MmaAtomType,
     TiledCopyType,
     TiledMmaType,
-    is_static,
 )
 from flydsl.errors import LayoutError
 from flydsl.layout.leaf import divides

@@ -18,6 +18,7 @@ from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_bits, element_type
+from flydsl.dialect.leaves import dynamic_leaves, is_static
 from flydsl.dialect.types import (
     AnyLayout,
     ComposedLayoutType,
@@ -28,8 +29,6 @@ from flydsl.dialect.types import (
     PointerType,
     SwizzleType,
     TileType,
-    dynamic_leaves,
-    is_static,
 )
 from flydsl.errors import LayoutError
 

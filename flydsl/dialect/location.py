@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 
 from mlir import ir
 
-from flydsl.errors import ArgumentError, SourceLocation
+from flydsl.errors import ArgumentError, SourceLocation, TraceError
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The workbench calls launchers for its user, whose line is the one that counts.
@@ -87,6 +87,11 @@ def user_location() -> SourceLocation | None:
 def argument_error(message: str, hint: str | None = None) -> ArgumentError:
     """The error that an operand at the user's line does not suit; see `FlyError` for message and hint."""
     return ArgumentError(message, at=user_location(), hint=hint)
+
+
+def trace_error(message: str, hint: str | None = None) -> TraceError:
+    """The error that the user's line cannot be traced; see `FlyError` for message and hint."""
+    return TraceError(message, at=user_location(), hint=hint)
 
 
 def line_that_calls(package: str) -> SourceLocation | None:

@@ -13,6 +13,7 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.dialect.inference import single_leaf
+from flydsl.dialect.leaves import is_static
 from flydsl.dialect.types import (
     AnyLayout,
     ComposedLayoutType,
@@ -22,7 +23,6 @@ from flydsl.dialect.types import (
     MemRefType,
     PointerType,
     fly_type,
-    is_static,
 )
 from flydsl.errors import LayoutError
 

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flydsl import layout as algebra
+from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import ON_TENSORS_TOO
-from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType, is_static
+from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType
 from flydsl.expr.emit import emit_fly, is_traced
 from flydsl.expr.numeric import Index, Int32, Numeric, wrap_scalar
 from flydsl.expr.operands import FlyValue, as_operand, call_algebra, is_runtime, located, static_operand

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from flydsl import layout as algebra
 from flydsl.dialect.inference import algebra_value
-from flydsl.dialect.location import argument_error, user_location
-from flydsl.dialect.types import FlyType, is_static
-from flydsl.errors import TraceError
+from flydsl.dialect.leaves import is_static
+from flydsl.dialect.location import argument_error, trace_error
+from flydsl.dialect.types import FlyType
 from flydsl.expr.algebra import (
     Coordinates,
     IntTuple,
@@ -123,10 +123,9 @@ class CoordTensor(Coordinates):
         return Vector.from_elements(numbers, Int32)
 
     def __iter__(self) -> NoReturn:
-        raise TraceError(
+        raise trace_error(
             f"iteration over a coordinate tensor, {self!r}",
-            at=user_location(),
-            hint="loop over an index: `for i in range(n)`, or range_constexpr for an unrolled loop",
+            "loop over an index: `for i in range(n)`, or range_constexpr for an unrolled loop",
         )
 
     def by_thread(self, parts: Layout, thread: Any) -> CoordTensor:

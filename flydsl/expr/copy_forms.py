@@ -13,7 +13,8 @@ from typing import Any
 
 from flydsl import layout as algebra
 from flydsl.dialect.elements import memory_bits, value_name
-from flydsl.dialect.types import CopyAtomType, MemRefType, is_static
+from flydsl.dialect.leaves import is_static
+from flydsl.dialect.types import CopyAtomType, MemRefType
 from flydsl.expr.memory import Tensor, get_iter, make_view, recast_iter
 from flydsl.expr.numeric import numeric_class
 

@@ -9,7 +9,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect import ops
-from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.location import mlir_location, trace_error, user_location
 from flydsl.errors import FlyError, TraceError
 from flydsl.expr.fastmath_flags import flags_of_block
 from flydsl.expr.trace_limit import count_operation
@@ -27,10 +27,9 @@ def is_traced() -> bool:
 def require_trace(what: str) -> None:
     """Raise TraceError unless a kernel or launcher is being traced."""
     if not is_traced():
-        raise TraceError(
+        raise trace_error(
             f"{what} outside a kernel",
-            at=user_location(),
-            hint="runtime values exist only inside functions decorated with @flyc.kernel or @flyc.jit",
+            "runtime values exist only inside functions decorated with @flyc.kernel or @flyc.jit",
         )
 
 
@@ -64,10 +63,9 @@ def emit(
 
 def after_terminator(name: str) -> TraceError:
     """The error for an operation, built by name, that follows the terminator of its block."""
-    return TraceError(
+    return trace_error(
         f"{name} behind an operation that ends its block",
-        at=user_location(),
-        hint="scf.YieldOp and the like come last in a block; a kernel's own end is made for it",
+        "scf.YieldOp and the like come last in a block; a kernel's own end is made for it",
     )
 
 
@@ -79,7 +77,7 @@ def _require_registered(name: str) -> None:
     if name in _registered:
         return
     if not ir.Context.current.is_registered_operation(name):
-        raise TraceError(f"this version of MLIR has no operation {name}", at=user_location())
+        raise trace_error(f"this version of MLIR has no operation {name}")
     _registered.add(name)
 
 

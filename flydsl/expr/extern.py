@@ -11,8 +11,8 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import argument_error, mlir_location, user_location
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.dialect.location import argument_error, mlir_location, trace_error, user_location
+from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, is_traced
 from flydsl.expr.numeric import Float32, Float64, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
@@ -49,7 +49,7 @@ class ExternFunction:
         """Call the function. Raises ArgumentError for arguments of other types than it takes."""
         body = _gpu_module_body()
         if body is None:
-            raise TraceError(f"{self.symbol} outside of a kernel: it is a function of the device", at=user_location())
+            raise trace_error(f"{self.symbol} outside of a kernel: it is a function of the device")
         if len(args) != len(self.arg_types):
             raise argument_error(f"{self.symbol} takes {len(self.arg_types)} arguments, got {len(args)}")
         values = [self._argument(i, kind, arg) for i, (kind, arg) in enumerate(zip(self.arg_types, args, strict=True))]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flydsl import how_made
+from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
-from flydsl.dialect.types import is_static
 from flydsl.expr.algebra import get_shape, size
 from flydsl.expr.copies import CopyAtom, copy_atom_call
 from flydsl.expr.memory import Pointer, Tensor, add_offset, get_layout, make_view, memref_load, require_tensor

@@ -13,9 +13,9 @@ from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import infer_alloca, register_elements
-from flydsl.dialect.location import argument_error, user_location
-from flydsl.dialect.types import ADDRESS_SPACES, MemRefType, PointerType, fly_type, is_static
-from flydsl.errors import TraceError
+from flydsl.dialect.leaves import is_static
+from flydsl.dialect.location import argument_error, trace_error
+from flydsl.dialect.types import ADDRESS_SPACES, MemRefType, PointerType, fly_type
 from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride, has_none
 from flydsl.expr.algebra import slice as slice_modes
 from flydsl.expr.arith_value import ArithValue
@@ -123,10 +123,9 @@ class Pointer(FlyValue, shows=(PointerType,)):
         ptr_store(value, self)
 
     def __iter__(self) -> NoReturn:
-        raise TraceError(
+        raise trace_error(
             f"iteration over a pointer, {self!r}, which has no end",
-            at=user_location(),
-            hint="loop over an offset: `for i in range(n)`, and read pointer[i]",
+            "loop over an offset: `for i in range(n)`, and read pointer[i]",
         )
 
     def __getitem__(self, offset: Any) -> Any:
@@ -214,19 +213,16 @@ class Tensor(FlyValue, shows=(MemRefType,)):
         self.store(Vector.filled([located(register_elements, self.type)], value, self.dtype))
 
     def __bool__(self) -> NoReturn:
-        raise TraceError(
-            f"{self!r} as a truth value",
-            at=user_location(),
-            hint="compare an element, such as tensor[i] > 0, or ask whether it `is None`",
+        raise trace_error(
+            f"{self!r} as a truth value", "compare an element, such as tensor[i] > 0, or ask whether it `is None`"
         )
 
     def __eq__(self, other: object) -> bool:
         """True for the same tensor. TraceError for another one, or a number: elements are what can be compared."""
         if self is not other and isinstance(other, Tensor | Numeric | int | float):
-            raise TraceError(
+            raise trace_error(
                 f"a comparison of a tensor, {self!r}",
-                at=user_location(),
-                hint="compare an element, such as tensor[i] == 0; fragment.load() is a vector with operators",
+                "compare an element, such as tensor[i] == 0; fragment.load() is a vector with operators",
             )
         return self is other
 
@@ -251,10 +247,9 @@ class Tensor(FlyValue, shows=(MemRefType,)):
             )
 
     def __iter__(self) -> NoReturn:
-        raise TraceError(
+        raise trace_error(
             f"iteration over a tensor, {self!r}",
-            at=user_location(),
-            hint="loop over an index: `for i in range(n)`, or range_constexpr for an unrolled loop",
+            "loop over an index: `for i in range(n)`, or range_constexpr for an unrolled loop",
         )
 
     def __setitem__(self, coordinate: Any, value: Any) -> None:

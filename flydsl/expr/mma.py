@@ -14,8 +14,9 @@ from flydsl import layout as algebra
 from flydsl.atoms import MmaOp
 from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS, check_value
 from flydsl.dialect.elements import value_name
+from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
-from flydsl.dialect.types import MmaAtomType, TiledMmaType, is_static
+from flydsl.dialect.types import MmaAtomType, TiledMmaType
 from flydsl.errors import Explorable
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor

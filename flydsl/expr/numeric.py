@@ -17,8 +17,8 @@ import numpy as np
 from mlir import ir
 
 from flydsl.dialect.elements import ARITHMETIC_FLOATS, TORCH_ELEMENTS, element_bits, element_type, round_float
-from flydsl.dialect.location import argument_error, user_location
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.dialect.location import argument_error, trace_error, user_location
+from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
@@ -258,10 +258,9 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     def __float__(self) -> float:
         if self.is_static:
             return float(self.value)
-        raise TraceError(
+        raise trace_error(
             f"a runtime {type(self).__name__} is not a Python float",
-            at=user_location(),
-            hint="convert it on the device: .to(fx.Float32); functions of Python's math module are in fx.math",
+            "convert it on the device: .to(fx.Float32); functions of Python's math module are in fx.math",
         )
 
     def __int__(self) -> int:

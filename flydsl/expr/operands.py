@@ -10,18 +10,10 @@ from mlir import ir
 from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
+from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error, user_location
 from flydsl.dialect.ops import infer
-from flydsl.dialect.types import (
-    ComposedLayoutType,
-    FlyType,
-    IntTupleType,
-    LayoutType,
-    SwizzleType,
-    TileType,
-    fly_type,
-    is_static,
-)
+from flydsl.dialect.types import ComposedLayoutType, FlyType, IntTupleType, LayoutType, SwizzleType, TileType, fly_type
 from flydsl.errors import FlyError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit_fly, require_trace

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flydsl.dialect.inference import algebra_value
-from flydsl.dialect.location import argument_error, user_location
+from flydsl.dialect.location import argument_error, trace_error, user_location
 from flydsl.dialect.types import (
     ComposedLayoutType,
     CopyAtomType,
@@ -22,7 +22,7 @@ from flydsl.dialect.types import (
     TiledMmaType,
     TileType,
 )
-from flydsl.errors import FlyError, TraceError
+from flydsl.errors import FlyError
 from flydsl.expr.algebra import *
 from flydsl.expr.algebra import __all__ as _algebra
 from flydsl.expr.atom_values import *
@@ -73,11 +73,7 @@ range = range
 def const_expr(value: object) -> Result:
     """Mark a value as known when compiling; raises TraceError for a runtime value."""
     if is_runtime(value):
-        raise TraceError(
-            "const_expr of a runtime value",
-            at=user_location(),
-            hint="pass it as fx.Constexpr to know it when compiling",
-        )
+        raise trace_error("const_expr of a runtime value", "pass it as fx.Constexpr to know it when compiling")
     return value
 
 

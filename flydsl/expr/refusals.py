@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from flydsl.dialect.location import in_standard_library, is_users, location_of, user_location
+from flydsl.dialect.location import in_standard_library, is_users, location_of, trace_error, user_location
 from flydsl.errors import SourceLocation, TraceError
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -59,10 +59,9 @@ class TracedText(str):
     __slots__ = ()
 
     def _refuse(self, *_: object) -> Any:
-        raise TraceError(
+        raise trace_error(
             "the text of a runtime value says nothing of its number, which is known on the device only",
-            at=user_location(),
-            hint='compare the value itself; fx.printf("{}", x) prints it on the device',
+            'compare the value itself; fx.printf("{}", x) prints it on the device',
         )
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
@@ -71,10 +70,9 @@ class TracedText(str):
 
 def no_text(kind: str, spec: str) -> TraceError:
     """The error for a runtime value that Python is to format. kind: the value's type. spec: as in f"{x:spec}"."""
-    return TraceError(
+    return trace_error(
         f"a runtime {kind} as text: its value is known on the device only",
-        at=user_location(),
-        hint=f'fx.printf("{{:{spec}}}", x) prints on the device; Python\'s print runs while tracing',
+        f'fx.printf("{{:{spec}}}", x) prints on the device; Python\'s print runs while tracing',
     )
 
 

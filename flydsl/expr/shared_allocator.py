@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from mlir import ir
 
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import trace_error
 from flydsl.dialect.types import PointerType
-from flydsl.errors import TraceError
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.memory import Pointer, get_dyn_shared
 from flydsl.expr.storage import Arena, Place
@@ -98,7 +97,5 @@ def _gpu_module_body() -> ir.Block:
     while op is not None and op.operation.name != "gpu.module":
         op = op.parent
     if op is None:
-        raise TraceError(
-            "SharedAllocator outside a kernel", at=user_location(), hint="allocate inside of a @flyc.kernel function"
-        )
+        raise trace_error("SharedAllocator outside a kernel", "allocate inside of a @flyc.kernel function")
     return op.regions[0].blocks[0]

@@ -32,8 +32,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.arch import ARCHS, get_arch, launch_limits
 from flydsl.dialect.elements import element_bits, element_type
-from flydsl.dialect.location import argument_error, user_location
-from flydsl.errors import TraceError
+from flydsl.dialect.location import argument_error, trace_error
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.gpu import lds_space
@@ -274,10 +273,9 @@ class SmemAllocator:
         require_trace("SmemAllocator.finalize")
         block = ir.InsertionPoint.current.block
         if block.owner.operation.name != "gpu.module":
-            raise TraceError(
+            raise trace_error(
                 "SmemAllocator.finalize outside of the GPU module",
-                at=user_location(),
-                hint="`with ir.InsertionPoint(CompilationContext.get_current().gpu_module_body): allocator.finalize()`",
+                "`with ir.InsertionPoint(CompilationContext.get_current().gpu_module_body): allocator.finalize()`",
             )
         self.finalized = True
         if self._storage(block) is None:
@@ -305,11 +303,10 @@ class SmemAllocator:
         if storage is None:
             return
         if storage.name != "memref.global" or ir.TypeAttr(storage.attributes["type"]).value != self._storage_type():
-            raise TraceError(
+            raise trace_error(
                 f"LDS storage {self.global_sym_name!r}: the program has another one of this name, or memory was "
                 "allocated after finalize()",
-                at=user_location(),
-                hint="give every SmemAllocator its own global_sym_name, and allocate before finalize()",
+                "give every SmemAllocator its own global_sym_name, and allocate before finalize()",
             )
 
     def get_base(self) -> ir.Value:
@@ -319,11 +316,7 @@ class SmemAllocator:
         while op is not None and op.operation.name != "gpu.module":
             op = op.parent
         if op is None:
-            raise TraceError(
-                "SmemAllocator.get_base outside a kernel",
-                at=user_location(),
-                hint="call it inside of a @flyc.kernel function",
-            )
+            raise trace_error("SmemAllocator.get_base outside a kernel", "call it inside of a @flyc.kernel function")
         self._check_unchanged(op.regions[0].blocks[0])
         name = {"name": ir.FlatSymbolRefAttr.get(self.global_sym_name)}
         return emit("memref.get_global", results=[self._storage_type()], attributes=name).result

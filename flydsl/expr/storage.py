@@ -7,7 +7,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, ClassVar, NoReturn, Protocol
 
-from flydsl.dialect.location import argument_error, user_location
+from flydsl.dialect.location import argument_error, trace_error
 from flydsl.errors import TraceError
 from flydsl.expr.memory import Pointer, Tensor, add_offset, make_view, memref_load, memref_store, recast_iter
 from flydsl.expr.numeric import Int8, Uint8
@@ -48,7 +48,7 @@ class _PlaceAt:
 
 
 def _no_elements(memory: Any, instead: str) -> TraceError:
-    return TraceError(f"an index into {memory!r}, which has no layout yet", at=user_location(), hint=instead)
+    return trace_error(f"an index into {memory!r}, which has no layout yet", instead)
 
 
 class ArrayInMemory:
@@ -135,10 +135,9 @@ class Storage:
         elif hasattr(self.kind, "__poke_into_ptr__"):
             self.kind.__poke_into_ptr__(self._place.pointer(Int8.memory_name), value)
         elif is_composite_type(self.kind) or issubclass(self.kind, Array):
-            raise TraceError(
+            raise trace_error(
                 f"poke of {value!r} into {self!r}: it is for numbers and values of structs",
-                at=user_location(),
-                hint="write to an array by its .view(...), and to a field by .field.poke(...)",
+                "write to an array by its .view(...), and to a field by .field.poke(...)",
             )
         else:
             memref_store(value, self._number(), 0)

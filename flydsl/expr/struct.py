@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
-from flydsl.dialect.location import argument_error, user_location
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.dialect.location import argument_error, trace_error
+from flydsl.errors import ArgumentError
 from flydsl.expr.memory import Pointer, Tensor
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric
@@ -256,10 +256,9 @@ def _annotations(cls: type) -> dict[str, Any]:
 
 
 def _no_values(self: Any, *arguments: Any, **named: Any) -> NoReturn:
-    raise TraceError(
+    raise trace_error(
         f"unsupported: a value of {type(self).__name__}, which has arrays",
-        at=user_location(),
-        hint="it is a type of memory: fx.SharedAllocator().allocate(...)",
+        "it is a type of memory: fx.SharedAllocator().allocate(...)",
     )
 
 

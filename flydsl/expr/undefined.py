@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import TraceError
+from flydsl.dialect.location import trace_error
 
 
 class Undefined:
@@ -21,7 +20,7 @@ class Undefined:
 
     def fail(self, *_: Any, **__: Any) -> NoReturn:
         """Raise TraceError."""
-        raise TraceError(self._reason, at=user_location(), hint=self._hint)
+        raise trace_error(self._reason, self._hint)
 
     def _printed(self, *_: Any) -> str:
         return self.fail() if self._text is None else self._text

@@ -13,8 +13,7 @@ from mlir import ir
 
 from flydsl import how_made
 from flydsl.dialect.context import context
-from flydsl.dialect.location import argument_error, user_location
-from flydsl.errors import TraceError
+from flydsl.dialect.location import argument_error, trace_error
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath_flags import fastmath_attribute
@@ -260,10 +259,9 @@ class Vector(ArithValue):
         return self.shape[0]
 
     def __bool__(self) -> bool:
-        raise TraceError(
+        raise trace_error(
             f"{self!r} as a condition: it has one truth value per element",
-            at=user_location(),
-            hint="choose per element with condition.select(a, b), or reduce it to one value",
+            "choose per element with condition.select(a, b), or reduce it to one value",
         )
 
     def __iter__(self) -> Iterator[Any]:

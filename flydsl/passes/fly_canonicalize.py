@@ -10,7 +10,8 @@ from typing import Any
 from mlir import ir
 
 from flydsl.arch import Arch
-from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, SwizzleType, fly_type, is_static
+from flydsl.dialect.leaves import is_static
+from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, SwizzleType, fly_type
 from flydsl.passes.rewriting import create_fly, defining_op, erase_dead, fly_name, is_pure, replace
 
 name = "fly-canonicalize"

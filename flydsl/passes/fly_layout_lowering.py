@@ -41,6 +41,7 @@ from flydsl.dialect.inference import (
     single_leaf,
     vector_pieces,
 )
+from flydsl.dialect.leaves import dynamic_leaves, erase_values, is_static, with_leaves
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS, attributes_of
 from flydsl.dialect.stated import as_stated
@@ -54,11 +55,7 @@ from flydsl.dialect.types import (
     SwizzleType,
     TiledMmaType,
     TileType,
-    dynamic_leaves,
-    erase_values,
     fly_type,
-    is_static,
-    with_leaves,
 )
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError

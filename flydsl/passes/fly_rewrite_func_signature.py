@@ -21,6 +21,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.arch import Arch
 from flydsl.atoms import BUFFER
+from flydsl.dialect.leaves import dynamic_leaves, is_static
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import (
     CopyAtomType,
@@ -32,9 +33,7 @@ from flydsl.dialect.types import (
     SwizzleType,
     TiledMmaType,
     TileType,
-    dynamic_leaves,
     fly_type,
-    is_static,
 )
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError

@@ -38,7 +38,6 @@ def caught(error: type[FlyError], call: Callable[[], Any]) -> FlyError:
 
 def assert_at(error: FlyError, mark: str) -> None:
     """The error's line is the one of this file that ends with the comment `# mark`."""
-    assert error.at is not None
     assert error.at.file == __file__
     line = linecache.getline(__file__, error.at.line)
     assert line.rstrip().endswith(f"# {mark}"), line

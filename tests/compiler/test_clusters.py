@@ -61,5 +61,4 @@ def test_a_cluster_of_one_workgroup_is_none() -> None:
 def test_what_is_wrong(cluster: Any, arch: str, message: str) -> None:
     with pytest.raises(LaunchError, match=message) as caught:
         launcher(cluster).lower(X, arch=arch)
-    assert caught.value.at is not None
     assert caught.value.at.file == __file__

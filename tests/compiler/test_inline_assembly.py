@@ -179,7 +179,6 @@ def test_what_is_wrong_is_an_error_at_its_line(kind: str) -> None:
 
     with pytest.raises(CompileError, match=message) as caught:
         result(body)
-    assert caught.value.at is not None
     assert caught.value.at.file == __file__
     assert "has_side_effects=True  # here" in (caught.value.at.source_line or "")
 

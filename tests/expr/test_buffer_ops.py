@@ -188,7 +188,6 @@ def test_one_instruction_each() -> None:
 def test_misuse(call: Callable[[Any], Any], says: str, trace: Callable[..., Any]) -> None:
     with pytest.raises(ArgumentError, match=says) as info:
         trace(lambda A, Out: call(fx.slice(A, (0, None))))
-    assert info.value.at is not None
     assert info.value.at.file == __file__
 
 

@@ -247,7 +247,6 @@ def test_an_allocation_that_does_not_fit() -> None:
     allocator.allocate_array(T.f16, 20 * KIB)
     with pytest.raises(LaunchError, match="65540 bytes of LDS: 4 bytes more than the 65536") as info:
         allocator.allocate_array(T.f32, 6 * KIB + 1)
-    assert info.value.at is not None
     assert info.value.at.file == __file__
     assert allocator.ptr == 40 * KIB
 
@@ -263,7 +262,6 @@ def use(*parts: tuple[SmemAllocator, Any]) -> Callable[..., None]:
     return body
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_storages_and_dynamic_memory_together() -> None:
     allocators = [SmemAllocator(None, global_sym_name=f"smem{i}") for i in range(2)]
@@ -295,7 +293,6 @@ def test_dynamic_memory_of_a_size_known_at_run_time() -> None:
     assert torch.equal(out, a)
     with pytest.raises(LaunchError, match=r"bytes of LDS \(32768 static, 32772 from smem=\): 4 bytes more") as info:
         launch(a, out, 32 * KIB + 4)
-    assert info.value.at is not None
     assert info.value.at.file == __file__
 
 
@@ -308,7 +305,6 @@ def test_storage_that_nobody_made() -> None:
     with pytest.raises(TraceError, match="'forgotten' is used and not there") as info:
         launcher(use((allocator, part)))(torch.ones(64), torch.zeros(64))
     assert "allocator.finalize()" in str(info.value)
-    assert info.value.at is not None
     assert info.value.at.file == __file__
 
 
@@ -357,5 +353,4 @@ def test_misuse_in_a_kernel(access: Callable[[SmemPtr], Any], says: str) -> None
     part = allocator.allocate_array(T.f32, 64)
     with pytest.raises(ArgumentError, match=says) as info:
         launcher(lambda A, Out: access(part(allocator.get_base())), allocator)(torch.ones(64), torch.zeros(64))
-    assert info.value.at is not None
     assert info.value.at.file == __file__

@@ -171,7 +171,6 @@ def test_static_operands_compute_at_once() -> None:
 def test_errors_point_at_the_users_line(trace: Callable[..., Any], use: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         trace(use)
-    assert caught.value.at is not None
     assert caught.value.at.file == __file__
 
 
@@ -189,7 +188,6 @@ WIDE = fx.PointerType.get(fx.Int32, fx.AddressSpace.Shared, 16)
 def test_what_an_operation_states_is_checked(trace: Callable[..., Any], use: Any, message: str) -> None:
     with pytest.raises(LayoutError, match=message) as caught:
         trace(use)
-    assert caught.value.at is not None
     assert caught.value.at.file == __file__
 
 

@@ -117,7 +117,7 @@ def dict_if(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = d["a"]
 
 
-@programs.kernel("there is no key Int32(?)")
+@programs.kernel("a runtime Int32 as a key of a dict cannot be traced")
 def dict_key(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     d = {1: 2}
     I[0] = d[n]  # here

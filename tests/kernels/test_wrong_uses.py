@@ -64,7 +64,7 @@ def list_at_runtime_index(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32)
     A[0, 0] = [1.0, 2.0][n]  # here
 
 
-@programs.kernel("there is no key")
+@programs.kernel("as a key of a dict cannot be traced")
 def table_at_runtime_key(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0, 0] = {0: 1.0}[n]  # here
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import TraceError
+from flydsl.dialect.location import trace_error, user_location
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import unassigned
 
@@ -67,11 +66,7 @@ def escape(what: str, *constructs: Construct) -> None:
     """Raise TraceError for a `return`, `break`, `raise` or `try` in constructs if one of them is a runtime one."""
     for construct in constructs:
         if construct.runtime:
-            raise TraceError(
-                f"`{what}` in a runtime {construct.word} cannot be traced",
-                at=user_location(),
-                hint=_HINTS[what],
-            )
+            raise trace_error(f"`{what}` in a runtime {construct.word} cannot be traced", _HINTS[what])
 
 
 _HINTS = {

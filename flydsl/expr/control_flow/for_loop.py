@@ -22,7 +22,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.location import mlir_location, trace_error
 from flydsl.errors import TraceError
 from flydsl.expr.control_flow.carried import Entered, Slot, changes
 from flydsl.expr.control_flow.construct import Thunks
@@ -82,10 +82,9 @@ class ForLoop(Loop):
     def carry(self, values: Any) -> None:
         """Record the values that an iteration yields, in a loop with `init=[...]`."""
         if self._init is None:
-            raise TraceError(
+            raise trace_error(
                 "`yield` in a runtime loop without init",
-                at=user_location(),
-                hint="for i, state in range(..., init=[...]): yields the next state at the end of its body",
+                "for i, state in range(..., init=[...]): yields the next state at the end of its body",
             )
         self._yielded = list(values) if isinstance(values, list | tuple) else [values]
 
@@ -164,12 +163,10 @@ class ForLoop(Loop):
 def _initial_state(options: Mapping[str, Any]) -> list[Any] | None:
     others = sorted(set(options) - {"init"})
     if others:
-        raise TraceError(
-            f"range with {others[0]}= is unsupported", at=user_location(), hint="range takes bounds, a step and init="
-        )
+        raise trace_error(f"range with {others[0]}= is unsupported", "range takes bounds, a step and init=")
     init = options.get("init")
     if init is not None and not isinstance(init, list | tuple):
-        raise TraceError(f"range with init={init!r}", at=user_location(), hint="init is a list: init=[value]")
+        raise trace_error(f"range with init={init!r}", "init is a list: init=[value]")
     return None if init is None else list(init)
 
 
@@ -180,26 +177,22 @@ def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
     times.
     """
     if not 1 <= len(arguments) <= 3:
-        raise TraceError(
+        raise trace_error(
             f"range expects 1 to 3 arguments, got {len(arguments)}",
-            at=user_location(),
-            hint="range(stop), range(start, stop) or range(start, stop, step)",
+            "range(stop), range(start, stop) or range(start, stop, step)",
         )
     numbers = [as_numeric(argument) for argument in arguments]
     for number in numbers:
         if not isinstance(number, Numeric) or number.is_float:
-            raise TraceError(
+            raise trace_error(
                 f"range of {number!r}: its arguments are integers",
-                at=user_location(),
-                hint="convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
+                "convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
             )
     lower, upper = (Int32(0), numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
     step = numbers[2] if len(numbers) == 3 else Int32(1)
     if step.is_static and int(step) <= 0:
-        raise TraceError(
-            f"range with step {int(step)}: a runtime loop counts upward",
-            at=user_location(),
-            hint="count upward and subtract inside the loop",
+        raise trace_error(
+            f"range with step {int(step)}: a runtime loop counts upward", "count upward and subtract inside the loop"
         )
     dtypes = [number.dtype for number in numbers]
     # The loop compares signed numbers; those of 32 bits without a sign need one more.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import trace_error
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.containers import Reachable, copied, write
 
@@ -32,7 +32,7 @@ def require_not_hosts(value: Any, path: str, what: str, *constructs: Any) -> Any
     runtime = [construct for construct in constructs if construct.runtime]
     if runtime and _changes_host(value, what):
         word = runtime[0].word
-        raise TraceError(f"the host's object {path} is changed in a runtime {word}", at=user_location(), hint=_HINT)
+        raise trace_error(f"the host's object {path} is changed in a runtime {word}", _HINT)
     return value
 
 

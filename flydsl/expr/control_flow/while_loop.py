@@ -24,7 +24,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.location import mlir_location, trace_error
 from flydsl.errors import TraceError
 from flydsl.expr.control_flow.carried import Entered, changes
 from flydsl.expr.control_flow.condition import as_condition
@@ -61,10 +61,9 @@ class WhileLoop(Loop):
         decided = as_condition(condition)
         if not self.runtime:
             if isinstance(decided, Boolean):
-                raise TraceError(
+                raise trace_error(
                     "the condition of `while` is a runtime value, but nothing that it names is",
-                    at=user_location(),
-                    hint="start with a value of the DSL, such as i = fx.Int32(0), and compare that",
+                    "start with a value of the DSL, such as i = fx.Int32(0), and compare that",
                 )
             if decided:
                 count_operation()

@@ -20,9 +20,10 @@ from mlir import ir
 
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.inference import allocated_elements, single_leaf
+from flydsl.dialect.leaves import erase_values
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
-from flydsl.dialect.types import IntTupleType, PointerType, erase_values, fly_type
+from flydsl.dialect.types import IntTupleType, PointerType, fly_type
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.layout import Dynamic

@@ -220,7 +220,6 @@ def test_fast_versions_are_near() -> None:
 def test_functions_that_f64_lacks_say_so_at_the_users_line() -> None:
     with pytest.raises(CompileError, match=r"math\.exp of f64 is unsupported") as caught:
         run(fx.math.exp, torch.ones(BLOCK, dtype=torch.float64))
-    assert caught.value.at is not None
     assert caught.value.at.file == __file__
 
 

@@ -47,7 +47,6 @@ def test_an_endless_loop_is_reported_after_few_iterations(
     with context(), pytest.raises(InstructionLimit) as caught:
         iterate(a, out, -1)
     assert "workgroup (0, 0, 0), wave 0" in str(caught.value)
-    assert caught.value.at is not None
     assert caught.value.at.file == __file__
     assert 0 < out.max() < 5000, "what native code did on its copy is not seen here"
 
