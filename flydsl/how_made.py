@@ -11,7 +11,7 @@ LAYOUT = "fx.make_layout(shape, stride) makes one"
 VECTOR = "tensor.load() gives one, fx.Vector.filled(4, 0.0, fx.Float32) and fx.Vector.from_elements([x, y]) make one"
 NUMBER = "a number of Python or of the device, such as fx.Int32(1), a vector, or a result of an operation"
 POINTER = "fx.get_iter(tensor) is a tensor's"
-ELEMENT_POINTER = "fx.get_iter(tensor) is its first element's, fx.add_offset(pointer, n) the n-th after it"
+ELEMENT_POINTER = "fx.get_iter(tensor) + i is that of element i"
 SHARED_POINTER = (
     "fx.get_dyn_shared(dtype) and fx.SharedAllocator() give one, fx.get_iter(tensor) that of a tensor in LDS"
 )

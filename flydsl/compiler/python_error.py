@@ -36,6 +36,8 @@ class MLIRError(TraceError, ir.MLIRError):
 
 
 # Each is a TraceError, and an error of Python's kind for who catches that.
+ATTRIBUTE_HOOKS = ("__getattr__", "__get__")
+"""The functions that say of an attribute that it is missing. That is the fault of the code that asked for it."""
 _TRACED: dict[type[Exception], Any] = {
     kind: type(kind.__name__, (TraceError, kind), {"__module__": __name__}) for kind in _KINDS
 } | {ir.MLIRError: MLIRError}
@@ -71,9 +73,9 @@ def as_fault(error: Exception, at: SourceLocation | None) -> Exception:
 
 
 def _is_raised(traceback: TracebackType | None) -> bool:
-    """True if the innermost frame has a `raise` statement there. One in an `__getattr__` does not count."""
+    """True if the innermost frame has a `raise` statement there. One for a missing attribute does not count."""
     last = _innermost(traceback)
-    if last is None or last.tb_frame.f_code.co_name == "__getattr__":
+    if last is None or last.tb_frame.f_code.co_name in ATTRIBUTE_HOOKS:
         return False
     if in_standard_library(last.tb_frame.f_code.co_filename):
         return False  # as if Python itself did
@@ -146,7 +148,9 @@ def _hint_of_attribute(error: AttributeError) -> str:
         return f"dir(...) of the module has the names of {error.obj.__name__}"
     if isinstance(error.obj, Tuple3D):
         return "it has x, y and z"
-    return did_you_mean(name, _public(dir(error.obj))).removesuffix(" ") or "dir(...) shows what it has"
+    known = _public(dir(error.obj))
+    few = f"it has {', '.join(known)}" if 0 < len(known) <= _FEW_NAMES else "dir(...) shows what it has"
+    return did_you_mean(name, known).removesuffix(" ") or few
 
 
 def _hint_of_name(error: NameError) -> str:
@@ -168,6 +172,7 @@ def _public(names: Any) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
+_FEW_NAMES = 8
 # Functions may be called through others of this package.
 _OTHER_NUMBER = re.compile(r"(?:\w+\.)*(\w+)\(\) (?:missing|takes|got)")
 

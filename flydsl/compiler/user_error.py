@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 import mlir
 
-from flydsl.compiler.python_error import as_fault, as_trace_error, steps_of
+from flydsl.compiler.python_error import ATTRIBUTE_HOOKS, as_fault, as_trace_error, steps_of
 from flydsl.compiler.trace import trace
 from flydsl.dialect.location import is_users, line_that_calls, location_of, user_location
 from flydsl.errors import FlyError, SourceLocation
@@ -97,7 +97,7 @@ def _is_fault_of_package(error: BaseException) -> bool:
 
 def _passes_on(traceback: TracebackType) -> bool:
     code = traceback.tb_frame.f_code
-    return code.co_name == "__getattr__" or code.co_filename.startswith(_PASSING_ON)
+    return code.co_name in ATTRIBUTE_HOOKS or code.co_filename.startswith(_PASSING_ON)
 
 
 def _is_hidden(traceback: TracebackType) -> bool:

@@ -115,6 +115,7 @@ OTHER_NAMES: dict[str, str] = {
         "fx.ctpop(x) counts the bits that are set": "popcount popc __popc bit_count",
         "fx.ctlz(x) counts leading zeros, fx.cttz(x) trailing ones": "clz __clz ffs __ffs",
         "fx.rocdl.ballot(fx.Int64, condition) has a bit per lane": "ballot __ballot_sync __ballot vote warp_vote",
+        "fx.warp_broadcast(value, lane) is one lane's value, for all of a wave": "broadcast readlane read_lane",
         "fx.fma(a, b, c) is a * b + c, rounded once": "fmaf mad multiply_add",
         "fx.math has the functions of floats": "softmax tanhf expf sqrtf fabs abs pow logf sinf cosf __expf",
         "fx.absf(x - y) < 1e-5 compares": "isclose allclose",

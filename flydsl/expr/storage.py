@@ -100,6 +100,8 @@ class Storage:
         known = fields_of(self.kind).kinds if is_composite_type(self.kind) else {}
         if name.startswith("__") or name not in known:
             hint = f"; it has {', '.join(known)}" if known else ""
+            if name in ("view", "ptr") and issubclass(self.kind, Array):
+                hint = f"; its contents have it: .peek().{name}"
             raise AttributeError(f"{self!r} has no field {name!r}{hint}")
         if isinstance(known[name], Known):
             raise AttributeError(f"{self!r}.{name} is compile-time only, and takes no memory")

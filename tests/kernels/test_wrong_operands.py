@@ -21,6 +21,21 @@ def syncthreads(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.syncthreads()  # here
 
 
+@programs.kernel("its contents have it: .peek().view")
+def array_without_peek(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    fx.SharedAllocator().allocate(fx.Array[fx.Float32, 8]).view(fx.make_layout(8, 1))  # here
+
+
+@programs.kernel("it has SharedStorage, dtype, exclusive, inclusive, width")
+def method_of_a_scan(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    fx.BlockScan[fx.Int32, 64].with_aggregate(n)  # here
+
+
+@programs.kernel("%load_ext workbench adds it")
+def live_view_in_a_kernel(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    fx.make_layout(4, 1).explore()  # here
+
+
 @programs.kernel("module 'flydsl.expr' has no attribute 'sync_threads'")
 def sync_threads(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.sync_threads()  # here
