@@ -1,9 +1,10 @@
 """VGPRs beyond v255 (gfx1250): an instruction names one of 256, and s_set_vgpr_msb says which 256 for each operand.
 
 Its operand has two bits for each of four places of an instruction: from the lowest on src0, src1, src2 and the result.
-They are the two upper bits of the numbers of registers there, for all instructions up to the next s_set_vgpr_msb. Its
-upper byte is the value before, for debuggers. A branch takes the state with it; compilers set it to 0 before one, and
-what differs between a branch and its target is refused. (LLVM, AMDGPULowerVGPREncoding.cpp, AMDGPUBaseInfo.cpp.)
+They are the two upper bits of the numbers of registers there, for all instructions up to the next s_set_vgpr_msb, or
+s_setreg_imm32_b32 of MODE, which LLVM makes do both. The former's upper byte is the value before, for debuggers. A
+branch takes the state with it; compilers set it to 0 before one, and what differs between a branch and its target is
+refused. (LLVM, AMDGPULowerVGPREncoding.cpp, AMDGPUBaseInfo.cpp.)
 
 LLVM writes the full name as a comment after the one that is encoded: `v96 /*v864*/`. `full_names` puts it in its place,
 and `resolve` checks it.
@@ -40,26 +41,23 @@ def _full_name(match: re.Match[str]) -> str:
     return f"v{match[3]}{match[2] or ''}"
 
 
-def high_bits_after(mnemonic: str, operands: Sequence[Operand], before: int) -> int:
-    """The state after an instruction."""
-    if mnemonic != SET_HIGH_BITS:
-        return before
-    atom = operands[0].atom if operands else None
-    return int(atom.value) & 0xFF if isinstance(atom, Immediate) else before
-
-
 _SETS_MODE = re.compile(r"s_setreg_imm32_b32 hwreg\((?:HW_REG_(?:WAVE_)?MODE|1)\b.*\), *(\w+)$")
 _IN_MODE = 12
 
 
-def keeps_high_bits(text: str, high_bits: int) -> bool:
-    """Whether an instruction leaves the state as it is.
+def high_bits_after(mnemonic: str, operands: Sequence[Operand], text: str, before: int) -> int:
+    """The state after an instruction. text: the instruction as it is written.
 
     One that sets MODE to a constant puts the constant's bits 19:12 in its place, whichever bits it is to set: result,
     src0, src1, src2 from the lowest (LLVM, hasSetregVGPRMSBFixup).
     """
-    match = _SETS_MODE.match(text)
-    return match is None or int(match[1], 0) >> _IN_MODE & 0xFF == (high_bits << 2 | high_bits >> 6) & 0xFF
+    if mnemonic == SET_HIGH_BITS:
+        atom = operands[0].atom if operands else None
+        return int(atom.value) & 0xFF if isinstance(atom, Immediate) else before
+    if mnemonic == "s_setreg_imm32_b32" and (match := _SETS_MODE.match(text)):
+        bits = int(match[1], 0) >> _IN_MODE & 0xFF
+        return bits >> 2 | (bits & 3) << 6
+    return before
 
 
 def resolve(row: str, operands: Sequence[Operand], results: int, high_bits: int) -> list[Operand]:

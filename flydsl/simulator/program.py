@@ -405,7 +405,7 @@ def _high_bits_after(instruction: Instruction, before: int) -> int:
     if instruction.mnemonic in _ENDS_OF_CODE or instruction.semantics is None:
         return 0 if instruction.mnemonic in _ENDS_OF_CODE else before
     operands = [source for source in instruction.sources if source]
-    return high_registers.high_bits_after(instruction.mnemonic, operands, before)
+    return high_registers.high_bits_after(instruction.mnemonic, operands, instruction.listed.text, before)
 
 
 def _without_unclear_branches(instructions: list[Instruction], labels: Mapping[str, int]) -> list[Instruction]:
@@ -418,10 +418,6 @@ def _without_unclear_branches(instructions: list[Instruction], labels: Mapping[s
 def _with_clear_target(i: Instruction, instructions: list[Instruction], labels: Mapping[str, int]) -> Instruction:
     if i.semantics is None:
         return i
-    if not high_registers.keeps_high_bits(i.listed.text, i.high_bits):
-        return replace(
-            i, semantics=None, results=(), sources=(), problem=f"{i.mnemonic} of another {high_registers.SET_HIGH_BITS}"
-        )
     wanted = {0} if i.mnemonic in ("s_setpc_b64", "s_swappc_b64") else set()
     for word, operand in zip(i.semantics.results, i.results, strict=False):
         name = getattr(operand.atom, "name", getattr(operand.atom, "text", None))

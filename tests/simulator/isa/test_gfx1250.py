@@ -539,9 +539,13 @@ def test_modes_that_say_nothing_of_floats(gfx1250: Run) -> None:
     assert (found.s(4), found.s(5)) == (0x1F0, 0)
     with pytest.raises(UnknownInstruction, match="upper bits of the numbers of VGPRs"):
         gfx1250("s_setreg_b32 hwreg(HW_REG_WAVE_MODE, 12, 8), s4")
-    with pytest.raises(UnknownInstruction, match="of another s_set_vgpr_msb"):
-        gfx1250("s_set_vgpr_msb 1\ns_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 4), 0\ns_set_vgpr_msb 0")
-    gfx1250("s_set_vgpr_msb 1\ns_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 4), 0x4000\ns_set_vgpr_msb 0")
+
+
+@pytest.mark.parametrize(("constant", "target", "source"), [(0, 6, 5), (0x4000, 6, 261), (0x1000, 262, 5)])
+def test_a_constant_for_mode_sets_the_upper_bits_too(gfx1250: Run, constant: int, target: int, source: int) -> None:
+    text = f"s_set_vgpr_msb 1\ns_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 1), {constant:#x}\nv_mov_b32 v6, v5"
+    found = gfx1250(f"{text}\ns_set_vgpr_msb 0", v={5: LANE, 261: LANE + 1000})
+    assert found.v(target).tolist() == (LANE if source == 5 else LANE + 1000).tolist()
 
 
 @pytest.mark.parametrize("name", ["cluster_load_b32 v0,", "cluster_load_async_to_lds_b32 v0,", "global_load_b32 v0,"])
