@@ -139,7 +139,7 @@ def test_other_tensors(launch: Callable[..., None], changed: dict[str, Any], sai
 
 @pytest.mark.parametrize(
     "build",
-    [lambda: build_softmax_module(3, 32.5), lambda: build_rmsnorm_dynamicquant_module(3, 64, "f32", "fp4"),  # type: ignore[arg-type]
+    [lambda: build_softmax_module(3, 32.5), lambda: build_rmsnorm_dynamicquant_module(3, 64, "f32", "fp4"),
      lambda: build_topk_gating_softmax_module(3, 1), lambda: compile_moe_reduction(topk=0, model_dim=64),
      lambda: build_fused_rope_cache_module(96)],
 )  # fmt: skip
