@@ -83,7 +83,7 @@ class FlyDSLAllreduce:
     def __init__(
         self, *, group: Any, device: Any, max_size: int = MAX_SIZE, world_size: int, rank: int, full_nvlink: bool
     ) -> None:
-        require(world_size in kernel.WORLD_SIZES, f"world_size={world_size}", "2, 4 or 8 GPUs")
+        require(world_size in kernel.WORLD_SIZES, f"world_size={world_size}", "2 to 8 GPUs")
         require(0 <= rank < world_size, f"rank={rank} of {world_size}", "a rank of the group")
         require(max_size > 0 and max_size % kernel.PACK_BYTES == 0, f"max_size={max_size}", "a multiple of 16 bytes")
         self.world_size, self.rank, self.max_size = world_size, rank, max_size

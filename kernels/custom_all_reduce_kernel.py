@@ -1,4 +1,4 @@
-"""Sums over the 2, 4 or 8 GPUs of a node, which read each other's memory: out = in_0 + in_1 + ... + in_(n-1).
+"""Sums over the 2 to 8 GPUs of a node, which read each other's memory: out = in_0 + in_1 + ... + in_(n-1).
 
     kernels = make_allreduce_kernels(N=14336, dtype_str="f16", world_size=8)
     kernels["run_1stage_arr"](rank, grid_x, self_sg, sg_ptrs, in_ptrs, out_ptr)
@@ -44,7 +44,7 @@ PACK_BYTES = 16
 MOST_BLOCKS, MOST_RANKS = 80, 8
 START, END, FLAG = 0, 2560, 5120
 SIGNAL_BYTES = 5504
-WORLD_SIZES = (2, 4, 8)
+WORLD_SIZES = range(2, MOST_RANKS + 1)
 DTYPES = ("f32", "f16", "bf16")
 # (elements, ranks): one pack, parts of different lengths, more packs than threads
 SHAPES = ((8, 2), (1000, 4), (14336, 8))
@@ -60,22 +60,20 @@ def reference(inputs: Any) -> Any:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a kernel is compiled for. elements: of an input (of an all-gather, of each rank)."""
+    """What a kernel is compiled for. elements: of an input (all-gather: of each rank). most_threads: a block's."""
 
     elements: int
     dtype: str
     world: int
-    threads: int = THREADS
+    most_threads: int = THREADS
 
     def __post_init__(self) -> None:
         """Raises ArgumentError."""
-        require(self.world in WORLD_SIZES, f"world_size={self.world}", "2, 4 or 8 GPUs")
+        require(self.world in WORLD_SIZES, f"world_size={self.world}", "2 to 8 GPUs")
         require(self.dtype in DTYPES, f"dtype_str={self.dtype!r}", f"one of {', '.join(DTYPES)}")
         each = PACK_BYTES * 8 // self.element.width
         require(self.elements > 0 and self.elements % each == 0, f"N={self.elements}", f"a multiple of {each}")
-        lanes = self.threads // self.world
-        require(self.threads % self.world == 0 and 0 < self.threads <= 1024 and lanes == power_of_two(lanes),
-                f"threads={self.threads} of {self.world} groups", "groups of a power of two")  # fmt: skip
+        require(self.world <= self.most_threads <= 1024, f"threads={self.most_threads}", f"{self.world} to 1024")
 
     @property
     def element(self) -> Any:
@@ -96,8 +94,13 @@ class Plan:
 
     @property
     def lanes(self) -> int:
-        """Threads of a group."""
-        return self.threads // self.world
+        """Threads of a group, a power of two."""
+        return 1 << ((self.most_threads // self.world).bit_length() - 1)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: a group for each GPU."""
+        return self.lanes * self.world
 
     def part_of(self, rank: Any) -> Any:
         """Packs of a rank's part."""
@@ -142,7 +145,12 @@ class Team:
 
     def peer(self, group: Any) -> Any:
         """The rank that a group reads from, where pointers are rotated."""
-        return (self.rank + group) & (self.plan.world - 1)
+        return self._around(self.rank + group)
+
+    def _around(self, number: Any) -> Any:
+        """A number from -world on as one of the ranks; for powers of two it takes one instruction."""
+        world = self.plan.world
+        return number & (world - 1) if world == power_of_two(world) else (number + world) % world
 
     @flyc.jit
     def start(self) -> None:
@@ -162,7 +170,7 @@ class Team:
         """The sum of a lane's packs that the groups have shown, in the order of ranks."""
         element, total = self.plan.element, None
         for rank in range_constexpr(self.plan.world):
-            group = (rank - self.rank) & (self.plan.world - 1) if rotated else rank
+            group = self._around(rank - self.rank) if rotated else rank
             pack = fx.Vector(self.shown(first_slot + group * self.plan.lanes + self.lane), dtype=fx.Int32)
             values = pack.bitcast(element).to(fx.Float32)
             total = values if total is None else total + values
@@ -297,7 +305,8 @@ def _launcher(steps: Callable[..., None], plan: Plan) -> Any:
 def make_allreduce_kernels(*, N: int, dtype_str: str, world_size: int, threads: int = THREADS) -> dict[str, Any]:
     """The launchers run_1stage_arr, run_2stage_arr and run_2stage_write_mode, by name.
 
-    N: elements, a multiple of 16 bytes. dtype_str: f32, f16, bf16. world_size: 2, 4, 8. Raises ArgumentError.
+    N: elements, a multiple of 16 bytes. dtype_str: f32, f16, bf16. world_size: 2 to 8. threads: most of a block.
+    Raises ArgumentError.
     grid_x of a launch: `Plan.blocks` of the packs, or of a part. They take a stream as the last argument.
     """
     plan = Plan(N, dtype_str, world_size, threads)

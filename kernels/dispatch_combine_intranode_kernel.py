@@ -32,6 +32,7 @@ from kernels.kernels_common import element_type, require, rounded
 
 WAVE = 64
 WAVES = node.THREADS // WAVE
+WORLD_SIZES = (2, 4, 8)
 DTYPES = ("f32", "f16", "bf16")
 # (tokens, ranks, experts, k): one token, an expert of each rank, all experts of a token on few ranks
 SHAPES = ((1, 2, 4, 1), (5, 4, 8, 4), (9, 4, 16, 8))
@@ -55,7 +56,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Raises ArgumentError."""
-        require(self.world in node.WORLD_SIZES, f"world={self.world}", "2, 4 or 8 GPUs")
+        require(self.world in WORLD_SIZES, f"world={self.world}", "2, 4 or 8 GPUs")
         require(self.experts > 0 and self.experts % self.world == 0, f"experts={self.experts}", "as many on each rank")
         require(0 < self.topk <= WAVE, f"topk={self.topk}", f"1 to {WAVE}")
         require(self.max_tokens > 0, f"max_tokens={self.max_tokens}", "at least 1")

@@ -13,14 +13,14 @@ LARGE_BYTES = 8 << 20
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
-@pytest.mark.parametrize("world", [2, 4, 8])
+@pytest.mark.parametrize("world", [2, 3, 4, 7, 8])
 def test_sizes(world: int, dtype: str) -> None:
     cases = [(elements, dtype) for elements in SIZES]
     assert ranks.run(on_ranks.sums, world, world, cases, 1 << 20) == [[]] * world
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
-@pytest.mark.parametrize("world", [2, 4, 8])
+@pytest.mark.parametrize("world", [2, 3, 4, 7, 8])
 def test_large(world: int, dtype: str) -> None:
     elements = LARGE_BYTES // (4 if dtype == "f32" else 2)
     assert ranks.run(on_ranks.sums, world, world, [(elements, dtype)] * 2, 2 * LARGE_BYTES) == [[]] * world
