@@ -91,7 +91,8 @@ def test_an_interrupted_launch_says_how_far_it_came() -> None:
     over, thread = threading.Event(), threading.Thread(target=interrupt, daemon=True)
     thread.start()
     expected = r"long_kernel_0 on the simulator: \d of 8 workgroups done"
-    with limited(instructions=10**12), pytest.raises(KeyboardInterrupt, match=expected):
+    with limited(instructions=10**12), pytest.raises(KeyboardInterrupt, match=expected) as caught:
         long(torch.ones(64), 1 << 30)  # which would take hours
     over.set()
     thread.join()
+    assert {step.path.name for step in caught.traceback} == {"test_progress.py", "user_error.py"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable
@@ -59,7 +60,7 @@ def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardI
 
 
 def user_frames(error: BaseException) -> TracebackType | None:
-    """The traceback of an error without the frames of this package and of MLIR's bindings.
+    """The traceback of an error without the frames of this package, of MLIR's bindings, and of decorators' contexts.
 
     An error that is neither a FlyError nor raised by the user's code is a bug in this package and keeps all frames.
     KeyboardInterrupt does not count as one.
@@ -68,7 +69,7 @@ def user_frames(error: BaseException) -> TracebackType | None:
         return error.__traceback__
     shown: TracebackType | None = None
     for frame in reversed(list(steps_of(error))):
-        if not _is_hidden(frame):
+        if not _is_hidden(frame) and frame.tb_frame.f_code.co_filename != contextlib.__file__:
             shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return shown
 
