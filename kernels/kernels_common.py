@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import CDNA4, GFX1250
-from flydsl.dialect.location import is_users, location_of, user_frame
-from flydsl.errors import ArgumentError, SourceLocation
+from flydsl.dialect.location import line_that_calls
+from flydsl.errors import ArgumentError
 from flydsl.expr.coop import warp_size
 from flydsl.expr.emit import target_name
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 GFX942 = "gfx942"
 LOG2_E = 1.4426950408889634
 
@@ -111,15 +109,7 @@ def require(holds: bool, what: str, wanted: str) -> None:
 
 def refusal(what: str, *, hint: str | None = None) -> ArgumentError:
     """The error about `what`, at the caller's line."""
-    return ArgumentError(what, at=callers_line(), hint=hint)
-
-
-def callers_line() -> SourceLocation | None:
-    """The innermost place outside of flydsl and this folder: the line that calls for a kernel."""
-    frame = user_frame()
-    while frame is not None and (frame.f_code.co_filename.startswith(_HERE) or not is_users(frame)):
-        frame = frame.f_back
-    return None if frame is None else location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+    return ArgumentError(what, at=line_that_calls("kernels"), hint=hint)
 
 
 def require_waves_of_64(kernel: str) -> None:
