@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import ceil_div, launch_some, launcher, require, require_tensor
+from kernels.kernels_common import ceil_div, require, require_tensors
+from kernels.launches import for_waves, launch_some, launcher, tuned
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import (
     THREADS,
@@ -39,7 +39,7 @@ from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
 BLOCK = 128
-
+TENSORS = "C A B scale_a scale_b"
 # (M, N, K), and the tile that the documents take for it.
 SHAPES = ((1, 128, 256), (33, 192, 256), (64, 256, 512))
 
@@ -127,21 +127,12 @@ def multiply_blocks(
 
 
 @flyc.kernel
-def blockscale_preshuffle_gemm_kernel(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    scale_a: fx.Tensor,
-    scale_b: fx.Tensor,
-    M: fx.Int32,
-    plan: fx.Constexpr[Plan],
-) -> None:
-    """One tile of C."""
+def blockscale_preshuffle_gemm_kernel(tensors: Any, M: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
+    """One tile of C. tensors: by the names of TENSORS."""
+    C, A, B, scale_a, scale_b = tensors.values()
     tiling = plan.tiling
     require_types("fp8", A, B)
-    for name, tensor, dtype in (("C", C, OUT_TYPES[plan.out_dtype]), ("scale_a", scale_a, fx.Float32),
-                                ("scale_b", scale_b, fx.Float32)):  # fmt: skip
-        require_tensor(name, tensor, dtype)
+    require_tensors(tensors, C=OUT_TYPES[plan.out_dtype], scale_a=fx.Float32, scale_b=fx.Float32)
     product = Product.of("fp8")
     place = (fx.block_idx.x, fx.block_idx.y)
     a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])
@@ -162,20 +153,10 @@ def blockscale_preshuffle_gemm_kernel(
 
 @cache
 def compile_blockscale_preshuffle_gemm(
-    *,
-    M: int = 0,
-    N: int,
-    K: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    scale_block_k: int = BLOCK,
-    out_dtype: str = "bf16",
-    use_cshuffle_epilog: bool = False,
-    waves_per_eu: int | None = None,
-    use_async_copy: bool = False,
-    unroll: bool = False,
-) -> Any:
+    *, M: int = 0, N: int, K: int, tile_m: int, tile_n: int, tile_k: int, scale_block_k: int = BLOCK,
+    out_dtype: str = "bf16", use_cshuffle_epilog: bool = False, waves_per_eu: int | None = None,
+    use_async_copy: bool = False, unroll: bool = False,
+) -> Any:  # fmt: skip
     """A launcher of (C, A, B, scale_a, scale_b, M, N, stream), every tensor flattened to one dimension.
 
     The arguments are those of `compile_preshuffle_gemm_a8`. scale_block_k: 128. unroll: no loop over K on the device.
@@ -185,50 +166,36 @@ def compile_blockscale_preshuffle_gemm(
     plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, unroll)
     plan.check()
 
-    @flyc.jit
-    def launch_blockscale_preshuffle_gemm(
-        C: fx.Tensor,
-        A: fx.Tensor,
-        B: fx.Tensor,
-        scale_a: fx.Tensor,
-        scale_b: fx.Tensor,
-        M: fx.Int32,
-        N: fx.Constexpr[int],
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        require(plan.n == N, f"N={N}", f"this launcher was compiled for N={plan.n}")
-        launch_tiles((C, A, B, scale_a, scale_b), M, plan, stream, waves_per_eu)
+    def launch(tensors: dict[str, Any], m: Any, n: int, stream: Any) -> None:
+        require(plan.n == n, f"N={n}", f"this launcher was compiled for N={plan.n}")
+        launch_tiles(tensors, m, plan, stream, waves_per_eu)
 
-    return launch_blockscale_preshuffle_gemm
+    return launcher("launch_blockscale_preshuffle_gemm", TENSORS, launch, M=fx.Int32, N=int)
 
 
-def launch_tiles(tensors: Any, M: Any, plan: Plan, stream: Any, waves_per_eu: int | None = None) -> None:
+def launch_tiles(tensors: dict[str, Any], M: Any, plan: Plan, stream: Any, waves_per_eu: int | None = None) -> None:
     """Launch a workgroup for each tile of C, inside of a launcher."""
     tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
-    c, a, b, scale_a, scale_b = tensors
-    require_rows("C", c, M, plan.n)
-    require_rows("A", a, M, plan.tiling.k)
-    require_elements("B", b, plan.n * plan.tiling.k)
-    require_rows("scale_a", scale_a, plan.tiling.k // BLOCK, M)
-    require_rows("scale_b", scale_b, ceil_div(plan.n, BLOCK), plan.tiling.k // BLOCK)
-    attributes = {"rocdl.waves_per_eu": waves_per_eu}
-    kernel = blockscale_preshuffle_gemm_kernel(*tensors, M, plan, value_attrs=attributes)
+    require_rows("C", tensors["C"], M, plan.n)
+    require_rows("A", tensors["A"], M, plan.tiling.k)
+    require_elements("B", tensors["B"], plan.n * plan.tiling.k)
+    require_rows("scale_a", tensors["scale_a"], plan.tiling.k // BLOCK, M)
+    require_rows("scale_b", tensors["scale_b"], ceil_div(plan.n, BLOCK), plan.tiling.k // BLOCK)
+    kernel = blockscale_preshuffle_gemm_kernel(tensors, M, plan, value_attrs=for_waves(waves_per_eu))
     launch_some(kernel, M, ((M + tile_m - 1) // tile_m, plan.n // tile_n), THREADS, stream)
 
 
 def _launch(
-    tensors: dict[str, Any], M: Any, stream: Any, N: int, K: int, out_dtype: str, tile: tuple[int, int, int]
+    tensors: dict[str, Any], M: Any, N: int, K: int, out_dtype: str, tile: tuple[int, int, int], stream: Any
 ) -> None:
     plan = Plan(Tiling("fp8", K, *tile), N, out_dtype, False, False, False)
     plan.check()
-    launch_tiles(tensors.values(), M, plan, stream)
+    launch_tiles(tensors, M, plan, stream)
 
 
 _TILES = ((16, 64, 256), (16, 128, 256), (32, 64, 256), (32, 128, 128), (64, 64, 128), (64, 128, 128), (64, 256, 128))
 # (C, A, B, scale_a, scale_b, m_in, N, K, out_dtype, stream), with a tile that is chosen by measurement.
-blockscale_preshuffle_gemm = flydsl.autotune(
-    configs=[flydsl.Config(tile=tile) for tile in _TILES], key=["m_in", "N", "K"]
-)(
-    launcher("blockscale_preshuffle_gemm", ("C", "A", "B", "scale_a", "scale_b"), _launch,
-             {"N": int, "K": int, "out_dtype": str, "tile": tuple})
+blockscale_preshuffle_gemm = tuned(
+    "blockscale_preshuffle_gemm", TENSORS, _launch, ["m_in", "N", "K"], [{"tile": tile} for tile in _TILES],
+    m_in=fx.Int32, N=int, K=int, out_dtype=str,
 )  # fmt: skip

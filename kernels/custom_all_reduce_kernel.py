@@ -37,6 +37,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels.kernels_common import ceil_div, element_type, power_of_two, require, rounded
+from kernels.launches import launcher
 
 ORDER = fx.AtomicOrdering
 THREADS = 512
@@ -286,19 +287,16 @@ def _kernel(steps: Callable[..., None], plan: Plan) -> Any:
     return flyc.kernel(name=f"{steps.__name__}_{plan.dtype}_ws{plan.world}_n{plan.elements}")(collective)
 
 
-def _launcher(steps: Callable[..., None], plan: Plan) -> Any:
-    """A launcher of a kernel with two pointers."""
+def _launcher(steps: Callable[..., None], plan: Plan, pointers: str = "in_ptrs out_ptr", name: str = "run") -> Any:
+    """A launcher of (rank, grid_x, self_sg, sg_ptrs, pointers ..., stream)."""
     kernel = _kernel(steps, plan)
 
-    @flyc.jit
-    def run(
-        rank: fx.Int32, grid_x: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, in_ptrs: fx.Int64, out_ptr: fx.Int64,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:  # fmt: skip
-        launched = kernel(rank, grid_x, self_sg, sg_ptrs, (in_ptrs, out_ptr))
-        launched.launch(grid=(grid_x,), block=plan.threads, stream=stream)
+    def launch(_: Any, rank: Any, grid: Any, self_sg: Any, sg_ptrs: Any, *pointers_and_stream: Any) -> None:
+        *given, stream = pointers_and_stream
+        kernel(rank, grid, self_sg, sg_ptrs, tuple(given)).launch(grid=(grid,), block=plan.threads, stream=stream)
 
-    return run
+    addresses = dict.fromkeys(("self_sg", "sg_ptrs", *pointers.split()), fx.Int64)
+    return launcher(name, "", launch, rank=fx.Int32, grid_x=fx.Int32, **addresses)
 
 
 @cache
@@ -310,26 +308,12 @@ def make_allreduce_kernels(*, N: int, dtype_str: str, world_size: int, threads: 
     grid_x of a launch: `Plan.blocks` of the packs, or of a part. They take a stream as the last argument.
     """
     plan = Plan(N, dtype_str, world_size, threads)
-    two_stage_kernel, write_mode_kernel = _kernel(two_stage, plan), _kernel(write_mode, plan)
-
-    @flyc.jit
-    def run_2stage_arr(
-        rank: fx.Int32, grid_x: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, in_ptrs: fx.Int64,
-        tmp_ptrs: fx.Int64, out_ptr: fx.Int64, stream: fx.Stream = fx.Stream(None),
-    ) -> None:  # fmt: skip
-        launched = two_stage_kernel(rank, grid_x, self_sg, sg_ptrs, (in_ptrs, tmp_ptrs, out_ptr))
-        launched.launch(grid=(grid_x,), block=plan.threads, stream=stream)
-
-    @flyc.jit
-    def run_2stage_write_mode(
-        rank: fx.Int32, grid_x: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, inp_ptr: fx.Int64,
-        out_ptrs: fx.Int64, tmp_ptrs: fx.Int64, stream: fx.Stream = fx.Stream(None),
-    ) -> None:  # fmt: skip
-        launched = write_mode_kernel(rank, grid_x, self_sg, sg_ptrs, (inp_ptr, out_ptrs, tmp_ptrs))
-        launched.launch(grid=(grid_x,), block=plan.threads, stream=stream)
-
-    launchers = {"run_1stage_arr": _launcher(one_stage, plan)}
-    return launchers | {"run_2stage_arr": run_2stage_arr, "run_2stage_write_mode": run_2stage_write_mode}
+    made: dict[str, tuple[Callable[..., None], str]] = {
+        "run_1stage_arr": (one_stage, "in_ptrs out_ptr"),
+        "run_2stage_arr": (two_stage, "in_ptrs tmp_ptrs out_ptr"),
+        "run_2stage_write_mode": (write_mode, "inp_ptr out_ptrs tmp_ptrs"),
+    }
+    return {name: _launcher(steps, plan, pointers, name) for name, (steps, pointers) in made.items()}
 
 
 @cache

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from inspect import get_annotations
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -29,6 +30,7 @@ from flydsl.expr import range_constexpr
 from kernels import custom_all_reduce_kernel as node
 from kernels.custom_all_reduce_kernel import END, PACK_BYTES, Team, address_in, load_pack, meet, pointer, store_pack
 from kernels.kernels_common import element_type, require, rounded
+from kernels.launches import launcher
 
 WAVE = 64
 WAVES = node.THREADS // WAVE
@@ -149,10 +151,7 @@ def dispatch_kernel(
     plan: fx.Constexpr[Plan],
 ) -> None:  # fmt: skip
     """Send tokens."""
-    team = _team(plan, rank, self_sg, sg_ptrs)
-    team.start()
-    clear_next_count(team, number, areas, plan)
-    lane, waves = team.thread % WAVE, fx.Int32(fx.grid_dim.x) * WAVES
+    team, lane, waves = _begun(plan, number, rank, self_sg, sg_ptrs, areas)
     for item in range(team.block * WAVES + team.thread // WAVE, count * plan.topk, waves):
         pair = fx.Int32(fx.rocdl.readfirstlane(item))
         token, slot = pair // plan.topk, pair % plan.topk
@@ -181,10 +180,7 @@ def combine_kernel(
     out: fx.Int64, count: fx.Int32, plan: fx.Constexpr[Plan],
 ) -> None:  # fmt: skip
     """Add up results."""
-    team = _team(plan, rank, self_sg, sg_ptrs)
-    team.start()
-    clear_next_count(team, number, areas, plan)
-    lane, waves = team.thread % WAVE, fx.Int32(fx.grid_dim.x) * WAVES
+    team, lane, waves = _begun(plan, number, rank, self_sg, sg_ptrs, areas)
     for item in range(team.block * WAVES + team.thread // WAVE, count, waves):
         token = fx.Int32(fx.rocdl.readfirstlane(item))
         for pack in range(lane, plan.result_bytes // PACK_BYTES, WAVE):
@@ -206,12 +202,24 @@ def sum_of(areas: Any, places: Any, token: Any, number: Any, plan: Plan) -> Any:
     return rounded(total, element).bitcast(fx.Int32)
 
 
-def _team(plan: Plan, rank: Any, self_sg: Any, sg_ptrs: Any) -> Team:
-    return Team(node.Plan(1 << 10, "f32", plan.world), rank, fx.Int32(fx.grid_dim.x), self_sg, sg_ptrs)
+def _begun(plan: Plan, number: Any, rank: Any, self_sg: Any, sg_ptrs: Any, areas: Any) -> tuple[Team, Any, Any]:
+    """(the team, when all ranks have begun, the lane, the waves of this rank)."""
+    team = Team(node.Plan(1 << 10, "f32", plan.world), rank, fx.Int32(fx.grid_dim.x), self_sg, sg_ptrs)
+    team.start()
+    clear_next_count(team, number, areas, plan)
+    return team, team.thread % WAVE, fx.Int32(fx.grid_dim.x) * WAVES
 
 
-def _named(body: Any, plan: Plan) -> Any:
-    return flyc.kernel(name=f"{body.__name__}_ws{plan.world}_e{plan.experts}k{plan.topk}")(body)
+def _launcher(name: str, body: Any, plan: Plan) -> Any:
+    """A launcher of (blocks, the kernel's arguments ..., stream)."""
+    kernel = flyc.kernel(name=f"{body.__name__}_ws{plan.world}_e{plan.experts}k{plan.topk}")(body)
+
+    def launch(_: Any, blocks: Any, *arguments_and_stream: Any) -> None:
+        *arguments, stream = arguments_and_stream
+        kernel(*arguments, plan).launch(grid=(blocks,), block=node.THREADS, stream=stream)
+
+    *arguments, _plan, _return = get_annotations(body, eval_str=True).items()
+    return launcher(name, "", launch, blocks=fx.Int32, **dict(arguments))
 
 
 @cache
@@ -222,19 +230,7 @@ def make_dispatch_kernel(plan: Plan) -> Any:
     blocks: workgroups, at most 80, on all ranks the same. number: of the launch, 1 for the first one. The others are
     addresses, Int64, but for rank and count, the number of this rank's tokens.
     """
-    kernel = _named(dispatch_kernel, plan)
-
-    @flyc.jit
-    def dispatch(
-        blocks: fx.Int32, number: fx.Int32, rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64,
-        tokens: fx.Int64, indices: fx.Int64, weights: fx.Int64, scales: fx.Int64, places: fx.Int64, count: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:  # fmt: skip
-        kernel(number, rank, self_sg, sg_ptrs, areas, tokens, indices, weights, scales, places, count, plan).launch(
-            grid=(blocks,), block=node.THREADS, stream=stream
-        )
-
-    return dispatch
+    return _launcher("dispatch", dispatch_kernel, plan)
 
 
 @cache
@@ -243,15 +239,4 @@ def make_combine_kernel(plan: Plan) -> Any:
 
     See `make_dispatch_kernel`.
     """
-    kernel = _named(combine_kernel, plan)
-
-    @flyc.jit
-    def combine(
-        blocks: fx.Int32, number: fx.Int32, rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64,
-        places: fx.Int64, out: fx.Int64, count: fx.Int32, stream: fx.Stream = fx.Stream(None),
-    ) -> None:  # fmt: skip
-        kernel(number, rank, self_sg, sg_ptrs, areas, places, out, count, plan).launch(
-            grid=(blocks,), block=node.THREADS, stream=stream
-        )
-
-    return combine
+    return _launcher("combine", combine_kernel, plan)

@@ -26,7 +26,7 @@ from flydsl.runtime.host_tensors import remember
 from flydsl.simulator import counting
 from kernels import custom_all_reduce_kernel as node
 from kernels import dispatch_combine_intranode_kernel as kernel
-from kernels.kernels_common import TORCH_NAMES, require
+from kernels.kernels_common import TORCH_NAMES, require, require_array
 from kernels.node_memory import NodeMemory
 
 BLOCKS = 8
@@ -93,9 +93,9 @@ class DispatchCombine:
         import torch
 
         plan, count = self._plan, tokens.shape[0]
-        self._check("tokens", tokens, (count, self.hidden), self.dtype)
-        self._check("indices", indices, (count, plan.topk), torch.int32)
-        self._check("weights", weights, (count, plan.topk), torch.float32)
+        require_array("tokens", tokens, self.dtype, (count, self.hidden))
+        require_array("indices", indices, torch.int32, (count, plan.topk))
+        require_array("weights", weights, torch.float32, (count, plan.topk))
         require(count <= plan.max_tokens, f"{count} tokens", f"at most max_tokens={plan.max_tokens}")
         scale_bytes = 0 if scales is None or not count else scales[0].numel() * scales.element_size()
         require((scales is not None and scales.is_contiguous() and (scale_bytes == plan.scale_bytes or not count))
@@ -114,7 +114,7 @@ class DispatchCombine:
         import torch
 
         plan = self._plan
-        self._check("results", results, (self._received, self.hidden), self.result_dtype)
+        require_array("results", results, self.result_dtype, (self._received, self.hidden))
         memory, size = self._node.memory, self._received * plan.result_bytes
         handle = device_at(self._place).stream_handle(stream)
         remember(results)
@@ -178,9 +178,3 @@ class DispatchCombine:
         if size:
             self._node.memory.hipMemcpy(tensor.data_ptr(), self._area + self._plan.offsets[part], size)
         return tensor
-
-    @staticmethod
-    def _check(name: str, tensor: Any, shape: tuple[int, ...], dtype: Any) -> None:
-        """Raise ArgumentError unless a tensor is of this shape and type, and contiguous."""
-        fits = tuple(tensor.shape) == shape and tensor.dtype == dtype and tensor.is_contiguous()
-        require(fits, f"{name} {tuple(tensor.shape)} of {tensor.dtype}", f"{shape} of {dtype}, contiguous")

@@ -32,7 +32,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.attention_common import (
@@ -56,7 +55,8 @@ from kernels.attention_common import (
     weights,
     zeros,
 )
-from kernels.kernels_common import LOG2_E, element_type, launch_some, require, require_tensor, rounded
+from kernels.kernels_common import LOG2_E, element_type, require, require_tensor, rounded
+from kernels.launches import for_waves, launch_some, tuned
 from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
@@ -325,23 +325,11 @@ def masked(scores: Any, bounds: Any, first: Any, partial: Any) -> Any:
 
 @cache
 def build_flash_attn_func_module(
-    num_heads: int,
-    head_dim: int,
-    causal: bool = True,
-    dtype_str: str = "f16",
-    sm_scale: float | None = None,
-    waves_per_eu: int = 2,
-    flat_work_group_size: int | None = None,
-    block_m: int | None = None,
-    unsafe_fp_math: bool = True,
-    fast_fp_math: bool = True,
-    daz: bool = True,
-    path_tag: str = "auto",
-    num_kv_heads: int | None = None,
-    *,
-    v_head_dim: int | None = None,
-    sliding_window: int = 0,
-) -> Any:
+    num_heads: int, head_dim: int, causal: bool = True, dtype_str: str = "f16", sm_scale: float | None = None,
+    waves_per_eu: int = 2, flat_work_group_size: int | None = None, block_m: int | None = None,
+    unsafe_fp_math: bool = True, fast_fp_math: bool = True, daz: bool = True, path_tag: str = "auto",
+    num_kv_heads: int | None = None, *, v_head_dim: int | None = None, sliding_window: int = 0,
+) -> Any:  # fmt: skip
     """The launcher (Q, K, V, O, batch, seq_len, stream, seq_len_kv, cu_seqlens_q, cu_seqlens_kv).
 
     sm_scale: 1 / sqrt(head_dim) by default. block_m: queries of a workgroup, 128 (the default) or 256.
@@ -389,7 +377,7 @@ def launch(
     require_sizes(plan, (Q, K, V, O), cu_seqlens, batch, seq_len, kv_len)
     blocks = (seq_len + plan.block_m - 1) // plan.block_m
     kernel = flash_attn_generic_kernel(
-        Q, K, V, O, cu_seqlens, seq_len, kv_len, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu, **QUIET}
+        Q, K, V, O, cu_seqlens, seq_len, kv_len, plan, value_attrs={**for_waves(waves_per_eu), **QUIET}
     )
     launch_some(kernel, batch * blocks, (plan.heads, blocks, batch), plan.threads, stream)
 
@@ -419,23 +407,18 @@ def require_types(plan: Plan, *tensors: Any) -> None:
         require(len(layout.stride) == 1, f"{name} of {tensor.type}", "one dimension: x.contiguous().view(-1)")
 
 
-@flydsl.autotune(configs=[flydsl.Config(block_m=m) for m in BLOCKS], key=["num_heads", "head_dim", "seq_len", "causal"])
-@flyc.jit
-def flash_attn(
-    Q: fx.Tensor,
-    K: fx.Tensor,
-    V: fx.Tensor,
-    O: fx.Tensor,
-    batch: fx.Int32,
-    seq_len: fx.Int32,
-    num_heads: fx.Constexpr[int],
-    num_kv_heads: fx.Constexpr[int],
-    head_dim: fx.Constexpr[int],
-    causal: fx.Constexpr[bool],
-    dtype_str: fx.Constexpr[str],
-    block_m: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """Attention with a number of queries per workgroup that is chosen by measurement. See the builder."""
+def _launch(
+    tensors: dict[str, Any], batch: Any, seq_len: Any, num_heads: int, num_kv_heads: int, head_dim: int, causal: bool,
+    dtype_str: str, block_m: int, stream: Any,
+) -> None:  # fmt: skip
     plan = Plan(num_heads, num_kv_heads, head_dim, head_dim, dtype_str, causal, 0, head_dim**-0.5, block_m)
+    Q, K, V, O = tensors.values()
     launch(plan, Q, K, V, O, batch, seq_len, stream)
+
+
+# (Q, K, V, O, batch, seq_len, num_heads, num_kv_heads, head_dim, causal, dtype_str, stream): attention with a number of
+# queries per workgroup that is chosen by measurement. See the builder.
+flash_attn = tuned(
+    "flash_attn", "Q K V O", _launch, ["num_heads", "head_dim", "seq_len", "causal"], [{"block_m": m} for m in BLOCKS],
+    batch=fx.Int32, seq_len=fx.Int32, num_heads=int, num_kv_heads=int, head_dim=int, causal=bool, dtype_str=str,
+)  # fmt: skip

@@ -63,7 +63,8 @@ from kernels.flash_attn_generic import (
     require_types,
     smaller,
 )
-from kernels.kernels_common import LOG2_E, element_type, launch_some, require, require_tensor, rounded
+from kernels.kernels_common import LOG2_E, element_type, require, require_tensor, rounded
+from kernels.launches import for_waves, launch_some
 from kernels.mfma_preshuffle_pipeline import is_cdna4
 from kernels.sizes import require_elements
 from kernels.tensor_shim import GTensor
@@ -105,69 +106,77 @@ def flash_attn_dualwave_swp_gfx950_kernel(
     sequence = Sequence.of(batch, seq_len, seq_len, cu_seqlens)
     first = number * plan.block_m
     if not cu_seqlens or first < sequence.count:
-        queries, sums, top, total = attend(plan, lazy, sequence, head, first, (part, splits), Q, K, V)
+        block = DualWave(plan, lazy, sequence, head, first, Q, K, V)
+        sums, top, total = block.attend(part, splits)
         if fx.const_expr(splits == 1):
-            queries.store(O, sums, inverse(total))
+            block.queries.store(O, sums, inverse(total))
         else:
-            put_share(queries, workspace, share, sums, top, total)
+            put_share(block.queries, workspace, share, sums, top, total)
 
 
-def attend(
-    plan: Plan, lazy: bool, sequence: Sequence, head: Any, first: Any, part: tuple[Any, int], Q: Any, K: Any, V: Any
-) -> tuple[Queries, list[Any], Any, Any]:
-    """(the queries from `first` on of a head, their sums, their largest score, the sums of their powers).
+class DualWave:
+    """The queries from `first` on of a head, and the tiles of the keys that they see."""
 
-    part: which one of the keys, of how many. The score is in units of log2.
-    """
-    keys, product = Keys(plan, sequence, first), Product32.of(plan.dtype)
-    queries = Queries(plan, sequence, head, first)
-    k, v = tiles(plan, sequence, head, keys.end, K, V)
-    q, bounds, scale = queries.load(Q), keys.of_query(queries.number), fx.Float32(plan.scale * LOG2_E)
-    start, last = tiles_of(keys.last_tile, *part)
+    def __init__(
+        self, plan: Plan, lazy: bool, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any, V: Any
+    ) -> None:
+        self.plan, self.lazy, self.product = plan, lazy, Product32.of(plan.dtype)
+        self.keys = Keys(plan, sequence, first)
+        self.queries = Queries(plan, sequence, head, first)
+        self.k, self.v = tiles(plan, sequence, head, self.keys.end, K, V)
+        self.q, bounds = self.queries.load(Q), self.keys.of_query(self.queries.number)
+        self.last_key, self.scale = bounds[1], fx.Float32(plan.scale * LOG2_E)
 
-    def masked(scores: Any, tile: Any) -> Any:
-        return visible(scores, None, bounds[1] - (tile * KEYS + queries.half * CHUNK))
+    def masked(self, scores: Any, tile: Any) -> Any:
+        """The scores of a tile, without those of keys that the query does not see."""
+        return visible(scores, None, self.last_key - (tile * KEYS + self.queries.half * CHUNK))
 
-    def step(state: Any, tile: Any, stage: int, mask: Any) -> Any:
+    def scores(self, stage: int) -> Any:
+        """Those of the keys in a buffer."""
+        return multiply_fragments(self.product, self.k.fragments(stage, BLOCKS_OF_KEYS), self.q)
+
+    def step(self, state: Any, tile: Any, stage: int, mask: Any) -> Any:
         """From P of a tile in buffer `stage` to that of the next one."""
         sums, top, total, p, factor = state
         arrive()
-        scores = multiply_fragments(product, k.fragments(stage ^ 1, BLOCKS_OF_KEYS), q)
-        before: Any = rescaled(sums, factor, lazy)
-        done = multiply_fragments(product, v.fragments(stage, FIRST), p, before[:2])
+        scores = self.scores(stage ^ 1)
+        before: Any = rescaled(sums, factor, self.lazy)
+        done = multiply_fragments(self.product, self.v.fragments(stage, FIRST), p, before[:2])
         scores = mask(scores, tile + 1)
-        turned = v.fragments(stage, SECOND)
+        turned = self.v.fragments(stage, SECOND)
         # Reads behind a copy would wait for it.
         fx.rocdl.sched_barrier(0)
-        k.copy(tile + 2, stage)
-        v.copy(tile + 1, stage ^ 1)
-        top, factor, shift = top_of(scores, scale, top, LAZY if lazy else 0.0)
-        done += multiply_fragments(product, turned, p, before[2:])
-        powers = powers_of(scores, scale, shift)
+        self.k.copy(tile + 2, stage)
+        self.v.copy(tile + 1, stage ^ 1)
+        top, factor, shift = top_of(scores, self.scale, top, LAZY if self.lazy else 0.0)
+        done += multiply_fragments(self.product, turned, p, before[2:])
+        powers = powers_of(scores, self.scale, shift)
         by_turns(8)
-        return done, top, total * factor + sum_of(powers), weights(powers, plan.dtype), factor
+        return done, top, total * factor + sum_of(powers), weights(powers, self.plan.dtype), factor
 
-    def finish(state: Any, stage: int) -> Any:
+    def finish(self, state: Any, stage: int) -> Any:
+        """(sums, top, total) after P of the last tile."""
         sums, top, total, p, factor = state
         arrive()
-        before: Any = rescaled(sums, factor, lazy)
-        return [
-            *multiply_fragments(product, v.fragments(stage, FIRST), p, before[:2]),
-            *multiply_fragments(product, v.fragments(stage, SECOND), p, before[2:]),
-        ], top, total  # fmt: skip
+        before: Any = rescaled(sums, factor, self.lazy)
+        first = multiply_fragments(self.product, self.v.fragments(stage, FIRST), p, before[:2])
+        return [*first, *multiply_fragments(self.product, self.v.fragments(stage, SECOND), p, before[2:])], top, total
 
-    k.copy(start, 0)
-    arrive()
-    k.copy(start + 1, 1)
-    v.copy(start, 0)
-    scores = masked(multiply_fragments(product, k.fragments(0, BLOCKS_OF_KEYS), q), start)
-    top, _, shift = top_of(scores, scale, fx.Float32(LOWEST))
-    powers = powers_of(scores, scale, shift)
-    nothing = [zeros() for _ in range(plan.width // 32)]
-    state = nothing, top, sum_of(powers), weights(powers, plan.dtype), fx.Float32(1.0)
-    result: Any = walk(step, finish, masked, state, start, last)
-    sums, top, total = result
-    return queries, sums, top * scale, both_halves(total, fx.arith.addf)
+    def attend(self, part: Any, parts: int) -> tuple[list[Any], Any, Any]:
+        """(the queries' sums, their largest score in units of log2, the sums of their powers) of a part of the keys."""
+        start, last = tiles_of(self.keys.last_tile, part, parts)
+        self.k.copy(start, 0)
+        arrive()
+        self.k.copy(start + 1, 1)
+        self.v.copy(start, 0)
+        scores = self.masked(self.scores(0), start)
+        top, _, shift = top_of(scores, self.scale, fx.Float32(LOWEST))
+        powers = powers_of(scores, self.scale, shift)
+        nothing = [zeros() for _ in range(self.plan.width // 32)]
+        state = nothing, top, sum_of(powers), weights(powers, self.plan.dtype), fx.Float32(1.0)
+        result: Any = walk(self.step, self.finish, self.masked, state, start, last)
+        sums, top, total = result
+        return sums, top * self.scale, both_halves(total, fx.arith.addf)
 
 
 def tiles_of(count: Any, part: Any, parts: int) -> tuple[Any, Any]:
@@ -291,20 +300,11 @@ def workspace_size(num_kv_splits: int, batch: int, seq_len: int, num_heads: int)
 
 @cache
 def build_flash_attn_dualwave_swp_module(
-    num_heads: int,
-    head_dim: int,
-    causal: bool = True,
-    dtype_str: str = "bf16",
-    num_kv_heads: int | None = None,
-    waves_per_eu: int = 2,
-    daz: bool = True,
-    dualwave_swp_lazy_rescale: bool = True,
-    dualwave_swp_setprio: bool = True,
-    dualwave_swp_debug_lazy_counts: bool = False,
-    dualwave_swp_enable_stagger: bool = True,
-    num_kv_splits: int = 1,
+    num_heads: int, head_dim: int, causal: bool = True, dtype_str: str = "bf16", num_kv_heads: int | None = None,
+    waves_per_eu: int = 2, daz: bool = True, dualwave_swp_lazy_rescale: bool = True, dualwave_swp_setprio: bool = True,
+    dualwave_swp_debug_lazy_counts: bool = False, dualwave_swp_enable_stagger: bool = True, num_kv_splits: int = 1,
     varlen: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """The launcher (Q, K, V, O, batch, seq_len, stream, cu_seqlens_q, cu_seqlens_kv, workspace).
 
     head_dim: 128. dualwave_swp_lazy_rescale: as the module says; without it sums are multiplied for every tile.
@@ -338,7 +338,7 @@ def build_flash_attn_dualwave_swp_module(
         require_types(plan, Q, K, V, O)
         cu_seqlens = starts_of_sequences(varlen, cu_seqlens_q, cu_seqlens_kv)
         require_workspace(num_kv_splits, workspace)
-        attributes = {"rocdl.waves_per_eu": waves_per_eu, **QUIET}
+        attributes = {**for_waves(waves_per_eu), **QUIET}
         kernel = flash_attn_dualwave_swp_gfx950_kernel(
             Q, K, V, O, cu_seqlens, seq_len, workspace, plan, dualwave_swp_lazy_rescale, num_kv_splits,
             value_attrs=attributes,

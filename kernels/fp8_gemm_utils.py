@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
-from kernels.kernels_common import bf16, launch_some, require, require_tensor
+from kernels.kernels_common import bf16, require, require_tensors
+from kernels.launches import for_waves, launch_some, launcher, tuned
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, Product, concat, is_cdna4, require_types
@@ -23,6 +23,7 @@ from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor, STensor
 
+TENSORS = "A B_T C A_scale B_scale"
 BLOCK_K = 128
 TILES_OF_M = 4  # that the workgroups of a die take for each tile along N
 # (M, N, K)
@@ -78,22 +79,11 @@ class ShuffledB:
 
 
 @flyc.kernel
-def fp8_gemm_kernel(
-    A: fx.Tensor,
-    B_T: fx.Tensor,
-    C: fx.Tensor,
-    A_scale: fx.Tensor,
-    B_scale: fx.Tensor,
-    m: fx.Int32,
-    n: fx.Int32,
-    tiles_k: fx.Int32,
-    plan: fx.Constexpr[Plan],
-) -> None:
-    """One tile of C. tiles_k: the plan's."""
+def fp8_gemm_kernel(tensors: Any, m: fx.Int32, n: fx.Int32, tiles_k: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
+    """One tile of C. tensors: by the names of TENSORS. tiles_k: the plan's."""
+    A, B_T, C, A_scale, B_scale = tensors.values()
     require_types("fp8", A, B_T)
-    require_tensor("C", C, fx.BFloat16, rows=True)
-    require_tensor("A_scale", A_scale, fx.Float32)
-    require_tensor("B_scale", B_scale, fx.Float32)
+    require_tensors(tensors, C=fx.BFloat16, A_scale=fx.Float32, B_scale=fx.Float32, rows="C")
     ring = plan.ring
     tile_m, tile_n, _ = ring.tile
     shared = fx.SharedAllocator().allocate(ring.lds_bytes, 128).peek().ptr
@@ -127,27 +117,18 @@ def fp8_launcher(ring: Ring, remap: bool, shuffled: bool) -> Any:
     ring.check()
     plan = Plan(ring, remap, shuffled)
 
-    @flyc.jit
-    def launch_fp8_gemm(
-        A: fx.Tensor,
-        B_T: fx.Tensor,
-        C: fx.Tensor,
-        A_scale: fx.Tensor,
-        B_scale: fx.Tensor,
-        m: fx.Int32,
-        n: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        launch_tiles(plan, A, B_T, C, A_scale, B_scale, m, n, stream)
+    def launch(tensors: dict[str, Any], m: Any, n: Any, stream: Any) -> None:
+        launch_tiles(plan, tensors, m, n, stream)
 
-    return launch_fp8_gemm
+    return launcher("launch_fp8_gemm", TENSORS, launch, m=fx.Int32, n=fx.Int32)
 
 
-def launch_tiles(plan: Plan, A: Any, B_T: Any, C: Any, A_scale: Any, B_scale: Any, m: Any, n: Any, stream: Any) -> None:
+def launch_tiles(plan: Plan, tensors: dict[str, Any], m: Any, n: Any, stream: Any) -> None:
     """Launch a workgroup for each tile of C, inside of a launcher."""
     ring = plan.ring
     tile_m, tile_n, _ = ring.tile
     blocks = ((m + tile_m - 1) // tile_m) * ((n + tile_n - 1) // tile_n)
+    A, B_T, C, A_scale, B_scale = tensors.values()
     require_rows("A", A, m, ring.k)
     if plan.shuffled:
         require_elements("B_T", B_T, (n + 15) // 16 * 16 * ring.k)
@@ -157,8 +138,8 @@ def launch_tiles(plan: Plan, A: Any, B_T: Any, C: Any, A_scale: Any, B_scale: An
     require_elements("A_scale", A_scale, m, or_more=True)
     require_elements("B_scale", B_scale, n, or_more=True)
     # Four waves of a workgroup are one on each SIMD, and may have all of its registers.
-    attributes = {"rocdl.waves_per_eu": ring.threads // (4 * WAVE)}
-    kernel = fp8_gemm_kernel(A, B_T, C, A_scale, B_scale, m, n, ring.tiles_k, plan, value_attrs=attributes)
+    attributes = for_waves(ring.threads // (4 * WAVE))
+    kernel = fp8_gemm_kernel(tensors, m, n, ring.tiles_k, plan, value_attrs=attributes)
     launch_some(kernel, blocks, blocks, ring.threads, stream)
 
 
@@ -170,28 +151,19 @@ def fp8_ring(K: int, tile: tuple[int, int], waves: tuple[int, int], steps: tuple
     return Ring("fp8", K, (*tile, BLOCK_K), (*waves, 1), unroll=0 if unroll else 1)
 
 
-_TILES = ((64, 64, 2), (64, 128, 2), (128, 128, 2), (128, 256, 4), (256, 256, 2), (256, 256, 4))
-
-
-@flydsl.autotune(
-    configs=[flydsl.Config(tile=(m, n), waves=waves) for m, n, waves in _TILES], key=["m", "n", "k", "shuffled"]
-)
-@flyc.jit
-def fp8_gemm(
-    A: fx.Tensor,
-    B_T: fx.Tensor,
-    C: fx.Tensor,
-    A_scale: fx.Tensor,
-    B_scale: fx.Tensor,
-    m: fx.Int32,
-    n: fx.Int32,
-    k: fx.Constexpr[int],
-    shuffled: fx.Constexpr[bool],
-    tile: fx.Constexpr,
-    waves: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
+def _launch(
+    tensors: dict[str, Any], m: Any, n: Any, k: int, shuffled: bool, tile: tuple[int, int], waves: int, stream: Any
 ) -> None:
-    """The product with a tile, and four or eight waves, that are chosen by measurement."""
     ring = fp8_ring(k, tile, (2, waves), (64, 64), unroll=False)
     ring.check()
-    launch_tiles(Plan(ring, True, shuffled), A, B_T, C, A_scale, B_scale, m, n, stream)
+    launch_tiles(Plan(ring, True, shuffled), tensors, m, n, stream)
+
+
+_TILES = ((64, 64, 2), (64, 128, 2), (128, 128, 2), (128, 256, 4), (256, 256, 2), (256, 256, 4))
+# (A, B_T, C, A_scale, B_scale, m, n, k, shuffled, stream), with a tile, and four or eight waves, that are chosen by
+# measurement.
+fp8_gemm = tuned(
+    "fp8_gemm", TENSORS, _launch, ["m", "n", "k", "shuffled"],
+    [{"tile": (m, n), "waves": waves} for m, n, waves in _TILES],
+    m=fx.Int32, n=fx.Int32, k=int, shuffled=bool,
+)  # fmt: skip

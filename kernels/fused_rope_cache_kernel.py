@@ -25,31 +25,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
 from flydsl.expr.coop import warp_size
-from kernels.kernels_common import (
-    bf16,
-    bytes_of,
-    ceil_div,
-    element_type,
-    fp8_type,
-    launch_some,
-    launcher,
-    refusal,
-    require_tensor,
-)
+from kernels.kernels_common import bf16, bytes_of, ceil_div, element_type, fp8_type, refusal, require_tensors
+from kernels.launches import launch_some, launcher, tuned
 from kernels.quant import fp8_codes
 from kernels.sizes import require_elements, require_rows
 
 DTYPES = ("bf16", "f16")
 KEY_PACK = 16
-TENSORS = (
-    "Q", "K", "V", "Positions", "Cos", "Sin", "SlotMapping", "KeyCache", "ValueCache", "Q_out", "K_out", "KScale",
-    "VScale",
-)  # fmt: skip
+TENSORS = "Q K V Positions Cos Sin SlotMapping KeyCache ValueCache Q_out K_out"
 POSITIONS = {"i32": fx.Int32, "i64": fx.Int64}
 # (T, QH, KH, D)
 SHAPES = ((5, 4, 2, 64), (1, 8, 1, 128), (3, 2, 2, 256))
@@ -135,9 +122,9 @@ def fused_rope_cache_kernel(tensors: Any, rope: fx.Constexpr[Rope]) -> None:
 def require_types(tensors: Any, rope: Rope) -> None:
     """Raise ArgumentError where tensors are not of the builder's types."""
     dtype = element_type(rope.dtype)
-    caches = bytes_of(fp8_type()) if rope.scaled else (dtype,)
-    for name in ("Q", "K", "V", "Cos", "Sin", "Q_out", "K_out", "KeyCache", "ValueCache"):
-        require_tensor(name, tensors[name], *(caches if "Cache" in name else (dtype,)))
+    caches = bytes_of(fp8_type()) if rope.scaled else dtype
+    own = dict.fromkeys(("Q", "K", "V", "Cos", "Sin", "Q_out", "K_out"), dtype)
+    require_tensors(tensors, **own, KeyCache=caches, ValueCache=caches)
 
 
 def read(tensor: fx.Tensor, place: Any, width: int, dtype: Any) -> Any:
@@ -174,18 +161,10 @@ def cached(tensors: Any, which: str, values: Any, place: Any, step: int, rope: R
 
 @cache
 def build_fused_rope_cache_module(
-    head_dim: int = 64,
-    rotary_dim: int = -1,
-    num_q_heads: int = 8,
-    num_kv_heads: int = 1,
-    block_size: int = 16,
-    is_neox: bool = True,
-    flash_layout: bool = True,
-    dtype_str: str = "bf16",
-    apply_scale: bool = False,
-    reuse_freqs_front_part: bool = True,
-    pos_dtype: str = "i32",
-) -> Any:
+    head_dim: int = 64, rotary_dim: int = -1, num_q_heads: int = 8, num_kv_heads: int = 1, block_size: int = 16,
+    is_neox: bool = True, flash_layout: bool = True, dtype_str: str = "bf16", apply_scale: bool = False,
+    reuse_freqs_front_part: bool = True, pos_dtype: str = "i32",
+) -> Any:  # fmt: skip
     """The launcher (Q, K, V, Positions, Cos, Sin, SlotMapping, KeyCache, ValueCache, Q_out, K_out, num_tokens, KScale,
     VScale, stream).
 
@@ -203,32 +182,13 @@ def build_fused_rope_cache_module(
         head_dim, num_q_heads, num_kv_heads, block_size, flash_layout, dtype_str, apply_scale, reuse_freqs_front_part
     )
 
-    @flyc.jit
-    def launch_fused_rope_cache(
-        Q: fx.Tensor,
-        K: fx.Tensor,
-        V: fx.Tensor,
-        Positions: fx.Tensor,
-        Cos: fx.Tensor,
-        Sin: fx.Tensor,
-        SlotMapping: fx.Tensor,
-        KeyCache: fx.Tensor,
-        ValueCache: fx.Tensor,
-        Q_out: fx.Tensor,
-        K_out: fx.Tensor,
-        num_tokens: fx.Int32,
-        KScale: fx.Tensor,
-        VScale: fx.Tensor,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        given = (Q, K, V, Positions, Cos, Sin, SlotMapping, KeyCache, ValueCache, Q_out, K_out, KScale, VScale)
-        tensors = dict(zip(TENSORS, given, strict=True))
-        _launch(tensors, num_tokens, stream, rope, 1)
+    def launch(tensors: dict[str, Any], tokens: Any, k_scale: Any, v_scale: Any, stream: Any) -> None:
+        _launch({**tensors, "KScale": k_scale, "VScale": v_scale}, tokens, rope, 1, stream)
 
-    return launch_fused_rope_cache
+    return launcher("launch_fused_rope_cache", TENSORS, launch, num_tokens=fx.Int32, KScale=fx.Tensor, VScale=fx.Tensor)
 
 
-def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, rope: Rope, waves: int) -> None:
+def _launch(tensors: dict[str, Any], tokens: Any, rope: Rope, waves: int, stream: Any) -> None:
     for name in ("Q", "K", "V", "Q_out", "K_out"):
         require_rows(name, tensors[name], tokens, rope.dim * (rope.q_heads if "Q" in name else rope.kv_heads))
     for name in ("Positions", "SlotMapping"):
@@ -240,10 +200,11 @@ def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, rope: Rope, waves
     launch_some(kernel, tokens, grid, (warp_size(), waves), stream)
 
 
-# (Q, ..., VScale, m_in: tokens, rope, stream), with the number of waves of a block chosen by measurement.
-fused_rope_cache = flydsl.autotune(configs=[flydsl.Config(waves=waves) for waves in (1, 2, 4, 8)], key=["rope"])(
-    launcher("fused_rope_cache", TENSORS, _launch, {"rope": Rope, "waves": int})
-)
+# (Q, ..., KScale, VScale, m_in: tokens, rope, stream), with the number of waves of a block chosen by measurement.
+fused_rope_cache = tuned(
+    "fused_rope_cache", f"{TENSORS} KScale VScale", _launch, ["rope"], [{"waves": n} for n in (1, 2, 4, 8)],
+    m_in=fx.Int32, rope=Rope,
+)  # fmt: skip
 
 
 def reference(x: Any, cos: Any, sin: Any) -> Any:

@@ -8,6 +8,7 @@ when all waves have computed the one before.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,13 +26,18 @@ LANES, SIZE = 32, 16
 LDS_BYTES = 320 * 1024
 _GRANULE = 1024
 _MANY = 8  # turns of a loop that the compiler does not unroll
-EXPERT = {"amdgpu-expert-scheduling-mode": True}
-"""Options of LLVM: waits for vector registers are made where they are needed."""
 
 
 def require_gfx1250(kernel: str) -> None:
     """Raise ArgumentError unless this is compiled for gfx1250."""
     require(target_name() in GFX1250, f"{kernel} on {target_name()}", f"for {GFX1250[0]}")
+
+
+def scheduled(launcher: Any, expert: bool) -> Any:
+    """The launcher; expert: of kernels in which waits for vector registers are made where they are needed."""
+    if expert:
+        launcher.compile_hints = {"llvm_options": {"amdgpu-expert-scheduling-mode": True}}
+    return launcher
 
 
 def check_smem_capacity(lds_bytes: int) -> None:
@@ -76,16 +82,20 @@ class Pipeline:
         return tile % self.buffers
 
 
-class WavePlan:
+class WavePlan(ABC):
     """What plans of all products know of their waves. tile: a workgroup's, along M, N and K; waves: along M and N.
 
     split_k: workgroups that share a tile, along K.
     """
 
+    n: int
     k: int
     tile: tuple[int, int, int]
     waves: tuple[int, int]
+    out: Any
     buffers: int
+    tdm_store: bool
+    cluster: ClusterShape
     split_k: int
 
     @property
@@ -102,6 +112,52 @@ class WavePlan:
     def wave_tile(self) -> tuple[int, int]:
         """A wave's part of the tile."""
         return self.tile[0] // self.waves[0], self.tile[1] // self.waves[1]
+
+    @property
+    @abstractmethod
+    def buffer_bytes(self) -> int:
+        """Of a buffer in shared memory."""
+
+    @property
+    def out_pitch(self) -> int:
+        """Elements from row to row of a wave's part of C in shared memory."""
+        return self.wave_tile[1] + 16 * 8 // int(self.out.width)
+
+    @property
+    def lds_bytes(self) -> int:
+        """Of the buffers, and then of C."""
+        of_c = self.wave_tile[0] * self.out_pitch * int(self.out.width) // 8 * self.waves[0] * self.waves[1]
+        return max(self.buffers * self.buffer_bytes, of_c if self.tdm_store else 0)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Workgroups along N and, of one tile, along K."""
+        return ceil_div(self.n, self.tile[1]), self.split_k
+
+    def check_sizes(self, step: int, unit: int, wide: int = SIZE) -> None:
+        """Raise ArgumentError where sizes do not fit. step, wide: columns of K and of C of an instruction.
+
+        unit: what N is a multiple of.
+        """
+        _, n, k = self.tile
+        require(min(*self.tile, *self.waves) > 0, f"a tile of {self.tile} by {self.waves} waves", "at least 1 each")
+        require(k % step == 0 and k & (k - 1) == 0, f"tile_k={k}", f"a power of two from {step} on")
+        named = f"tile_n={n}" if unit == n else f"{unit}"
+        require(self.n > 0 and self.n % unit == 0, f"N={self.n}", f"a multiple of {named}")
+        require(self.split_k > 0, f"split_k={self.split_k}", "at least 1")
+        fits = self.k > 0 and self.k % (k * self.split_k) == 0
+        require(fits, f"K={self.k}", f"a multiple of tile_k={k} times split_k={self.split_k}")
+        self.pipeline.check()
+        self.cluster.check()
+        require(self.threads <= 1024, f"waves {self.waves}", "at most 32 in all")
+        for name, extent, waves, size in zip("mn", self.tile, self.waves, (SIZE, wide), strict=False):
+            require(extent % (size * waves) == 0, f"tile_{name}={extent}", f"a multiple of {size * waves}")
+        check_smem_capacity(self.lds_bytes)
+
+    def launch(self, kernel: Any, m: Any, stream: Any) -> None:
+        """Launch a kernel for m rows of C, inside of a launcher."""
+        grid = ((m + self.tile[0] - 1) // self.tile[0], *self.grid)
+        kernel.launch(grid=grid, block=(self.threads,), stream=stream, **self.cluster.options)
 
 
 @dataclass(frozen=True)
@@ -120,6 +176,11 @@ class ClusterShape:
         """Raise ArgumentError where there are too many."""
         fits = self.m > 0 and self.n > 0 and self.m * self.n <= 16
         require(fits, f"clusters of {self.m} x {self.n} workgroups", "1 to 16 in all")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of a launch."""
+        return {} if self.is_one else {"cluster": (self.m, self.n, 1)}
 
     def masks(self) -> tuple[Any, Any]:
         """The workgroups that get this one's tiles of A and of B, too; 0 for none."""

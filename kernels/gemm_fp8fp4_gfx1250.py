@@ -24,32 +24,32 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.rocdl import tdm_ops
 from kernels.gemm_common_gfx1250 import (
-    EXPERT,
     LANES,
     SIZE,
     ClusterShape,
     Loads,
     TileStream,
     WavePlan,
-    check_smem_capacity,
     chosen_by_wave,
     opaque,
     require_gfx1250,
     round_up,
     run_pipeline,
+    scheduled,
 )
-from kernels.kernels_common import bytes_of, ceil_div, require, require_tensor
+from kernels.kernels_common import bytes_of, ceil_div, require, require_tensors
+from kernels.launches import for_waves, launcher, tuned
 from kernels.tensor_shim import GTensor, STensor
 from kernels.wmma_gemm_gfx1250 import place_of_wave, store_by_lanes, store_by_mover
-from kernels.wmma_pipeline import DTYPES
+from kernels.wmma_pipeline import DTYPES, eight
 
 # data_format: bits of an element of A and of B.
 FORMATS = {"fp8": (8, 8), "fp4": (4, 4), "a8w4": (8, 4)}
+TENSORS = "C A B A_scale B_scale"
 STEP = 128  # columns of K of an instruction
 BLOCK = 32  # elements of a row that share a scale
 PAD = 16  # bytes behind a row of A in shared memory
@@ -153,51 +153,20 @@ class Plan(WavePlan):
         """Tiles of A, B and the scales."""
         return round_up(self.starts[-1])
 
-    @property
-    def out_pitch(self) -> int:
-        """Elements from row to row of a wave's part of C in shared memory."""
-        return self.wave_tile[1] + 16 * 8 // int(self.out.width)
-
-    @property
-    def lds_bytes(self) -> int:
-        """Of the buffers, and then of C."""
-        of_c = self.wave_tile[0] * self.out_pitch * int(self.out.width) // 8 * self.waves[0] * self.waves[1]
-        return max(self.buffers * self.buffer_bytes, of_c if self.tdm_store else 0)
-
     def check(self) -> None:
         """Raise ArgumentError where sizes do not fit."""
-        m, n, k = self.tile
-        require(min(*self.tile, *self.waves) > 0, f"a tile of {self.tile} by {self.waves} waves", "at least 1 each")
-        require(k % STEP == 0 and k & (k - 1) == 0, f"tile_k={k}", "a power of two from 128 on")
-        require(self.n > 0 and self.n % n == 0, f"N={self.n}", f"a multiple of tile_n={n}")
-        require(self.split_k > 0, f"split_k={self.split_k}", "at least 1")
-        fits = self.k > 0 and self.k % (k * self.split_k) == 0
-        require(fits, f"K={self.k}", f"a multiple of tile_k={k} times split_k={self.split_k}")
-        self.pipeline.check()
-        self.cluster.check()
-        require(self.threads <= 1024, f"waves {self.waves}", "at most 32 in all")
-        for name, extent, waves, size in (("m", m, self.waves[0], SIZE), ("n", n, self.waves[1], self.wide)):
-            require(extent % (size * waves) == 0, f"tile_{name}={extent}", f"a multiple of {size * waves}")
+        self.check_sizes(STEP, self.tile[1], self.wide)
         streams = 4 if self.has_blocks else 2
         require(not self.specialized or self.threads >= streams * LANES, f"{self.threads // LANES} waves",
                 f"at least {streams} for wave_specialized_tdm")  # fmt: skip
-        check_smem_capacity(self.lds_bytes)
 
 
 @flyc.kernel
 def fp8fp4_kernel(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    scale_a: fx.Tensor,
-    scale_b: fx.Tensor,
-    m: fx.Int32,
-    lda: fx.Int32,
-    ldc: fx.Int32,
-    turns: fx.Int32,
-    plan: fx.Constexpr[Plan],
+    tensors: Any, m: fx.Int32, lda: fx.Int32, ldc: fx.Int32, turns: fx.Int32, plan: fx.Constexpr[Plan]
 ) -> None:
-    """One tile of C. turns: the plan's."""
+    """One tile of C. tensors: by the names of TENSORS. turns: the plan's."""
+    C, A, B, scale_a, scale_b = tensors.values()
     require_gfx1250("gemm_fp8fp4_gfx1250")
     fx.rocdl.disable_xdl_arb_stall()
     shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
@@ -380,10 +349,7 @@ def scaled_rows(plan: Plan, scale_a: Any, scale_b: Any, m: Any, first: tuple[Any
     of_rows = GTensor(scale_a, fx.Float32, num_records_bytes=m * 4)
     of_columns = GTensor(scale_b, fx.Float32, num_records_bytes=plan.n * 4)
     columns = first[1] + column + (lane >> 4) * 8
-    factors = []
-    for ni in range(len(sums[0])):
-        halves = [fx.Vector(of_columns.vec_load(columns + SIZE * ni + i, 4)) for i in (0, 4)]
-        factors.append(halves[0].shuffle(halves[1], list(range(8))))
+    factors = [eight(of_columns, columns + SIZE * ni) for ni in range(len(sums[0]))]
     result = []
     for mi, totals in enumerate(sums):
         factor = of_rows.load(first[0] + row + (lane & (SIZE - 1)) + SIZE * mi)
@@ -393,33 +359,13 @@ def scaled_rows(plan: Plan, scale_a: Any, scale_b: Any, m: Any, first: tuple[Any
 
 @cache
 def compile_fp8fp4_gemm(
-    *,
-    data_format: str = "fp4",
-    scale_mode: str = "mxscale",
-    N: int,
-    K: int,
-    tile_m: int = 128,
-    tile_n: int = 128,
-    tile_k: int = 128,
-    m_warp: int = 2,
-    n_warp: int = 2,
-    num_buffers: int = 2,
-    waves_per_eu: int | None = None,
-    l2_prefetch_distance: int = 2,
-    cluster_m: int = 1,
-    cluster_n: int = 1,
-    use_tdm_store: bool = True,
-    out_dtype: str = "f32",
-    inst_prefetch: bool = False,
-    wave_specialized_tdm: bool = False,
-    split_k: int = 1,
-    use_scale_opsel: bool = False,
-    expert_sched_mode: bool = True,
-    atomic_barrier_enable: bool = False,
-    b_streaming: bool = False,
-    scale_load_path: str = "tdm",
-    fp8_schedule: str = "auto",
-) -> Any:
+    *, data_format: str = "fp4", scale_mode: str = "mxscale", N: int, K: int, tile_m: int = 128, tile_n: int = 128,
+    tile_k: int = 128, m_warp: int = 2, n_warp: int = 2, num_buffers: int = 2, waves_per_eu: int | None = None,
+    l2_prefetch_distance: int = 2, cluster_m: int = 1, cluster_n: int = 1, use_tdm_store: bool = True,
+    out_dtype: str = "f32", inst_prefetch: bool = False, wave_specialized_tdm: bool = False, split_k: int = 1,
+    use_scale_opsel: bool = False, expert_sched_mode: bool = True, atomic_barrier_enable: bool = False,
+    b_streaming: bool = False, scale_load_path: str = "tdm", fp8_schedule: str = "auto",
+) -> Any:  # fmt: skip
     """A launcher of (C, A, B, A_scale, B_scale, M, N, lda, ldc, stream).
 
     C (M, N) with rows of ldc elements, A (M, K) with rows of lda, B (N, K) shuffled, in one dimension or two; 4-bit
@@ -448,42 +394,22 @@ def compile_fp8fp4_gemm(
 def fp8fp4_launcher(plan: Plan, waves_per_eu: int | None, expert: bool) -> Any:
     """The launcher of a plan; see `compile_fp8fp4_gemm`."""
 
-    @flyc.jit
-    def launch_fp8fp4_gemm(
-        C: fx.Tensor,
-        A: fx.Tensor,
-        B: fx.Tensor,
-        A_scale: fx.Tensor,
-        B_scale: fx.Tensor,
-        M: fx.Int32,
-        N: fx.Int32,
-        lda: fx.Int32,
-        ldc: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        launch_fp8fp4(plan, (C, A, B, A_scale, B_scale), M, lda, ldc, stream, waves_per_eu)
+    def launch(tensors: dict[str, Any], m: Any, n: Any, lda: Any, ldc: Any, stream: Any) -> None:
+        launch_fp8fp4(plan, tensors, m, lda, ldc, stream, waves_per_eu)
 
-    if expert:
-        launch_fp8fp4_gemm.compile_hints = {"llvm_options": EXPERT}
-    return launch_fp8fp4_gemm
+    sizes = dict.fromkeys(("M", "N", "lda", "ldc"), fx.Int32)
+    return scheduled(launcher("launch_fp8fp4_gemm", TENSORS, launch, **sizes), expert)
 
 
 def launch_fp8fp4(
-    plan: Plan, tensors: tuple[Any, ...], m: Any, lda: Any, ldc: Any, stream: Any, waves_per_eu: int | None = None
+    plan: Plan, tensors: dict[str, Any], m: Any, lda: Any, ldc: Any, stream: Any, waves_per_eu: int | None = None
 ) -> None:
     """Launch a workgroup for each tile of C, inside of a launcher."""
-    c, a, b, scale_a, scale_b = tensors
-    require_tensor("C", c, plan.out, rows=True)
-    for name, tensor, bits in (("A", a, plan.bits[0]), ("B", b, plan.bits[1])):
-        require_tensor(name, tensor, *bytes_of(*((fx.Float8E4M3FN,) if bits == 8 else ())), rows=True)
-    for name, tensor in (("A_scale", scale_a), ("B_scale", scale_b)):
-        require_tensor(name, tensor, *(bytes_of() if plan.has_blocks else (fx.Float32,)), rows=True)
-    grid = (m + plan.tile[0] - 1) // plan.tile[0], plan.n // plan.tile[1], plan.split_k
-    options = {} if plan.cluster.is_one else {"cluster": (plan.cluster.m, plan.cluster.n, 1)}
-    attributes = {"rocdl.waves_per_eu": waves_per_eu}
-    fp8fp4_kernel(*tensors, m, lda, ldc, plan.pipeline.turns, plan, value_attrs=attributes).launch(
-        grid=grid, block=(plan.threads,), stream=stream, **options
-    )
+    a, b = (bytes_of(*((fx.Float8E4M3FN,) if bits == 8 else ())) for bits in plan.bits)
+    scales = bytes_of() if plan.has_blocks else fx.Float32
+    require_tensors(tensors, C=plan.out, A=a, B=b, A_scale=scales, B_scale=scales, rows=TENSORS)
+    kernel = fp8fp4_kernel(tensors, m, lda, ldc, plan.pipeline.turns, plan, value_attrs=for_waves(waves_per_eu))
+    plan.launch(kernel, m, stream)
 
 
 def compile_mxscale_gemm(**options: Any) -> Any:
@@ -512,33 +438,20 @@ def compile_ptpc_gemm(**options: Any) -> Any:
     return compile_fp8fp4_gemm(scale_mode="ptpc", **(defaults | {"l2_prefetch_distance": 0} | options))
 
 
-_TILES = (((128, 256, 128), (2, 4), 2), ((256, 256, 128), (2, 2), 2), ((128, 128, 256), (2, 2), 2))
-
-
-@flydsl.autotune(
-    configs=[flydsl.Config(tile=tile, waves=waves, buffers=buffers) for tile, waves, buffers in _TILES],
-    key=["m", "n", "k", "data_format"],
-)
-@flyc.jit
-def fp8_gemm_of_rows(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    A_scale: fx.Tensor,
-    B_scale: fx.Tensor,
-    m: fx.Int32,
-    n: fx.Constexpr[int],
-    k: fx.Constexpr[int],
-    data_format: fx.Constexpr[str],
-    tile: fx.Constexpr,
-    waves: fx.Constexpr,
-    buffers: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """The product with a scale for each row, bf16, with a tile that is chosen by measurement; `compile_ptpc_gemm`.
-
-    The order of scales of blocks depends on the tile, so that products with these have no such choice.
-    """
+def _launch(
+    tensors: dict[str, Any], m: Any, n: int, k: int, data_format: str, tile: tuple[int, int, int],
+    waves: tuple[int, int], buffers: int, stream: Any,
+) -> None:  # fmt: skip
     plan = Plan(data_format, False, n, k, tile, waves, fx.BFloat16, buffers, True, ClusterShape(1, 1), False, 1)
     plan.check()
-    launch_fp8fp4(plan, (C, A, B, A_scale, B_scale), m, k, n, stream)
+    launch_fp8fp4(plan, tensors, m, k, n, stream)
+
+
+_TILES = (((128, 256, 128), (2, 4), 2), ((256, 256, 128), (2, 2), 2), ((128, 128, 256), (2, 2), 2))
+# (C, A, B, A_scale, B_scale, m, n, k, data_format, stream): the product of `compile_ptpc_gemm`, with a tile that is
+# chosen by measurement. The order of scales of blocks depends on the tile: products with these have no such choice.
+fp8_gemm_of_rows = tuned(
+    "fp8_gemm_of_rows", TENSORS, _launch, ["m", "n", "k", "data_format"],
+    [{"tile": tile, "waves": waves, "buffers": buffers} for tile, waves, buffers in _TILES],
+    m=fx.Int32, n=int, k=int, data_format=str,
+)  # fmt: skip

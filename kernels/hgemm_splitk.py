@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import launch_some, require, require_tensor
+from kernels.kernels_common import require, require_tensors
+from kernels.launches import for_waves, launch_some, launcher, tuned
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.sizes import require_elements, require_rows
@@ -95,31 +95,22 @@ def fill_kernel(C: fx.Tensor, bias: fx.Tensor, m: fx.Int32, plan: fx.Constexpr[P
 
 
 @flyc.kernel
-def hgemm_kernel(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    bias: fx.Tensor,
-    m: fx.Int32,
-    tiles_k: fx.Int32,
-    plan: fx.Constexpr[Plan],
-) -> None:
+def hgemm_kernel(tensors: Any, m: fx.Int32, tiles_k: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
     """Tiles of C, or a part of their sums. tiles_k: the plan's; as an argument it keeps a short loop a loop."""
     shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
     row, column = fx.block_idx.x // plan.grid, fx.block_idx.x % plan.grid
     if plan.tiles == 1:
-        tile_of_c(C, A, B, bias, m, tiles_k, plan, (row, column), shared)
+        tile_of_c(tensors, m, tiles_k, plan, (row, column), shared)
     else:
         first, last = column * plan.tiles, plan.n // plan.ring.tile[1]
         for number in range(first, (first + plan.tiles < last).select(first + plan.tiles, last)):
-            tile_of_c(C, A, B, bias, m, tiles_k, plan, (row, number), shared)
+            tile_of_c(tensors, m, tiles_k, plan, (row, number), shared)
             fx.gpu.barrier()
 
 
-def tile_of_c(
-    C: Any, A: Any, B: Any, bias: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, Any], shared: Any
-) -> None:
+def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, Any], shared: Any) -> None:
     """One tile of C. place: its numbers along M and N."""
+    C, A, B, bias = (tensors[name] for name in ("C", "A", "B", "bias"))
     ring = plan.ring
     product, a, b = ring.operands(A, B, m, plan.n, place, shared)
     _, wave_m, wave_n = ring.place_of_wave()
@@ -151,20 +142,10 @@ def add_pairs(C: Any, m: Any, n: int, row: Any, column: Any, values: Any) -> Non
 
 @cache
 def compile_hgemm_kernel(
-    dtype: str,
-    n: int,
-    k: int,
-    TILE_M: int = 128,
-    TILE_N: int = 128,
-    TILE_K: int = 64,
-    STAGES: int = 2,
-    SPLIT_K: int = 1,
-    BLOCK_M_WARPS: int = 2,
-    BLOCK_N_WARPS: int = 2,
-    BLOCK_K_WARPS: int = 1,
-    B_TO_LDS: bool = False,
+    dtype: str, n: int, k: int, TILE_M: int = 128, TILE_N: int = 128, TILE_K: int = 64, STAGES: int = 2,
+    SPLIT_K: int = 1, BLOCK_M_WARPS: int = 2, BLOCK_N_WARPS: int = 2, BLOCK_K_WARPS: int = 1, B_TO_LDS: bool = False,
     HAS_BIAS: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """A launcher of (C, A, B, bias, m, semaphore, signal, stream).
 
     dtype: f16 or bf16, of all. C (m, n), A (m, k), B (n, k), bias (n), each in one dimension or two. TILE_*: of a
@@ -188,40 +169,29 @@ def half_plan(
 def hgemm_launcher(plan: Plan, waves_per_eu: int | None = None) -> Any:
     """The launcher of a plan; see `compile_hgemm_kernel`."""
 
-    @flyc.jit
-    def launch_hgemm(
-        C: fx.Tensor,
-        A: fx.Tensor,
-        B: fx.Tensor,
-        bias: fx.Tensor,
-        m: fx.Int32,
-        semaphore: fx.Tensor,
-        signal: fx.Tensor,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        launch_tiles(plan, C, A, B, bias, m, stream, waves_per_eu)
+    def launch(tensors: dict[str, Any], m: Any, semaphore: Any, signal: Any, stream: Any) -> None:
+        launch_tiles(plan, tensors, m, stream, waves_per_eu)
 
-    return launch_hgemm
+    unused = {"semaphore": fx.Tensor, "signal": fx.Tensor}
+    return launcher("launch_hgemm", "C A B bias", launch, m=fx.Int32, **unused)
 
 
-def launch_tiles(
-    plan: Plan, C: Any, A: Any, B: Any, bias: Any, m: Any, stream: Any, waves_per_eu: int | None = None
-) -> None:
-    """Launch a workgroup for each tile of C and part of K, inside of a launcher."""
-    for name, tensor in {"C": C, "A": A, "B": B, **({"bias": bias} if plan.has_bias else {})}.items():
-        require_tensor(name, tensor, plan.element, rows=True)
-    ring = plan.ring
-    require_rows("C", C, m, plan.n)
-    require_rows("A", A, m, ring.k)
-    require_rows("B", B, plan.n, ring.k)
+def launch_tiles(plan: Plan, tensors: dict[str, Any], m: Any, stream: Any, waves_per_eu: int | None = None) -> None:
+    """Launch a workgroup for each tile of C and part of K, inside of a launcher. A bias may be left out."""
+    ring, tensors = plan.ring, {**tensors, "bias": tensors.get("bias", tensors["A"])}
+    used = ("C", "A", "B", "bias") if plan.has_bias else ("C", "A", "B")
+    require_tensors(tensors, **dict.fromkeys(used, plan.element), rows="C A B bias")
+    require_rows("C", tensors["C"], m, plan.n)
+    require_rows("A", tensors["A"], m, ring.k)
+    require_rows("B", tensors["B"], plan.n, ring.k)
     if plan.has_bias:
-        require_elements("bias", bias, plan.n)
+        require_elements("bias", tensors["bias"], plan.n)
     if ring.split > 1:
         columns = -(-plan.n // (2 * FILL_THREADS))
-        launch_some(fill_kernel(C, bias, m, plan), m, (columns, m), FILL_THREADS, stream)
+        fill = fill_kernel(tensors["C"], tensors["bias"], m, plan)
+        launch_some(fill, m, (columns, m), FILL_THREADS, stream)
     blocks = (m + ring.tile[0] - 1) // ring.tile[0] * plan.grid
-    attributes = {"rocdl.waves_per_eu": waves_per_eu}
-    kernel = hgemm_kernel(C, A, B, bias, m, ring.tiles_k, plan, value_attrs=attributes)
+    kernel = hgemm_kernel(tensors, m, ring.tiles_k, plan, value_attrs=for_waves(waves_per_eu))
     launch_some(kernel, m, (blocks, ring.split), ring.threads, stream)
 
 
@@ -257,33 +227,20 @@ def default_tile(m: int, n: int, k: int) -> dict[str, Any]:
     return {"TILE_M": 128, "TILE_N": 128 if n % 128 == 0 else 64, "TILE_K": 64, "B_TO_LDS": True}
 
 
+def _launch(
+    tensors: dict[str, Any], m: Any, n: int, k: int, dtype: str, tile: tuple[int, int, int],
+    waves: tuple[int, int, int], split: int, stream: Any,
+) -> None:  # fmt: skip
+    launch_tiles(half_plan(dtype, n, k, tile, waves, 2, split, True, False), tensors, m, stream)
+
+
 _TILES = (
-    ((16, 64, 128), (1, 2, 1), 8),
-    ((16, 64, 128), (1, 1, 2), 1),
-    ((32, 64, 128), (1, 2, 1), 4),
-    ((64, 64, 64), (2, 2, 1), 1),
-    ((128, 64, 64), (2, 2, 1), 1),
-    ((128, 128, 64), (2, 2, 1), 1),
-)
-
-
-@flydsl.autotune(
-    configs=[flydsl.Config(tile=tile, waves=waves, split=split) for tile, waves, split in _TILES],
-    key=["m", "n", "k", "dtype"],
-)
-@flyc.jit
-def hgemm(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    m: fx.Int32,
-    n: fx.Constexpr[int],
-    k: fx.Constexpr[int],
-    dtype: fx.Constexpr[str],
-    tile: fx.Constexpr,
-    waves: fx.Constexpr,
-    split: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """The product with a tile, waves and a split of K that are chosen by measurement. See `compile_hgemm_kernel`."""
-    launch_tiles(half_plan(dtype, n, k, tile, waves, 2, split, True, False), C, A, B, A, m, stream)
+    ((16, 64, 128), (1, 2, 1), 8), ((16, 64, 128), (1, 1, 2), 1), ((32, 64, 128), (1, 2, 1), 4),
+    ((64, 64, 64), (2, 2, 1), 1), ((128, 64, 64), (2, 2, 1), 1), ((128, 128, 64), (2, 2, 1), 1),
+)  # fmt: skip
+# (C, A, B, m, n, k, dtype, stream), with a tile, waves and a split of K that are chosen by measurement.
+hgemm = tuned(
+    "hgemm", "C A B", _launch, ["m", "n", "k", "dtype"],
+    [{"tile": tile, "waves": waves, "split": split} for tile, waves, split in _TILES],
+    m=fx.Int32, n=int, k=int, dtype=str,
+)  # fmt: skip

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from inspect import Parameter, Signature
+from collections.abc import Mapping
 from typing import Any
 
-import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import CDNA4, GFX1250
 from flydsl.dialect.location import line_that_calls
@@ -63,44 +61,6 @@ def rounded(v: Any, dtype: Any) -> Any:
     return bf16(v) if dtype is fx.BFloat16 else v.to(dtype)
 
 
-def launcher(
-    name: str, tensors: Sequence[str], launch: Callable[..., None], constants: Mapping[str, Any] | None = None
-) -> Any:
-    """A @flyc.jit function (tensors ..., m_in, constants ..., stream), for kernels with several variants.
-
-    launch: launches a kernel for (tensors by name, m_in, stream, **constants). constants: by name, their types.
-    """
-    constants, constexpr = constants or {}, fx.Constexpr
-
-    def launch_variant(values: dict[str, Any], stream: Any) -> None:
-        launch({n: values[n] for n in tensors}, values["m_in"], stream, **{n: values[n] for n in constants})
-
-    kinds = {**dict.fromkeys(tensors, fx.Tensor), "m_in": fx.Int32}
-    return launcher_of(name, kinds | {n: constexpr[kind] for n, kind in constants.items()}, launch_variant)
-
-
-def launcher_of(name: str, kinds: Mapping[str, Any], launch: Callable[..., None]) -> Any:
-    """A @flyc.jit function of parameters of these names and kinds, and stream: launch(values by name, stream)."""
-
-    def launch_values(*arguments: Any) -> None:
-        *given, stream = arguments
-        launch(dict(zip(kinds, given, strict=True)), stream)
-
-    every = {**kinds, "stream": fx.Stream}
-    parameters = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for n, kind in every.items()]
-    parameters[-1] = parameters[-1].replace(default=fx.Stream(None))
-    launch_values.__name__, launch_values.__annotations__ = name, every
-    launch_values.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return flyc.jit(launch_values)
-
-
-@flyc.jit
-def launch_some(kernel: Any, count: Any, grid: Any, block: Any, stream: Any, **options: Any) -> None:
-    """Launch a kernel for `count` rows or tokens, unless there are none: a grid has no extent of 0."""
-    if count > 0:
-        kernel.launch(grid=grid, block=block, stream=stream, **options)
-
-
 def require(holds: bool, what: str, wanted: str) -> None:
     """Raise ArgumentError about `what`, at the caller's line, unless it holds; the hint is what is wanted instead."""
     if not holds:
@@ -123,6 +83,22 @@ def require_tensor(name: str, tensor: Any, *dtypes: Any, rows: bool = False) -> 
     require(tensor.dtype in dtypes, f"{name} of {tensor.dtype.__name__}", f"it is of {wanted} here")
     layout: Any = tensor.type.layout
     require(not rows or layout.stride[-1] == 1, f"{name} of {tensor.type}", "elements of a row lie side by side")
+
+
+def require_tensors(tensors: Mapping[str, Any], *, rows: str = "", **dtypes: Any) -> None:
+    """`require_tensor` of some of these: name -> its type, or several in a tuple. rows: names of those with rows."""
+    for name, wanted in dtypes.items():
+        kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+        require_tensor(name, tensors[name], *kinds, rows=name in rows.split())
+
+
+def require_array(name: str, tensor: Any, dtype: Any = None, shape: tuple[Any, ...] | None = None) -> None:
+    """Raise ArgumentError unless a tensor of torch is contiguous, and of this type and shape: (..., n) ends with n."""
+    own, last = tuple(tensor.shape), tuple(n for n in shape or () if n is not ...)
+    alike = shape is None or (own[len(own) - len(last) :] == last and (... in shape or len(own) == len(last)))
+    wanted = ["contiguous", *([] if dtype is None else [f"of {dtype}"]), *([] if shape is None else [f"{shape}"])]
+    fits = alike and dtype in (None, tensor.dtype) and tensor.is_contiguous()
+    require(fits, f"{name} of {tensor.dtype} {own}", ", ".join(wanted).replace("Ellipsis", "..."))
 
 
 def ceil_div(number: int, divisor: int) -> int:

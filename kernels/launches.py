@@ -1,10 +1,67 @@
-"""Launches with tensors of any size, for which nothing is compiled again."""
+"""Launchers: of parameters that are listed, with choices by measurement, and called with tensors of any size."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, Signature
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
+import flydsl.expr as fx
+
+
+def launcher(name: str, tensors: str, launch: Callable[..., None], /, **others: Any) -> Any:
+    """A @flyc.jit function (tensors ..., others ..., stream), for kernels with several variants.
+
+    launch: launches a kernel for (tensors by name, *others, stream). tensors: their names. others: by name the types of
+    the other parameters; those that are no type of the DSL are known when compiling.
+    """
+    names = tensors.split()
+
+    def launch_values(*arguments: Any) -> None:
+        given = dict(zip(names, arguments, strict=False))
+        launch(given, *arguments[len(names) :])
+
+    kinds = {**dict.fromkeys(names, fx.Tensor), **{n: _parameter(kind) for n, kind in others.items()}}
+    kinds["stream"] = fx.Stream
+    parameters = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for n, kind in kinds.items()]
+    parameters[-1] = parameters[-1].replace(default=fx.Stream(None))
+    launch_values.__name__, launch_values.__annotations__ = name, kinds
+    launch_values.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return flyc.jit(launch_values)
+
+
+def _parameter(kind: Any) -> Any:
+    constexpr: Any = fx.Constexpr
+    of_dsl = kind is fx.Tensor or (isinstance(kind, type) and issubclass(kind, fx.Numeric))
+    return kind if of_dsl else constexpr[kind]
+
+
+def tuned(
+    name: str, tensors: str, launch: Callable[..., None], key: Sequence[str], choices: Sequence[Mapping[str, Any]], /,
+    prune: Any = None, **others: Any,
+) -> Any:  # fmt: skip
+    """A `launcher` whose last parameters, before the stream, are chosen by measurement.
+
+    choices: their values by name. key: the parameters for whose values there is a choice each. prune: as
+    `flydsl.autotune` has prune_configs_by.
+    """
+    chosen = {n: type(value) for n, value in choices[0].items()}
+    function = launcher(name, tensors, launch, **others, **chosen)
+    return flydsl.autotune([flydsl.Config(**c) for c in choices], list(key), prune_configs_by=prune)(function)
+
+
+@flyc.jit
+def launch_some(kernel: Any, count: Any, grid: Any, block: Any, stream: Any, **options: Any) -> None:
+    """Launch a kernel for `count` rows or tokens, unless there are none: a grid has no extent of 0."""
+    if count > 0:
+        kernel.launch(grid=grid, block=block, stream=stream, **options)
+
+
+def for_waves(count: int | None) -> dict[str, Any]:
+    """The attribute of a kernel whose registers are allocated for so many waves per SIMD; None for the compiler's."""
+    return {"rocdl.waves_per_eu": count}
 
 
 def launch_flat(launch: Any, *arguments: Any) -> None:

@@ -33,22 +33,10 @@ def default_epilog(*, m_repeat: int, lane_div_16: Any, bx_m: Any, body_row: Call
 
 
 def c_shuffle_epilog(
-    *,
-    tile_m: int,
-    tile_n: int,
-    e_vec: int = 2,
-    cshuffle_nlane: int = 32,
-    block_size: int = 256,
-    m_repeat: int,
-    tid: Any,
-    lane_div_16: Any,
-    bx_m: Any,
-    by_n: Any,
-    lds_out: STensor,
-    write_row_to_lds: Callable[..., Any],
-    store_pair: Callable[..., Any],
-    precompute_row: Callable[..., Any] | None = None,
-) -> None:
+    *, tile_m: int, tile_n: int, e_vec: int = 2, cshuffle_nlane: int = 32, block_size: int = 256, m_repeat: int,
+    tid: Any, lane_div_16: Any, bx_m: Any, by_n: Any, lds_out: STensor, write_row_to_lds: Callable[..., Any],
+    store_pair: Callable[..., Any], precompute_row: Callable[..., Any] | None = None,
+) -> None:  # fmt: skip
     """Let lanes exchange columns through shared memory, so that each stores `e_vec` of them at a time.
 
     lds_out: (tile_m, tile_n), row-major, of the type that is stored. write_row_to_lds(mi, ii, row_in_tile, row) writes

@@ -170,8 +170,26 @@ def _bf16_pair(floats: list[Any], scale: Any) -> Any:
     return fx.rocdl.perm_b32(high, low, 0x07060302)
 
 
+class InShared:
+    """Rows of an operand, A or one like it, of which `stages` tiles are in shared memory."""
+
+    dtype: str
+    tile_m: int
+    tile_k: int
+
+    @property
+    def row_bytes(self) -> int:
+        """A row of the tile."""
+        return self.tile_k * BITS[self.dtype][0] // 8
+
+    @property
+    def a_bytes(self) -> int:
+        """One buffer."""
+        return self.tile_m * self.row_bytes
+
+
 @dataclass(frozen=True)
-class Tiling:
+class Tiling(InShared):
     """A workgroup's tile of a product with K columns. Raises ArgumentError where sizes do not fit.
 
     dtype: a key of BITS. k, tile_k: in elements. stages: buffers of A in shared memory, 1 or 2. padding: the last
@@ -204,16 +222,6 @@ class Tiling:
     def threads(self) -> int:
         """Threads of a workgroup."""
         return THREADS
-
-    @property
-    def row_bytes(self) -> int:
-        """A row of A's tile."""
-        return self.tile_k * BITS[self.dtype][0] // 8
-
-    @property
-    def a_bytes(self) -> int:
-        """One buffer of A in shared memory."""
-        return self.tile_m * self.row_bytes
 
     @property
     def load_bytes(self) -> int:
@@ -528,73 +536,90 @@ def no_scales(k: Any, stage: int, before: Any) -> tuple[()]:
     return ()
 
 
-def main_loop(
-    a: TileA,
-    b: TileB,
-    sums: Any,
-    multiply: Callable[..., Any],
-    *,
-    scales: Callable[..., Any] = no_scales,
-    extra_loads: int = 0,
-    asynchronous: bool = False,
-    unroll: bool = False,
-    hints: bool = True,
-    ahead: tuple[int, int] = (2, 0),
-    part: tuple[Any, int] = (0, 1),
-) -> Any:
-    """The sums after all tiles of K, or those of a part of K.
+@dataclass(frozen=True)
+class Loop:
+    """The tiles of K of a workgroup: how each is loaded, put into shared memory and multiplied. See `main_loop`."""
 
-    multiply(sums, now_b, now_scales, fragment, stage): the sums after one tile, where fragment(mi, group) is A's.
-    scales(k, stage, before): what else is loaded for tile k, by default nothing. extra_loads: how many that are.
-    asynchronous: A goes past the registers. unroll: no loop on the device. hints: tell the scheduler where accesses
-    go. ahead: reads of LDS and loads before a tile's first matrix instruction. part: which one, of how many.
-    """
-    tiling, product = a.tiling, b.product
-    tiles = tiling.tiles_k // part[1]
-    first_tile = 0 if part[1] == 1 else part[0] * tiles
-    mfma = b.groups * product.calls * tiling.m_repeat * tiling.num_acc_n
-    reads = (b.groups * tiling.m_repeat - 1) * (product.lane_bytes[0] // CHUNK_BYTES)
-    writes = 0 if asynchronous else tiling.a_loads
-    other_buffer = tiling.stages - 1
+    a: TileA
+    b: TileB
+    multiply: Callable[..., Any]
+    scales: Callable[..., Any] = no_scales
+    extra_loads: int = 0
+    asynchronous: bool = False
+    hints: bool = True
+    ahead: tuple[int, int] = (2, 0)
+    first_tile: Any = 0
 
-    def tile(state: Any, stage: int) -> Any:
+    @property
+    def other_buffer(self) -> int:
+        """How far the buffer of the next tile is."""
+        return int(self.a.tiling.stages) - 1
+
+    def load(self, k: Any, stage: int, before: Any = None) -> tuple[Any, ...]:
+        """(this thread's part of A, of B, and the scales) of tile k. A that goes past the registers is None."""
+        k = k + self.first_tile
+        if self.asynchronous and self.other_buffer:
+            self.a.copy(k, stage)
+            fx.rocdl.sched_barrier(0)
+        return None if self.asynchronous else self.a.load(k), self.b.load(k), self.scales(k, stage, before)
+
+    def put(self, next_a: Any, k: Any, stage: int) -> Any:
+        """The first fragment of tile k, when all of it is in shared memory."""
+        loads = self.b.loads + self.extra_loads
+        if not self.asynchronous:
+            self.a.store(next_a, stage)
+        elif not self.other_buffer:
+            self.a.copy(k + self.first_tile, stage)
+        if self.other_buffer and self.hints:
+            self.interleave(loads)
+        if self.asynchronous:
+            fx.rocdl.s_waitcnt(vmcnt(loads if self.other_buffer else 0))
+        fx.gpu.barrier()
+        return self.a.fragment(0, 0, stage)
+
+    def interleave(self, loads: int) -> None:
+        """Tell the scheduler where a tile's accesses go. loads: past those of A."""
+        tiling, product, groups = self.a.tiling, self.b.product, self.b.groups
+        mfma = groups * product.calls * tiling.m_repeat * tiling.num_acc_n
+        reads = (groups * tiling.m_repeat - 1) * (product.lane_bytes[0] // CHUNK_BYTES)
+        writes = 0 if self.asynchronous else tiling.a_loads
+        interleave(mfma, reads, writes + loads, writes, *self.ahead)
+
+    def tile(self, state: Any, stage: int) -> Any:
+        """The sums after the tile in a buffer. state: (sums, of B, scales, A's first fragment)."""
         now, now_b, now_scales, first = state
 
         def fragment(mi: int, group: int) -> Any:
-            return first if mi == group == 0 else a.fragment(mi, group, stage)
+            return first if mi == group == 0 else self.a.fragment(mi, group, stage)
 
-        return multiply(now, now_b, now_scales, fragment, stage)
+        return self.multiply(now, now_b, now_scales, fragment, stage)
 
-    def load(k: Any, stage: int, before: Any = None) -> tuple[Any, ...]:
-        k = k + first_tile
-        if asynchronous and other_buffer:
-            a.copy(k, stage)
-            fx.rocdl.sched_barrier(0)
-        return None if asynchronous else a.load(k), b.load(k), scales(k, stage, before)
-
-    def put(next_a: Any, k: Any, stage: int) -> Any:
-        """The first fragment of tile k, when all of it is in shared memory."""
-        if not asynchronous:
-            a.store(next_a, stage)
-        elif not other_buffer:
-            a.copy(k + first_tile, stage)
-        if tiling.stages == 2 and hints:
-            interleave(mfma, reads, writes + b.loads + extra_loads, writes, *ahead)
-        if asynchronous:
-            fx.rocdl.s_waitcnt(vmcnt(b.loads + extra_loads if other_buffer else 0))
-        fx.gpu.barrier()
-        return a.fragment(0, 0, stage)
-
-    def step(state: Any, k: Any, stage: int) -> Any:
-        next_a, next_b, next_scales = load(k, stage ^ other_buffer, state[2])
-        now = tile(state, stage)
-        if tiling.stages == 1:
+    def step(self, state: Any, k: Any, stage: int) -> Any:
+        """The state after the tile in a buffer, while tile k is loaded."""
+        following = stage ^ self.other_buffer
+        next_a, next_b, next_scales = self.load(k, following, state[2])
+        now = self.tile(state, stage)
+        if not self.other_buffer:
             fx.gpu.barrier()
-        return now, next_b, next_scales, put(next_a, k, stage ^ other_buffer)
+        return now, next_b, next_scales, self.put(next_a, k, following)
 
-    first_a, first_b, first_scales = load(0, 0)
-    walk: Any = two_stages if tiling.stages == 2 else one_stage
-    state = walk(step, (sums, first_b, first_scales, put(first_a, 0, 0)), tiles, unroll)
-    result = tile(state, (tiles - 1) % tiling.stages)
+
+def main_loop(
+    a: TileA, b: TileB, sums: Any, multiply: Callable[..., Any], *, unroll: bool = False,
+    part: tuple[Any, int] = (0, 1), **how: Any,
+) -> Any:  # fmt: skip
+    """The sums after all tiles of K, or those of a part of K.
+
+    multiply(sums, now_b, now_scales, fragment, stage): the sums after one tile, where fragment(mi, group) is A's.
+    unroll: no loop on the device. part: which one, of how many. how, of `Loop`: scales(k, stage, before): what else is
+    loaded for tile k, by default nothing; extra_loads: how many that are; asynchronous: A goes past the registers;
+    hints: tell the scheduler where accesses go; ahead: reads of LDS and loads before a tile's first matrix instruction.
+    """
+    stages, tiles = a.tiling.stages, a.tiling.tiles_k // part[1]
+    loop = Loop(a, b, multiply, first_tile=0 if part[1] == 1 else part[0] * tiles, **how)
+    first_a, first_b, first_scales = loop.load(0, 0)
+    walk: Any = two_stages if stages == 2 else one_stage
+    state = walk(loop.step, (sums, first_b, first_scales, loop.put(first_a, 0, 0)), tiles, unroll)
+    result = loop.tile(state, (tiles - 1) % stages)
     fx.rocdl.sched_barrier(0)
     return result

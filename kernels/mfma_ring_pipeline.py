@@ -19,13 +19,13 @@ import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels.kernels_common import require
 from kernels.layout_utils import idx2crd
-from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, WAVE, Product, TileA, is_cdna4
+from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, WAVE, InShared, Product, TileA, is_cdna4
 from kernels.pipeline_utils import interleave, vmcnt
 from kernels.tensor_shim import GTensor, STensor
 
 
 @dataclass(frozen=True)
-class Slab:
+class Slab(InShared):
     """Rows of an operand in shared memory; the parts of `Tiling` that `TileA` needs."""
 
     dtype: str
@@ -34,16 +34,6 @@ class Slab:
     tile_k: int
     stages: int
     threads: int
-
-    @property
-    def row_bytes(self) -> int:
-        """A row of the tile."""
-        return self.tile_k * BITS[self.dtype][0] // 8
-
-    @property
-    def a_bytes(self) -> int:
-        """One buffer."""
-        return self.tile_m * self.row_bytes
 
     @property
     def load_bytes(self) -> int:
@@ -181,69 +171,82 @@ class DirectB:
         return self.groups * self.ring.wave_tile[1] // 16
 
 
-@flyc.jit
-def ring_sums(ring: Ring, product: Product, a: TileA, b: Any, first_k: Any, tiles_k: Any) -> Any:
-    """[mi][ni]: a lane's sums after all tiles of a workgroup. tiles_k: the ring's, or the same of run time.
+class RingLoop:
+    """The tiles of a workgroup from number first_k on, one after the other through the ring.
 
     A wave waits for its own copies; the barrier behind that, for those of all waves, and it says that the buffer of the
     last tile is free.
     """
-    stages, tiles = ring.stages, ring.tiles_k
-    in_flight = a.tiling.a_loads + (b.tiling.a_loads if ring.b_to_lds else b.loads)
-    rows, columns = ring.wave_tile
-    sums = [[product.zeros() for _ in range_constexpr(columns // 16)] for _ in range_constexpr(rows // 16)]
 
-    def fetch(k: Any, stage: Any) -> Any:
-        a.copy(first_k + k, stage)
-        if ring.b_to_lds:
-            b.copy(first_k + k, stage)
+    def __init__(self, ring: Ring, product: Product, a: TileA, b: Any, first_k: Any) -> None:
+        self.ring, self.product, self.a, self.b, self.first_k = ring, product, a, b, first_k
+        self.in_flight = a.tiling.a_loads + (b.tiling.a_loads if ring.b_to_lds else b.loads)
+
+    def fetch(self, k: Any, stage: Any) -> Any:
+        """Let tile k come; gives what registers get of it."""
+        self.a.copy(self.first_k + k, stage)
+        if self.ring.b_to_lds:
+            self.b.copy(self.first_k + k, stage)
             return ()
         fx.rocdl.sched_barrier(0)
-        return b.load(first_k + k)
+        return self.b.load(self.first_k + k)
 
-    def wait(copies: int) -> None:
-        fx.rocdl.s_waitcnt(vmcnt(copies))
+    def wait(self, tiles: int) -> None:
+        """Wait until at most so many tiles are on their way. What a lane loads to its registers does not count."""
+        fx.rocdl.s_waitcnt(vmcnt(tiles * self.in_flight if self.ring.b_to_lds else self.b.loads))
         fx.gpu.barrier()
 
-    def tile(state: Any, stage: Any, now_b: Any, loads: int) -> Any:
-        result = multiply(ring, product, a, b, state, stage, now_b)
+    def tile(self, sums: Any, stage: Any, now_b: Any, loads: int) -> Any:
+        """The sums after the tile in a buffer. loads: that go on meanwhile."""
+        ring, product = self.ring, self.product
+        result = multiply(ring, product, self.a, self.b, sums, stage, now_b)
         if ring.b_to_lds and ring.ordered:
-            groups = ring.groups(product)
+            groups, (rows, columns) = ring.groups(product), ring.wave_tile
             reads = groups * (rows + columns) // 16 * (product.lane_bytes[0] // CHUNK_BYTES)
             interleave(groups * product.calls * rows * columns // 256, reads, loads, ahead=1, loads_ahead=min(4, loads))
         return result
 
-    def step(state: Any, now_b: Any, k: Any, read: Any, write: Any) -> Any:
-        """The sums after the oldest tile, while tile k is fetched. The wait is for shared memory: what a lane loads to
-        its registers does not count."""
-        wait((stages - 2) * in_flight if ring.b_to_lds else b.loads)
-        ahead = fetch(k, write)
-        return tile(state, read, now_b, in_flight), ahead
+    def step(self, sums: Any, now_b: Any, k: Any, read: Any, write: Any) -> Any:
+        """The sums after the oldest tile, while tile k is fetched."""
+        self.wait(self.ring.stages - 2)
+        ahead = self.fetch(k, write)
+        return self.tile(sums, read, now_b, self.in_flight), ahead
 
-    held = ()
-    for k in range_constexpr(stages - 1):
-        held = fetch(k, k)
-    first = 0
-    if ring.unroll == 1:
-        read = fx.Int32(0)
-        for k in range(tiles_k - (stages - 1)):
-            write = (read == 0).select(fx.Int32(stages - 1), read - 1)
-            sums, held = step(sums, held, fx.Int32(k) + (stages - 1), read, write)
-            read = (read == stages - 1).select(fx.Int32(0), read + 1)
-        first = tiles - (stages - 1)
-    elif ring.unroll:
-        # Whole turns of the ring, so that the numbers of buffers are known.
-        turn = stages * -(-ring.unroll // stages)
-        for number in range((tiles - (stages - 1)) // turn):
-            for k in range_constexpr(turn):
-                write = (k + stages - 1) % stages
-                sums, held = step(sums, held, fx.Int32(number) * turn + (k + stages - 1), k % stages, write)
-        first = (tiles - (stages - 1)) // turn * turn
-    for k in range_constexpr(first, tiles - (stages - 1)):
-        sums, held = step(sums, held, k + stages - 1, k % stages, (k + stages - 1) % stages)
-    for left in range_constexpr(stages - 1):
-        wait((stages - 2 - left) * in_flight if ring.b_to_lds else b.loads)
-        sums = tile(sums, (tiles - (stages - 1) + left) % stages, held, 0)
+    @flyc.jit
+    def run(self, sums: Any, tiles_k: Any) -> Any:
+        """The sums after all tiles. tiles_k: the ring's, or the same of run time."""
+        ring, before = self.ring, self.ring.stages - 1
+        stages, tiles, held, first = ring.stages, ring.tiles_k, (), 0
+        for k in range_constexpr(before):
+            held = self.fetch(k, k)
+        if ring.unroll == 1:
+            read = fx.Int32(0)
+            for k in range(tiles_k - before):
+                write = (read == 0).select(fx.Int32(before), read - 1)
+                sums, held = self.step(sums, held, fx.Int32(k) + before, read, write)
+                read = (read == before).select(fx.Int32(0), read + 1)
+            first = tiles - before
+        elif ring.unroll:
+            # Whole turns of the ring, so that the numbers of buffers are known.
+            turn = stages * -(-ring.unroll // stages)
+            for number in range((tiles - before) // turn):
+                for k in range_constexpr(turn):
+                    place = fx.Int32(number) * turn + (k + before)
+                    sums, held = self.step(sums, held, place, k % stages, (k + before) % stages)
+            first = (tiles - before) // turn * turn
+        for k in range_constexpr(first, tiles - before):
+            sums, held = self.step(sums, held, k + before, k % stages, (k + before) % stages)
+        for left in range_constexpr(before):
+            self.wait(stages - 2 - left)
+            sums = self.tile(sums, (tiles - before + left) % stages, held, 0)
+        return sums
+
+
+def ring_sums(ring: Ring, product: Product, a: TileA, b: Any, first_k: Any, tiles_k: Any) -> Any:
+    """[mi][ni]: a lane's sums after all tiles of a workgroup. tiles_k: the ring's, or the same of run time."""
+    rows, columns = ring.wave_tile
+    zeros = [[product.zeros() for _ in range(columns // 16)] for _ in range(rows // 16)]
+    sums = RingLoop(ring, product, a, b, first_k).run(zeros, tiles_k)
     return sums if ring.waves[2] == 1 else of_all_waves(ring, sums, a.buffer)
 
 

@@ -25,19 +25,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 
 from .kernels_common import ceil_div, require, require_tensor
-from .kernels_common import launcher as any_variant
+from .launches import for_waves
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
-from .moe_gemm_2stage import TENSORS, Plan, Result, plan_of, require_sizes, stage_launcher, through_shared_memory, tiles
-from .moe_routes import Routes
+from .moe_gemm_2stage import (
+    Plan,
+    Result,
+    plan_of,
+    stage_launcher,
+    through_shared_memory,
+    tiles,
+    tuned_stage,
+)
+from .moe_routes import TABLES, Routes
 from .moe_sorting_kernel import SLOT_SHIFT
 from .quant import codes, e8m0, group_max, headroom
 from .shuffles import shuffle_scale
@@ -109,44 +116,33 @@ class RoundedResult(Result):
 
 @flyc.kernel
 def mixed_moe_gemm_kernel(
-    out: fx.Tensor,
-    activations: fx.Tensor,
-    weights: fx.Tensor,
-    scales: Any,
-    tables: Any,
-    tokens: fx.Int32,
-    blocks: fx.Int32,
-    plan: fx.Constexpr[Plan],
-    persist_m: fx.Constexpr[int],
+    tensors: Any, tokens: fx.Int32, blocks: fx.Int32, plan: fx.Constexpr[Plan], persist_m: fx.Constexpr[int]
 ) -> None:
-    """The tiles of the result of persist_m blocks of rows, as far as they have any."""
-    require_types(plan.tiling.dtype, activations, weights)
+    """The tiles of the result of persist_m blocks of rows, as far as they have any. tensors: by name."""
+    require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
     if fx.const_expr(persist_m == 1):
-        visit(plan, fx.Int32(fx.block_idx.y), tables, tokens, out, activations, weights, scales)
+        visit(plan, fx.Int32(fx.block_idx.y), tensors, tokens)
     else:
         first = fx.Int32(fx.block_idx.y) * persist_m
         for block in range(first, fx.min(first + persist_m, blocks)):
-            visit(plan, fx.Int32(block), tables, tokens, out, activations, weights, scales)
+            visit(plan, fx.Int32(block), tensors, tokens)
             fx.gpu.barrier()  # the next one's activations go where this one's result was
 
 
 @flyc.jit
-def visit(
-    plan: Plan, block: Any, tables: Any, tokens: Any, out: Any, activations: Any, weights: Any, scales: Any
-) -> None:
+def visit(plan: Plan, block: Any, tensors: Any, tokens: Any) -> None:
     """One tile of the result, if the block has rows."""
-    routes = Routes(plan, tables, tokens, block, plan.blocks_of_unit)
+    routes = Routes(plan, tensors, tokens, block, plan.blocks_of_unit)
     if routes.exist:
-        tile(plan, routes, out, activations, weights, scales)
+        tile(plan, routes, tensors)
 
 
-def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, scales: Any) -> None:
+def tile(plan: Plan, routes: Routes, tensors: Any) -> None:
     """One tile of the result."""
-    scale_a, scale_w, bias, scale_out = scales
-    a, b = tiles(plan, routes, activations, weights)
+    a, b = tiles(plan, routes, tensors)
     place = (routes.block, routes.expert * (plan.columns // plan.tile_n) + fx.Int32(fx.block_idx.x))
     micro = MxScales(
-        plan.tiling, None if isinstance(scale_a, tuple) else scale_a, scale_w, routes.sorted_rows,
+        plan.tiling, tensors.get("scale_activations"), tensors["scale_weights"], routes.sorted_rows,
         plan.experts * plan.rows_of_experts, place, plan.num_acc_n if plan.gated else 1,
     )  # fmt: skip
 
@@ -158,40 +154,19 @@ def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, s
         hints=False, unroll=True,  # hints cost a third more registers here
         part=(fx.Int32(fx.block_idx.z), plan.k_batch),
     )  # fmt: skip
-    arguments = (plan, routes, out, (), bias)
-    result = RoundedResult(*arguments, scale_out=scale_out) if plan.out_dtype in ROUNDED else Result(*arguments)
-    result.put(sums, a.buffer)
+    result: Any = partial(RoundedResult, scale_out=tensors["out_scales"]) if plan.out_dtype in ROUNDED else Result
+    result(plan, routes, tensors["out"], (), tensors["bias"]).put(sums, a.buffer)
 
 
 @cache
 def compile_mixed_moe_gemm1(
-    *,
-    model_dim: int,
-    inter_dim: int,
-    experts: int,
-    topk: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    doweight_stage1: bool,
-    a_dtype: str = "fp8",
-    b_dtype: str = "fp4",
-    out_dtype: str = "f16",
-    act: str = "silu",
-    use_cshuffle_epilog: bool | None = None,
-    enable_bias: bool = False,
-    model_dim_pad: int = 0,
-    inter_dim_pad: int = 0,
-    persist_m: int = 1,
-    use_async_copy: bool = False,
-    waves_per_eu: int | None = None,
-    k_batch: int = 1,
-    b_nt: int = 0,
-    gate_mode: GateMode = GateMode.SEPARATED,
-    a_scale_one: bool = False,
-    xcd_swizzle: int = 0,
+    *, model_dim: int, inter_dim: int, experts: int, topk: int, tile_m: int, tile_n: int, tile_k: int,
+    doweight_stage1: bool, a_dtype: str = "fp8", b_dtype: str = "fp4", out_dtype: str = "f16", act: str = "silu",
+    use_cshuffle_epilog: bool | None = None, enable_bias: bool = False, model_dim_pad: int = 0, inter_dim_pad: int = 0,
+    persist_m: int = 1, use_async_copy: bool = False, waves_per_eu: int | None = None, k_batch: int = 1, b_nt: int = 0,
+    gate_mode: GateMode = GateMode.SEPARATED, a_scale_one: bool = False, xcd_swizzle: int = 0,
     swiglu_limit: float = 0.0,
-) -> Any:
+) -> Any:  # fmt: skip
     """The launcher of stage 1: (out, x, w, scale_x, scale_w, sorted_token_ids, expert_ids, sorted_weights,
     num_valid_ids, bias, out_scale_sorted, tokens, 2 inter_dim, model_dim, blocks, stream), every tensor flattened.
 
@@ -223,37 +198,18 @@ def compile_mixed_moe_gemm1(
     )  # fmt: skip
     _check(plan, persist_m)
     _check_parts(plan, gate_mode)
-
-    scales = "bias", "out_scale_sorted"
-    return _launcher(plan, scales, persist_m, waves_per_eu, columns=2 * plan.columns, a_scale_one=a_scale_one)
+    launch = partial(launch_tiles, persist_m=persist_m, waves_per_eu=waves_per_eu, a_scale_one=a_scale_one)
+    return stage_launcher(plan, launch, ("bias", "out_scale_sorted"), 2 * plan.columns, "launch_mixed_moe_gemm")
 
 
 @cache
 def compile_mixed_moe_gemm2(
-    *,
-    model_dim: int,
-    inter_dim: int,
-    experts: int,
-    topk: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    doweight_stage2: bool,
-    a_dtype: str = "fp8",
-    b_dtype: str = "fp4",
-    out_dtype: str = "f16",
-    use_cshuffle_epilog: bool | None = None,
-    accumulate: bool = True,
-    enable_bias: bool = False,
-    model_dim_pad: int = 0,
-    inter_dim_pad: int = 0,
-    persist_m: int = 4,
-    sort_block_m: int = 0,
-    use_async_copy: bool = False,
-    waves_per_eu: int | None = None,
-    b_nt: int = 2,
-    xcd_swizzle: int = 0,
-) -> Any:
+    *, model_dim: int, inter_dim: int, experts: int, topk: int, tile_m: int, tile_n: int, tile_k: int,
+    doweight_stage2: bool, a_dtype: str = "fp8", b_dtype: str = "fp4", out_dtype: str = "f16",
+    use_cshuffle_epilog: bool | None = None, accumulate: bool = True, enable_bias: bool = False, model_dim_pad: int = 0,
+    inter_dim_pad: int = 0, persist_m: int = 4, sort_block_m: int = 0, use_async_copy: bool = False,
+    waves_per_eu: int | None = None, b_nt: int = 2, xcd_swizzle: int = 0,
+) -> Any:  # fmt: skip
     """The launcher of stage 2: (out, h, w, scale_h, scale_w, sorted_token_ids, expert_ids, sorted_weights,
     num_valid_ids, bias, tokens, model_dim, inter_dim, blocks, stream), every tensor flattened.
 
@@ -271,55 +227,35 @@ def compile_mixed_moe_gemm2(
     plan = padded(plan, inter_dim_pad, model_dim_pad)
     plan = replace(plan, biased=enable_bias, asynchronous=use_async_copy, blocks_of_unit=unit // tile_m)
     _check(plan, persist_m)
-
-    return _launcher(plan, ("bias",), persist_m, waves_per_eu)
-
-
-def _launcher(
-    plan: Plan, others: tuple[str, ...], persist_m: int, waves_per_eu: int | None, columns: int | None = None,
-    a_scale_one: bool = False,
-) -> Any:  # fmt: skip
-    """The launcher of a stage. others, columns: as of `stage_launcher`."""
-
-    def launch_stage(tensors: list[Any], tokens: Any, blocks: Any, stream: Any) -> None:
-        out, activations, weights, scale_a, scale_w, *tables = tensors[: -len(others)]
-        bias, out_scales = tensors[-len(others)], tensors[-1]
-        scales = (() if a_scale_one else scale_a, scale_w, bias, out_scales)
-        arguments = (out, activations, weights, scales, tuple(tables), tokens)
-        launch(plan, arguments, blocks, persist_m, waves_per_eu, stream)
-
-    return stage_launcher("launch_mixed_moe_gemm", plan, launch_stage, others, columns)
+    launch = partial(launch_tiles, persist_m=persist_m, waves_per_eu=waves_per_eu)
+    return stage_launcher(plan, launch, ("bias",), name="launch_mixed_moe_gemm")
 
 
-def launch(
-    plan: Plan, arguments: tuple[Any, ...], blocks: Any, persist_m: int, waves_per_eu: int | None, stream: Any
-) -> None:
-    """Launch a workgroup for every tile of columns and persist_m blocks of rows."""
+def launch_tiles(
+    plan: Plan, tensors: dict[str, Any], tokens: Any, blocks: Any, stream: Any, persist_m: int = 1,
+    waves_per_eu: int | None = None, a_scale_one: bool = False,
+) -> None:  # fmt: skip
+    """Launch a workgroup for every tile of columns and persist_m blocks of rows, inside of a launcher."""
+    _check(plan, persist_m)
+    # The last one; of results without scales that is the bias.
+    given = {**tensors, "out_scales": [*tensors.values()][-1]}
+    scales = ("scale_activations",) * (not a_scale_one)
+    names = ("out", "activations", "weights", *scales, "scale_weights", "bias", "out_scales", *TABLES)
     blocks = blocks * plan.blocks_of_unit
     kernel = mixed_moe_gemm_kernel(
-        *arguments, blocks, plan, persist_m, value_attrs={"rocdl.waves_per_eu": waves_per_eu}
+        {name: given[name] for name in names}, tokens, blocks, plan, persist_m, value_attrs=for_waves(waves_per_eu)
     )
-    require_tensor("out", arguments[0], plan.out_type if plan.out_dtype not in ROUNDED else arguments[0].dtype)
+    require_tensor("out", given["out"], plan.out_type if plan.out_dtype not in ROUNDED else given["out"].dtype)
     grid = (ceil_div(plan.columns - plan.padding, plan.tile_n), (blocks + (persist_m - 1)) // persist_m, plan.k_batch)
     kernel.launch(grid=grid, block=THREADS, stream=stream)
 
 
-def _launch_tile(tensors: dict[str, Any], tokens: Any, stream: Any, plan: Plan, tile: tuple[int, int]) -> None:
-    """Launch a stage with another tile."""
-    out, activations, weights, scale_a, scale_w, *tables, bias, out_scales = tensors.values()
-    plan, scales = plan.with_tile(*tile), (scale_a, scale_w, bias, out_scales)
-    _check(plan, 1)
-    require_sizes(plan, tokens, out, activations, weights)
-    blocks = tensors["expert_ids"].shape[0]
-    launch(plan, (out, activations, weights, scales, tuple(tables), tokens), blocks, 1, None, stream)
-
-
 # (out, ..., num_valid_ids, bias, out_scales, tokens, plan, stream) with a tile (columns, bytes of A) that is chosen by
 # measurement. plan: of a stage, as `plan_of` gives it.
-mixed_moe_gemm = flydsl.autotune(
-    configs=[flydsl.Config(tile=(columns, size)) for columns in (64, 128, 256) for size in (128, 256)],
-    key=["m_in", "plan"],
-)(any_variant("mixed_moe_gemm", (*TENSORS, "bias", "out_scales"), _launch_tile, {"plan": Plan, "tile": tuple}))
+mixed_moe_gemm = tuned_stage(
+    "mixed_moe_gemm", launch_tiles, [(columns, size) for columns in (64, 128, 256) for size in (128, 256)],
+    ("bias", "out_scales"),
+)  # fmt: skip
 
 
 def _in_dtype(a_dtype: str, b_dtype: str) -> str:

@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import Any
 
 import flydsl
-from kernels.kernels_common import require
+from kernels.kernels_common import require, require_array
 from kernels.launches import launch_flat
 from kernels.mla_fwd_decode_m16x8_fp8_fp8 import HEADS, KEY_BYTES, VALUE_BYTES, launch_mla_fwd_decode_m16x8_fp8_fp8
-from kernels.pa_metadata import COMPUTE_UNITS, get_pa_metadata, reduce_shares
+from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, reduce_shares
 
 # (contexts, num_cu): one token, blocks of 32 keys that are not whole, a request without keys, divided requests.
 SHAPES: tuple[tuple[tuple[int, ...], int], ...] = (((1,), 2), ((127, 0, 129), 3), ((33, 64), 1))
@@ -41,17 +41,9 @@ def reference(query: Any, kv: Any, pages: Any, contexts: Any, scale: float) -> A
 
 
 def flydsl_mla_fwd_decode(
-    query: Any,
-    kv_buffer: Any,
-    kv_page_indices: Any,
-    work_indptr: Any,
-    work_info_set: Any,
-    final_output: Any,
-    split_output: Any,
-    split_lse: Any,
-    softmax_scale: float,
-    stream: Any = None,
-) -> None:
+    query: Any, kv_buffer: Any, kv_page_indices: Any, work_indptr: Any, work_info_set: Any, final_output: Any,
+    split_output: Any, split_lse: Any, softmax_scale: float, stream: Any = None,
+) -> None:  # fmt: skip
     """Write what whole items compute to final_output (T, 128, 512), bf16, and the shares of divided requests to
     split_output (rows, 1, 128, 512) and split_lse (rows, 1, 128, 1), f32, for `pa_metadata.reduce_shares`.
 
@@ -60,18 +52,16 @@ def flydsl_mla_fwd_decode(
     """
     import torch
 
-    fp8, integers, f32 = query.dtype, torch.int32, torch.float32
+    integers, keys, values = torch.int32, (..., HEADS, KEY_BYTES), (..., HEADS, VALUE_BYTES)
     require(query.element_size() == 1, f"query of {query.dtype}", "fp8")
-    for name, tensor, shape, dtype in (
-        ("query", query, (HEADS, KEY_BYTES), fp8), ("kv_buffer", kv_buffer, (KEY_BYTES,), fp8),
-        ("kv_page_indices", kv_page_indices, (), integers), ("work_indptr", work_indptr, (), integers),
-        ("work_info_set", work_info_set, (8,), integers),
-        ("final_output", final_output, (HEADS, VALUE_BYTES), torch.bfloat16),
-        ("split_output", split_output, (HEADS, VALUE_BYTES), f32), ("split_lse", split_lse, (HEADS, 1), f32),
-    ):  # fmt: skip
-        fits = tuple(tensor.shape[tensor.dim() - len(shape) :]) == shape and tensor.dtype == dtype
-        require(fits and tensor.is_contiguous(), f"{name} of {tuple(tensor.shape)}, {tensor.dtype}",
-                 f"contiguous, {('..', *shape)}, {dtype}")  # fmt: skip
+    require_array("query", query, shape=keys)
+    require_array("kv_buffer", kv_buffer, query.dtype, (..., KEY_BYTES))
+    require_array("kv_page_indices", kv_page_indices, integers)
+    require_array("work_indptr", work_indptr, integers)
+    require_array("work_info_set", work_info_set, integers, (..., ITEM))
+    require_array("final_output", final_output, torch.bfloat16, values)
+    require_array("split_output", split_output, torch.float32, values)
+    require_array("split_lse", split_lse, torch.float32, (..., HEADS, 1))
     launch_flat(
         launch_mla_fwd_decode_m16x8_fp8_fp8, query, kv_buffer, kv_page_indices, work_indptr, work_info_set,
         final_output, split_output, split_lse, float(softmax_scale), work_indptr.numel() - 1, stream,

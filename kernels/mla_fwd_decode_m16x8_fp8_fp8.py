@@ -28,6 +28,7 @@ import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store, create_buffer_resource
 from kernels.attention_common import LOWEST, QUIET, inverse
 from kernels.kernels_common import LOG2_E
+from kernels.launches import launcher
 from kernels.mfma_preshuffle_pipeline import WAVE
 from kernels.pa_metadata import ITEM
 from kernels.paged_attention import BIAS, LN2, address, joined, kept, largest_of, numbers, softmax_step, unsigned, words
@@ -210,23 +211,15 @@ def kn_mla_fwd_decode_m16x8_fp8_fp8(
             buffer_store(logarithm, create_buffer_resource(lse), to)
 
 
-@flyc.jit
-def launch_mla_fwd_decode_m16x8_fp8_fp8(
-    query: fx.Tensor,
-    kv_buffer: fx.Tensor,
-    kv_page_indices: fx.Tensor,
-    work_indptr: fx.Tensor,
-    work_info_set: fx.Tensor,
-    final_output: fx.Tensor,
-    split_output: fx.Tensor,
-    split_lse: fx.Tensor,
-    softmax_scale: fx.Constexpr[float],
-    bins: fx.Int32,
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """Run a workgroup for each bin. Tensors are flattened."""
-    work, results = (work_indptr, work_info_set), (final_output, split_output, split_lse)
-    kernel = kn_mla_fwd_decode_m16x8_fp8_fp8(
-        query, kv_buffer, kv_page_indices, work, results, softmax_scale, value_attrs=QUIET
-    )
+def _launch(tensors: dict[str, Any], scale: float, bins: Any, stream: Any) -> None:
+    query, kv, pages, indptr, info, *results = tensors.values()
+    kernel = kn_mla_fwd_decode_m16x8_fp8_fp8(query, kv, pages, (indptr, info), tuple(results), scale, value_attrs=QUIET)
     kernel.launch(grid=bins, block=THREADS, stream=stream)
+
+
+# Runs a workgroup for each bin. Tensors are flattened.
+launch_mla_fwd_decode_m16x8_fp8_fp8 = launcher(
+    "launch_mla_fwd_decode_m16x8_fp8_fp8",
+    "query kv_buffer kv_page_indices work_indptr work_info_set final_output split_output split_lse",
+    _launch, softmax_scale=float, bins=fx.Int32,
+)  # fmt: skip

@@ -17,7 +17,7 @@ columns: `quant.build_block_quant_module` does that.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -30,11 +30,12 @@ from .moe_common import compile_moe_reduction
 from .moe_gemm_2stage import (
     Plan,
     Result,
-    launcher,
+    launch_tiles,
     plan_of,
+    stage_launcher,
     through_shared_memory,
     tiles,
-    tuned,
+    tuned_stage,
 )
 from .moe_routes import Routes
 from .tensor_shim import GTensor
@@ -97,25 +98,18 @@ class RoutedScales:
 
 
 @flyc.kernel
-def moe_blockscale_gemm_kernel(
-    out: fx.Tensor,
-    activations: fx.Tensor,
-    weights: fx.Tensor,
-    scales: Any,
-    tables: Any,
-    tokens: fx.Int32,
-    plan: fx.Constexpr[Plan],
-) -> None:
-    """One tile of the result, if its block has rows."""
-    require_types(plan.tiling.dtype, activations, weights)
-    routes = Routes(plan, tables, tokens)
+def moe_blockscale_gemm_kernel(tensors: Any, tokens: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
+    """One tile of the result, if its block has rows. tensors: by the names of `moe_routes.OPERANDS`."""
+    require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
+    routes = Routes(plan, tensors, tokens)
     if routes.exist:
-        tile(plan, routes, out, activations, weights, scales)
+        tile(plan, routes, tensors)
 
 
-def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, scales: Any) -> None:
+def tile(plan: Plan, routes: Routes, tensors: Any) -> None:
     """One tile of the result."""
-    a, b = tiles(plan, routes, activations, weights)
+    a, b = tiles(plan, routes, tensors)
+    scales = tensors["scale_activations"], tensors["scale_weights"]
     factors = RoutedScales(plan, routes, scales)
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
@@ -125,28 +119,20 @@ def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, s
         a, b, b.product.tile_of_zeros(plan.tiling), multiply,
         scales=lambda k, stage, before: fx.Int32(k), extra_loads=factors.loads, ahead=(int(is_cdna4()), 0),
     )  # fmt: skip
-    Result(plan, routes, out, scales).put(sums, a.buffer)
+    Result(plan, routes, tensors["out"], scales).put(sums, a.buffer)
 
 
-moe_blockscale_gemm = tuned("moe_blockscale_gemm", moe_blockscale_gemm_kernel, [(64, 128), (128, 128), (256, 128)])
+moe_blockscale_gemm = tuned_stage(
+    "moe_blockscale_gemm", partial(launch_tiles, moe_blockscale_gemm_kernel), [(n, 128) for n in (64, 128, 256)]
+)
 
 
 @cache
 def compile_moe_blockscale_gemm1(
-    *,
-    model_dim: int,
-    inter_dim: int,
-    experts: int,
-    topk: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    doweight_stage1: bool,
-    scale_block_k: int = BLOCK,
-    out_dtype: str = "f16",
-    use_cshuffle_epilog: bool | None = None,
+    *, model_dim: int, inter_dim: int, experts: int, topk: int, tile_m: int, tile_n: int, tile_k: int,
+    doweight_stage1: bool, scale_block_k: int = BLOCK, out_dtype: str = "f16", use_cshuffle_epilog: bool | None = None,
     waves_per_eu: int | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """The launcher of stage 1, with the arguments and results of `compile_moe_gemm1`'s.
 
     inter_dim: a multiple of 128 and tile_n; model_dim: of tile_k, which is one of 128. Raises ArgumentError otherwise.
@@ -160,21 +146,10 @@ def compile_moe_blockscale_gemm1(
 
 @cache
 def compile_moe_blockscale_gemm2(
-    *,
-    model_dim: int,
-    inter_dim: int,
-    experts: int,
-    topk: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    doweight_stage2: bool,
-    scale_block_k: int = BLOCK,
-    out_dtype: str = "f16",
-    use_cshuffle_epilog: bool | None = None,
-    accumulate: bool = True,
-    waves_per_eu: int | None = None,
-) -> Any:
+    *, model_dim: int, inter_dim: int, experts: int, topk: int, tile_m: int, tile_n: int, tile_k: int,
+    doweight_stage2: bool, scale_block_k: int = BLOCK, out_dtype: str = "f16", use_cshuffle_epilog: bool | None = None,
+    accumulate: bool = True, waves_per_eu: int | None = None,
+) -> Any:  # fmt: skip
     """The launcher of stage 2, with the arguments and results of `compile_moe_gemm2`'s.
 
     model_dim: a multiple of 128 and tile_n; inter_dim: of tile_k, which is one of 128. Raises ArgumentError otherwise.
@@ -193,4 +168,4 @@ def _compiled(k: int, tile: tuple[int, int, int], scale_block_k: int, waves_per_
     require(BLOCK % (tile_n // WAVES) == 0, f"tile_n={tile_n}", "64, 128, 256 or 512")
     require(known["columns"] % BLOCK == 0, f"{known['columns']} columns", f"a multiple of {BLOCK}")
     plan = plan_of("fp8", k, tile, scaled=False, **known)
-    return launcher(plan, moe_blockscale_gemm_kernel, **{"rocdl.waves_per_eu": waves_per_eu})
+    return stage_launcher(plan, partial(launch_tiles, moe_blockscale_gemm_kernel, waves_per_eu=waves_per_eu))

@@ -20,7 +20,8 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 
-from .kernels_common import bytes_of, ceil_div, element_type, launch_some, refusal, require_tensor, rounded
+from .kernels_common import bytes_of, ceil_div, element_type, refusal, require_tensors, rounded
+from .launches import launch_some, launcher
 from .rows import BLOCK_THREADS as THREADS
 from .rows import VECTOR_BYTES
 from .sizes import require_rows
@@ -87,18 +88,14 @@ def compile_moe_reduction(*, topk: int, model_dim: int, dtype_str: str = "f16", 
     dtype = element_type(dtype_str)
     spec = Reduction(topk, model_dim, dtype_str, use_mask)
 
-    @flyc.jit
-    def launch_moe_reduction(
-        X: fx.Tensor, Y: fx.Tensor, valid_mask: fx.Tensor, tokens: fx.Int32, stream: fx.Stream = fx.Stream(None)
-    ) -> None:
-        require_tensor("X", X, dtype)
-        require_tensor("Y", Y, dtype)
-        require_rows("X", X, tokens, topk * model_dim)
-        require_rows("Y", Y, tokens, model_dim)
+    def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
+        require_tensors(tensors, X=dtype, Y=dtype)
+        require_rows("X", tensors["X"], tokens, topk * model_dim)
+        require_rows("Y", tensors["Y"], tokens, model_dim)
         if use_mask:
-            require_tensor("valid_mask", valid_mask, *bytes_of(fx.Boolean))
-            require_rows("valid_mask", valid_mask, tokens, topk)
-        kernel = moe_reduction_kernel(X, Y, valid_mask, tokens, spec)
+            require_tensors(tensors, valid_mask=bytes_of(fx.Boolean))
+            require_rows("valid_mask", tensors["valid_mask"], tokens, topk)
+        kernel = moe_reduction_kernel(*tensors.values(), tokens, spec)
         launch_some(kernel, tokens, (tokens, spec.blocks), THREADS, stream)
 
-    return launch_moe_reduction
+    return launcher("launch_moe_reduction", "X Y valid_mask", launch, tokens=fx.Int32)

@@ -35,16 +35,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 
-from .kernels_common import launcher as any_variant
-from .kernels_common import launcher_of, require
+from .kernels_common import require
+from .launches import for_waves, launcher, tuned
 from .layout_utils import idx2crd
 from .mfma_epilogues import c_shuffle_epilog, default_epilog
 from .mfma_preshuffle_pipeline import (
@@ -65,7 +64,7 @@ from .mfma_preshuffle_pipeline import (
     swizzle_xor16,
 )
 from .moe_common import compile_moe_reduction
-from .moe_routes import OUT_OF_RANGE, Routes, add_pair, gated
+from .moe_routes import OPERANDS, OUT_OF_RANGE, TABLES, Routes, StagePlan, add_pair, gated
 from .sizes import require_elements, require_rows
 from .tensor_shim import GTensor, STensor
 
@@ -81,7 +80,6 @@ SCALED = ("fp8", "int8", "int4")
 # Products are as many times too large, as the unpacked weights are.
 FACTORS = {"int4": 1 / 16, W4A16: 16.0}
 GROUP = 32
-TABLES = ("sorted_token_ids", "expert_ids", "sorted_weights", "num_valid_ids")
 # (T, D, I, E, k, tile_m).
 SHAPES = ((1, 256, 128, 4, 2, 16), (33, 256, 128, 3, 2, 16), (40, 256, 128, 8, 3, 32))
 
@@ -105,7 +103,7 @@ def reference2(h: Any, w2: Any, topk_ids: Any, weights: Any = None) -> Any:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(StagePlan):
     """What a kernel is compiled for. tiling: of all of a wave's columns; columns: of the result.
 
     gated: stage 1, whose tiling has the columns of gate and up. accumulate: rows of a token are added to one.
@@ -171,16 +169,6 @@ class Plan:
         return max(self.tiling.stages * self.tiling.a_bytes, through)
 
     @property
-    def adds(self) -> bool:
-        """True if the result is added to what is there."""
-        return self.accumulate or self.k_batch > 1
-
-    @property
-    def halves(self) -> range:
-        """What lies side by side in the result: sums of gate and up if they come from parts of K."""
-        return range(2 if self.k_batch > 1 else 1)
-
-    @property
     def bits(self) -> tuple[int, int]:
         """Of an element of the activations and of the weights."""
         return BITS[self.tiling.dtype]
@@ -190,21 +178,11 @@ class Plan:
         """Of an element of the result: of one that is rounded its own, otherwise those of the tensor, 0."""
         return {"fp4": 4, "fp8": 8}.get(self.out_dtype, 0)
 
-    @property
-    def out_columns(self) -> int:
-        """Columns of the result in memory."""
-        return self.columns * len(self.halves)
-
-    @property
-    def rows_of_experts(self) -> int:
-        """Rows of the weights of an expert."""
-        return self.columns * (2 if self.gated else 1)
-
     def with_tile(self, tile_n: int, row_bytes: int) -> Plan:
         """The plan with another tile. row_bytes: of the activations. Raises ArgumentError where it does not fit."""
         require(self.columns % tile_n == 0, f"{self.columns} columns", f"a multiple of tile_n={tile_n}")
-        tile_k, both = row_bytes * 8 // BITS[self.tiling.dtype][0], 2 if self.gated else 1
-        return replace(self, tile_n=tile_n, tiling=replace(self.tiling, tile_n=both * tile_n, tile_k=tile_k))
+        tile_k = row_bytes * 8 // BITS[self.tiling.dtype][0]
+        return replace(self, tile_n=tile_n, tiling=replace(self.tiling, tile_n=self.both * tile_n, tile_k=tile_k))
 
 
 class GatheredA(TileA):
@@ -392,7 +370,7 @@ class Result:
         def row(mi: int, ii: int, _: int, __: int) -> None:
             exists, target = self.routes.target(ids[mi][ii])
             first = target * plan.out_columns + self.first_column + self.column
-            for ni in range(plan.num_acc_n * len(plan.halves)):
+            for ni in range(plan.num_acc_n * plan.parts):
                 up, tile = divmod(ni, plan.num_acc_n)
                 self._put_number(number(mi, ni, ii), first + (up * plan.columns + tile * 16), exists)
 
@@ -406,7 +384,7 @@ class Result:
             buffer_store(value.to(self.plan.out_type), self.memory.rsrc, place, mask=exists)
 
     def _put_through(self, number: Any, shared: Any) -> None:
-        for half in self.plan.halves:
+        for half in range(self.plan.parts):
             self._put_half_through(half, number, shared)
 
     def _put_half_through(self, half: int, number: Any, shared: Any) -> None:
@@ -450,34 +428,27 @@ class Result:
 
 
 @flyc.kernel
-def moe_gemm_kernel(
-    out: fx.Tensor,
-    activations: fx.Tensor,
-    weights: fx.Tensor,
-    scales: Any,
-    tables: Any,
-    tokens: fx.Int32,
-    plan: fx.Constexpr[Plan],
-) -> None:
-    """One tile of the result, if its block has rows."""
-    require_types(plan.tiling.dtype, activations, weights)
-    routes = Routes(plan, tables, tokens)
+def moe_gemm_kernel(tensors: Any, tokens: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
+    """One tile of the result, if its block has rows. tensors: by the names of OPERANDS."""
+    require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
+    routes = Routes(plan, tensors, tokens)
     if routes.exist:
-        tile(plan, routes, out, activations, weights, scales)
+        tile(plan, routes, tensors)
 
 
-def tiles(plan: Plan, routes: Routes, activations: Any, weights: Any) -> tuple[GatheredA, TileB]:
+def tiles(plan: Plan, routes: Routes, tensors: Any) -> tuple[GatheredA, TileB]:
     """The tiles of both operands."""
-    product, place = Product.of(plan.tiling.dtype), fx.Int32(fx.block_idx.x)
-    a = GatheredA(plan, product, activations, routes.sources, routes)
+    product, place, weights = Product.of(plan.tiling.dtype), fx.Int32(fx.block_idx.x), tensors["weights"]
+    a = GatheredA(plan, product, tensors["activations"], routes.sources, routes)
     if plan.gated:
         return a, GateAndUp(plan, product, weights, routes.expert, place)
     return a, TileB(plan.tiling, product, weights, routes.expert * (plan.columns // plan.tile_n) + place)
 
 
-def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, scales: Any) -> None:
+def tile(plan: Plan, routes: Routes, tensors: Any) -> None:
     """One tile of the result."""
-    a, b = tiles(plan, routes, activations, weights)
+    a, b = tiles(plan, routes, tensors)
+    scales = tensors["scale_activations"], tensors["scale_weights"]
     of_groups = GroupScales(plan, b.groups, scales[1], routes.expert) if plan.group_scales else None
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
@@ -490,92 +461,80 @@ def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, s
         unroll=plan.k_batch > 1, part=(fx.Int32(fx.block_idx.z), plan.k_batch),
         scales=of_groups.load if of_groups else no_scales, extra_loads=of_groups.loads if of_groups else 0,
     )  # fmt: skip
-    Result(plan, routes, out, scales).put(sums, a.buffer)
+    Result(plan, routes, tensors["out"], scales).put(sums, a.buffer)
 
 
 def stage_launcher(
-    name: str, plan: Any, launch: Callable[..., None], others: Sequence[str] = (), columns: int | None = None
-) -> Any:
-    """The launcher of a stage, as `compile_moe_gemm1` says: launch(tensors, tokens, blocks, stream).
+    plan: Any, launch: Callable[..., None], others: Sequence[str] = (), columns: int | None = None,
+    name: str = "launch_moe_gemm",
+) -> Any:  # fmt: skip
+    """The launcher of a stage, as `compile_moe_gemm1` says: launch(plan, tensors, tokens, blocks, stream).
 
-    others: names of tensors behind num_valid_ids. columns: what the launcher is given; by default the result's.
+    tensors: by the names of OPERANDS. others: names of tensors behind num_valid_ids. columns: what the launcher is
+    given; by default the result's.
     """
     x, known = "x" if plan.gated else "h", (columns or plan.columns, plan.k)
-    tensors = ("out", x, "w", f"scale_{x}", "scale_w", *TABLES, *others)
-    constexpr: Any = fx.Constexpr[int]
-    sizes = {"tokens": fx.Int32, "columns": constexpr, "k": constexpr, "blocks": fx.Int32}
+    names = ("out", x, "w", f"scale_{x}", "scale_w", *TABLES, *others)
 
-    def launch_stage(values: dict[str, Any], stream: Any) -> None:
-        columns, k = values["columns"], values["k"]
+    def launch_stage(given: dict[str, Any], tokens: Any, columns: int, k: int, blocks: Any, stream: Any) -> None:
         require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
-        require_sizes(plan, values["tokens"], values["out"], values[x], values["w"])
-        launch([values[name] for name in tensors], values["tokens"], values["blocks"], stream)
+        tensors = dict(zip((*OPERANDS, *others), given.values(), strict=True))
+        require_sizes(plan, tokens, tensors)
+        launch(plan, tensors, tokens, blocks, stream)
 
-    return launcher_of(name, {**dict.fromkeys(tensors, fx.Tensor), **sizes}, launch_stage)
+    return launcher(name, " ".join(names), launch_stage, tokens=fx.Int32, columns=int, k=int, blocks=fx.Int32)
 
 
-def require_sizes(plan: Any, tokens: Any, out: Any, x: Any, w: Any) -> None:
+def require_sizes(plan: Any, tokens: Any, tensors: dict[str, Any]) -> None:
     """Refuse a result, activations and weights of other sizes than the launch's."""
     slots = 1 if plan.gated and not plan.smooth else plan.topk
-    require_rows("x" if plan.gated else "h", x, tokens * slots, plan.k, bits=plan.bits[0])
-    require_elements("w", w, plan.experts * plan.rows_of_experts * plan.k, bits=plan.bits[1])
+    require_rows("x" if plan.gated else "h", tensors["activations"], tokens * slots, plan.k, bits=plan.bits[0])
+    require_elements("w", tensors["weights"], plan.experts * plan.rows_of_experts * plan.k, bits=plan.bits[1])
     rows = tokens * (1 if plan.accumulate else plan.topk)
-    require_rows("out", out, rows, plan.out_columns, bits=plan.out_bits)
+    require_rows("out", tensors["out"], rows, plan.out_columns, bits=plan.out_bits)
 
 
-def launcher(plan: Any, gemm_kernel: Any, **attributes: Any) -> Any:
-    """The launcher of a stage. attributes: of the kernel's function, such as rocdl.waves_per_eu."""
-
-    def launch(tensors: list[Any], tokens: Any, blocks: Any, stream: Any) -> None:
-        out, activations, weights, scale_a, scale_w, *tables = tensors
-        kernel = gemm_kernel(
-            out, activations, weights, (scale_a, scale_w), tuple(tables), tokens, plan, value_attrs=attributes
-        )
-        kernel.launch(grid=(plan.columns // plan.tile_n, blocks, plan.k_batch), block=plan.threads, stream=stream)
-
-    return stage_launcher("launch_moe_gemm", plan, launch)
+def launch_tiles(
+    kernel: Any, plan: Any, tensors: dict[str, Any], tokens: Any, blocks: Any, stream: Any,
+    waves_per_eu: int | None = None,
+) -> None:  # fmt: skip
+    """Launch a workgroup for each tile of the result, inside of a launcher."""
+    grid = (plan.columns // plan.tile_n, blocks, plan.k_batch)
+    kernel(tensors, tokens, plan, value_attrs=for_waves(waves_per_eu)).launch(
+        grid=grid, block=plan.threads, stream=stream
+    )
 
 
-def tuned(name: str, gemm_kernel: Any, tiles: Sequence[tuple[int, int]]) -> Any:
-    """A launcher whose tile is chosen by measurement: (out, ..., num_valid_ids, tokens, plan, stream).
+def tuned_stage(
+    name: str, launch: Callable[..., None], tiles: Sequence[tuple[int, int]], others: Sequence[str] = (),
+    prune: Any = None,
+) -> Any:  # fmt: skip
+    """A launcher whose tile is chosen by measurement: (out, ..., num_valid_ids, others ..., tokens, plan, stream).
 
-    plan: of a stage (`plan_of`), of which the tile along columns and K is another one: tiles (columns, bytes of A).
+    launch: as of `stage_launcher`. plan: of a stage (`plan_of`), of which the tile along columns and K is another one:
+    tiles (columns, bytes of A).
     """
 
-    def launch(tensors: dict[str, Any], tokens: Any, stream: Any, plan: Plan, tile: tuple[int, int]) -> None:
+    def launch_tile(tensors: dict[str, Any], tokens: Any, plan: Any, tile: tuple[int, int], stream: Any) -> None:
         plan = plan.with_tile(*tile)
-        out, activations, weights, *others = tensors.values()
-        require_sizes(plan, tokens, out, activations, weights)
-        kernel = gemm_kernel(out, activations, weights, tuple(others[:2]), tuple(others[2:]), tokens, plan)
-        blocks = tensors["expert_ids"].shape[0]
-        kernel.launch(grid=(plan.columns // plan.tile_n, blocks), block=plan.threads, stream=stream)
+        require_sizes(plan, tokens, tensors)
+        launch(plan, tensors, tokens, tensors["expert_ids"].shape[0], stream)
 
-    choose = flydsl.autotune(configs=[flydsl.Config(tile=tile) for tile in tiles], key=["m_in", "plan"])
-    return choose(any_variant(name, TENSORS, launch, {"plan": Plan, "tile": tuple}))
+    names, choices = " ".join((*OPERANDS, *others)), [{"tile": tile} for tile in tiles]
+    return tuned(name, names, launch_tile, ["m_in", "plan"], choices, prune, m_in=fx.Int32, plan=object)
 
 
-TENSORS = ("out", "activations", "weights", "scale_activations", "scale_weights", *TABLES)
-moe_gemm = tuned("moe_gemm", moe_gemm_kernel, [(n, k) for n in (64, 128, 256) for k in (128, 256)])
+moe_gemm = tuned_stage(
+    "moe_gemm", partial(launch_tiles, moe_gemm_kernel), [(n, k) for n in (64, 128, 256) for k in (128, 256)]
+)
 
 
 @cache
 def compile_moe_gemm1(
-    *,
-    model_dim: int,
-    inter_dim: int,
-    experts: int,
-    topk: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    doweight_stage1: bool,
-    in_dtype: str = "fp8",
-    group_size: int = -1,
-    out_dtype: str = "f16",
-    use_cshuffle_epilog: bool | None = None,
-    scale_is_bf16: bool = False,
-    k_batch: int = 1,
-) -> Any:
+    *, model_dim: int, inter_dim: int, experts: int, topk: int, tile_m: int, tile_n: int, tile_k: int,
+    doweight_stage1: bool, in_dtype: str = "fp8", group_size: int = -1, out_dtype: str = "f16",
+    use_cshuffle_epilog: bool | None = None, scale_is_bf16: bool = False, k_batch: int = 1,
+) -> Any:  # fmt: skip
     """The launcher of stage 1: (out, x, w, scale_x, scale_w, sorted_token_ids, expert_ids, sorted_weights,
     num_valid_ids, tokens, inter_dim, model_dim, blocks, stream), every tensor flattened to one dimension.
 
@@ -592,27 +551,15 @@ def compile_moe_gemm1(
         out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=bool(use_cshuffle_epilog), accumulate=False,
         group_scales=_group_scales(in_dtype, group_size, scale_is_bf16),
     )  # fmt: skip
-    return launcher(plan if k_batch == 1 else _split(plan, k_batch), moe_gemm_kernel)
+    return stage_launcher(plan if k_batch == 1 else _split(plan, k_batch), partial(launch_tiles, moe_gemm_kernel))
 
 
 @cache
 def compile_moe_gemm2(
-    *,
-    model_dim: int,
-    inter_dim: int,
-    experts: int,
-    topk: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    doweight_stage2: bool,
-    in_dtype: str = "fp8",
-    group_size: int = -1,
-    out_dtype: str = "f16",
-    use_cshuffle_epilog: bool | None = None,
-    accumulate: bool = True,
-    scale_is_bf16: bool = False,
-) -> Any:
+    *, model_dim: int, inter_dim: int, experts: int, topk: int, tile_m: int, tile_n: int, tile_k: int,
+    doweight_stage2: bool, in_dtype: str = "fp8", group_size: int = -1, out_dtype: str = "f16",
+    use_cshuffle_epilog: bool | None = None, accumulate: bool = True, scale_is_bf16: bool = False,
+) -> Any:  # fmt: skip
     """The launcher of stage 2: (out, h, w, scale_h, scale_w, sorted_token_ids, expert_ids, sorted_weights,
     num_valid_ids, tokens, model_dim, inter_dim, blocks, stream), every tensor flattened to one dimension.
 
@@ -626,7 +573,7 @@ def compile_moe_gemm2(
         cshuffle=through_shared_memory(out_dtype, use_cshuffle_epilog, accumulate),
         group_scales=_group_scales(in_dtype, group_size, scale_is_bf16),
     )  # fmt: skip
-    return launcher(plan, moe_gemm_kernel)
+    return stage_launcher(plan, partial(launch_tiles, moe_gemm_kernel))
 
 
 def _split(plan: Plan, k_batch: int) -> Plan:

@@ -36,10 +36,12 @@ from kernels.gemm_common_gfx1250 import (
     require_gfx1250,
     run_pipeline,
 )
-from kernels.kernels_common import bytes_of, require, require_tensor, rounded
-from kernels.moe_routes import OUT_OF_RANGE, Routes, add_pair, gated
+from kernels.kernels_common import bytes_of, require, require_tensors, rounded
+from kernels.launches import for_waves
+from kernels.moe_routes import OUT_OF_RANGE, Routes, StagePlan, add_pair, gated
 from kernels.tensor_shim import GTensor, STensor
 from kernels.wmma_gemm_gfx1250 import pieces, place_of_wave
+from kernels.wmma_pipeline import eight
 
 OUT_TYPES = {"f16": fx.Float16, "bf16": fx.BFloat16, "f32": fx.Float32}
 HALVES = {"fp16": fx.Float16, "bf16": fx.BFloat16}  # types of 16 bits
@@ -55,7 +57,7 @@ def paired_rows(rows: Any, experts: int, tile_n: int) -> Any:
 
 
 @dataclass(frozen=True)
-class Plan(gemm.Plan):
+class Plan(StagePlan, gemm.Plan):
     """What a kernel is compiled for: a product of which n are the columns of the result.
 
     gated: stage 1. weighted: multiply by the routing weight. accumulate: rows of a token are added to one. biased: each
@@ -85,27 +87,12 @@ class Plan(gemm.Plan):
         return self.tile[1]
 
     @property
-    def columns(self) -> int:
+    def columns(self) -> int:  # type: ignore[override]  # a field of other plans
         """Columns of the result."""
         return self.n
 
     @property
-    def halves(self) -> int:
-        """Tiles of the weights that a workgroup needs at a time: of the gate and of up, or one."""
-        return 2 if self.gated else 1
-
-    @property
-    def out_columns(self) -> int:
-        """Columns of the result in memory."""
-        return self.n * (self.halves if self.k_batch > 1 else 1)
-
-    @property
-    def rows_of_experts(self) -> int:
-        """Rows of the weights of an expert."""
-        return self.n * self.halves
-
-    @property
-    def k_batch(self) -> int:
+    def k_batch(self) -> int:  # type: ignore[override]  # a field of other plans
         """Workgroups that share a tile of stage 1, along K: the name that its callers have."""
         return self.split_k
 
@@ -132,20 +119,15 @@ class Plan(gemm.Plan):
     @property
     def starts(self) -> tuple[int, int, int, int, int]:
         """Where in a buffer A, B, the scales of A and of B begin, and where they end."""
-        rows_b = self.tile_n * self.halves
+        rows_b = self.tile_n * self.both
         a, b = self.tile_m * (self.row_bytes[0] + gemm.PAD), rows_b * self.pitch_b
         of_a, of_b = (rows * self.row_scales for rows in (self.tile_m, rows_b))
         return 0, a, a + b, a + b + of_a, a + b + of_a + of_b
 
-    @property
-    def adds(self) -> bool:
-        """True if the result is added to what is there."""
-        return self.accumulate or self.k_batch > 1
-
     def with_tile(self, tile_n: int, row_bytes: int) -> Plan:
         """The plan with another tile. row_bytes: of the activations. Raises ArgumentError where it does not fit."""
         tile = self.tile_m, tile_n, row_bytes * 8 // self.bits[0]
-        plan = replace(self, tile=tile, waves=waves_of(tile[:2], self.data_format, self.halves))
+        plan = replace(self, tile=tile, waves=waves_of(tile[:2], self.data_format, self.both))
         plan.check()
         return plan
 
@@ -247,7 +229,7 @@ class Weights:
         # (rows behind the expert's first one, how many): gate and up lie side by side, or far apart.
         together = plan.shuffled or not plan.gated
         n = plan.tile_n
-        self.tiles = [(0, n * plan.halves)] if together else [(0, n), (plan.n, n)]
+        self.tiles = [(0, n * plan.both)] if together else [(0, n), (plan.n, n)]
 
     def streams(
         self, tensor: Any, shared: Any, width: int, start: int, pad: int = 0, unit: int = 1, element: int = 1
@@ -275,7 +257,7 @@ class Compute(gemm.Compute):
     def __init__(self, plan: Plan, shared: Any) -> None:
         super().__init__(plan, shared)
         self.of_half = self.columns
-        self.columns *= plan.halves
+        self.columns *= plan.both
 
     def places_of_scales(self, row: Any, column: Any, inner: Any) -> tuple[Any, Any]:
         """A lane's first scales of A and of B, which are in rows."""
@@ -327,7 +309,7 @@ class Result:
             weight = self.routes.weights.load(row) if plan.weighted else None
             numbers = [total + bias if plan.biased else total for total, bias in zip(totals, biases, strict=True)]
             for number, values in enumerate(self._activated(numbers)):
-                up, ni = divmod(number, len(totals) // plan.halves)
+                up, ni = divmod(number, len(totals) // plan.both)
                 values = values if weight is None else values * weight
                 self._put_eight(values, target * plan.out_columns + self.column + (up * plan.n + SIZE * ni), exists)
 
@@ -337,10 +319,9 @@ class Result:
             return [None] * count
         memory = GTensor(self.bias, fx.Float32, num_records_bytes=plan.experts * plan.rows_of_experts * 4)
         result = []
-        for up, ni in (divmod(i, count // plan.halves) for i in range(count)):
+        for up, ni in (divmod(i, count // plan.both) for i in range(count)):
             place = self.routes.expert * plan.rows_of_experts + self.column + (up * plan.n + SIZE * ni)
-            low, high = (fx.Vector(memory.vec_load(place + i, 4)) for i in (0, 4))
-            result.append(low.shuffle(high, list(range(8))))
+            result.append(eight(memory, place))
         return result
 
     def _activated(self, numbers: list[Any]) -> list[Any]:
@@ -368,61 +349,37 @@ class Result:
 
 
 @flyc.kernel
-def moe_gemm_gfx1250_kernel(
-    out: fx.Tensor,
-    activations: fx.Tensor,
-    weights: fx.Tensor,
-    scales: Any,
-    tables: Any,
-    bias: fx.Tensor,
-    tokens: fx.Int32,
-    turns: fx.Int32,
-    plan: fx.Constexpr[Plan],
-) -> None:
-    """One tile of the result, if its block has rows. turns: the plan's."""
+def moe_gemm_gfx1250_kernel(tensors: Any, tokens: fx.Int32, turns: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
+    """One tile of the result, if its block has rows. tensors: by name. turns: the plan's."""
     require_gfx1250("the products of experts for gfx1250")
-    require_types(plan, out, activations, weights)
-    routes = Routes(plan, tables, tokens)
-    if routes.exist:
-        tile(plan, routes, out, activations, weights, scales, bias, turns)
-
-
-def require_types(plan: Plan, out: Any, activations: Any, weights: Any) -> None:
-    """Raise ArgumentError where tensors are not of the types that the plan has, nor bytes of them."""
-    require_tensor("out", out, plan.out)
     own = HALVES.get(plan.data_format)
-    for name, tensor, bits in zip(("activations", "weights"), (activations, weights), plan.bits, strict=True):
-        require_tensor(name, tensor, *((own,) if own else bytes_of(*((fx.Float8E4M3FN,) if bits == 8 else ()))))
+    kinds = [own or bytes_of(*((fx.Float8E4M3FN,) if bits == 8 else ())) for bits in plan.bits]
+    require_tensors(tensors, out=plan.out, activations=kinds[0], weights=kinds[1])
+    routes = Routes(plan, tensors, tokens)
+    if routes.exist:
+        tile(plan, routes, tensors, turns)
 
 
-def tile(
-    plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, scales: Any, bias: Any, turns: Any
-) -> None:
+def tile(plan: Plan, routes: Routes, tensors: Any, turns: Any) -> None:
     """One tile of the result."""
     fx.rocdl.disable_xdl_arb_stall()
     shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
     part, rows = fx.Int32(fx.block_idx.z), Gathered(plan, routes)
     own, width, (_, of_b, scales_a, scales_b, _) = Weights(plan, routes.expert, part), plan.row_bytes[1], plan.starts
-    streams = rows.streams(activations, shared, plan.row_bytes[0], 0, gemm.PAD, part)
-    streams += own.streams(weights, shared, width, of_b, plan.pitch_b - width, SIZE if plan.shuffled else 1)
+    streams = rows.streams(tensors["activations"], shared, plan.row_bytes[0], 0, gemm.PAD, part)
+    streams += own.streams(tensors["weights"], shared, width, of_b, plan.pitch_b - width, SIZE if plan.shuffled else 1)
     if plan.has_blocks:
-        streams += rows.streams(scales[0], shared, plan.row_scales, scales_a, 0, part)
-        streams += own.streams(scales[1], shared, plan.row_scales, scales_b, element=4)
+        streams += rows.streams(tensors["scale_activations"], shared, plan.row_scales, scales_a, 0, part)
+        streams += own.streams(tensors["scale_weights"], shared, plan.row_scales, scales_b, element=4)
     loads, compute = Loads(plan.pipeline, streams, plan.buffer_bytes), Compute(plan, shared)
     sums = run_pipeline(plan.pipeline, loads, ALONE, compute.tile, compute.zeros(), turns)
-    Result(plan, routes, out, bias).put(compute.by_columns(sums))
+    Result(plan, routes, tensors["out"], tensors["bias"]).put(compute.by_columns(sums))
 
 
-def launch(
-    plan: Plan, tensors: tuple[Any, ...], tokens: Any, blocks: Any, stream: Any, waves_per_eu: int | None = None
+def launch_tiles(
+    plan: Plan, tensors: dict[str, Any], tokens: Any, blocks: Any, stream: Any, waves_per_eu: int | None = None
 ) -> None:
-    """Launch a workgroup for each tile of the result, inside of a launcher.
-
-    tensors: out, activations, weights, the scales of both, sorted ids, expert ids, sorted weights, valid ids, bias.
-    """
-    out, activations, weights, scale_a, scale_w, *tables, bias = tensors
-    kernel = moe_gemm_gfx1250_kernel(
-        out, activations, weights, (scale_a, scale_w), tuple(tables), bias, tokens, plan.pipeline.turns, plan,
-        value_attrs={"rocdl.waves_per_eu": waves_per_eu},
-    )  # fmt: skip
+    """Launch a workgroup for each tile of the result, inside of a launcher. tensors: also the bias."""
+    turns = plan.pipeline.turns
+    kernel = moe_gemm_gfx1250_kernel(tensors, tokens, turns, plan, value_attrs=for_waves(waves_per_eu))
     kernel.launch(grid=(plan.n // plan.tile_n, blocks, plan.k_batch), block=plan.threads, stream=stream)

@@ -16,16 +16,21 @@ has them, which says how the weights lie in memory and what a workgroup does. Th
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-import flydsl
-from kernels.gemm_common_gfx1250 import EXPERT
+from kernels.gemm_common_gfx1250 import scheduled
 from kernels.gemm_fp8fp4_gfx1250 import FORMATS
-from kernels.kernels_common import launcher as any_variant
 from kernels.kernels_common import require
-from kernels.moe_gemm_2stage import TENSORS, compile_moe_reduction, reference1, reference2, stage_launcher, sum_by
-from kernels.moe_gemm_2stage_common_gfx1250 import Plan, launch, paired_rows, plan_of
+from kernels.moe_gemm_2stage import (
+    compile_moe_reduction,
+    reference1,
+    reference2,
+    stage_launcher,
+    sum_by,
+    tuned_stage,
+)
+from kernels.moe_gemm_2stage_common_gfx1250 import Plan, launch_tiles, paired_rows, plan_of
 from kernels.silu_and_mul_fq import SWIGLU_LIMIT
 
 __all__ = ["compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_gemm2_ex", "compile_moe_reduction",
@@ -37,31 +42,12 @@ SHAPES = ((1, 256, 128, 4, 2, 16), (33, 128, 128, 2, 1, 32), (9, 256, 128, 3, 2,
 
 @cache
 def compile_moe_gemm1(
-    *,
-    model_dim: int,
-    inter_dim: int,
-    experts: int,
-    topk: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    doweight_stage1: bool,
-    in_dtype: str = "fp4",
-    out_dtype: str = "f16",
-    waves_per_eu: int | None = None,
-    expert_sched_mode: bool = True,
-    num_buffers: int = 1,
-    use_tdm_gather: bool = True,
-    use_tdm_gather_as: bool = True,
-    use_tdm_store: bool = False,
-    inst_prefetch: bool = False,
-    wave_specialized_tdm: bool = False,
-    cluster_m: int = 1,
-    cluster_n: int = 1,
-    k_batch: int = 1,
-    enable_bias: bool = False,
-    act: str = "silu",
-) -> Any:
+    *, model_dim: int, inter_dim: int, experts: int, topk: int, tile_m: int, tile_n: int, tile_k: int,
+    doweight_stage1: bool, in_dtype: str = "fp4", out_dtype: str = "f16", waves_per_eu: int | None = None,
+    expert_sched_mode: bool = True, num_buffers: int = 1, use_tdm_gather: bool = True, use_tdm_gather_as: bool = True,
+    use_tdm_store: bool = False, inst_prefetch: bool = False, wave_specialized_tdm: bool = False, cluster_m: int = 1,
+    cluster_n: int = 1, k_batch: int = 1, enable_bias: bool = False, act: str = "silu",
+) -> Any:  # fmt: skip
     """The launcher of stage 1: (out, x, w, scale_x, scale_w, sorted_token_ids, expert_ids, sorted_weights,
     num_valid_ids, bias, tokens, inter_dim, model_dim, blocks, stream), every tensor flattened to one dimension.
 
@@ -85,30 +71,12 @@ def compile_moe_gemm1(
 
 @cache
 def compile_moe_gemm2(
-    *,
-    model_dim: int,
-    inter_dim: int,
-    experts: int,
-    topk: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    doweight_stage2: bool,
-    in_dtype: str = "fp4",
-    out_dtype: str = "f16",
-    accumulate: bool = True,
-    waves_per_eu: int | None = None,
-    expert_sched_mode: bool = True,
-    num_buffers: int = 1,
-    use_tdm_gather: bool = True,
-    use_tdm_gather_as: bool = True,
-    use_tdm_store: bool = False,
-    inst_prefetch: bool = False,
-    wave_specialized_tdm: bool = False,
-    cluster_m: int = 1,
-    cluster_n: int = 1,
-    enable_bias: bool = False,
-) -> Any:
+    *, model_dim: int, inter_dim: int, experts: int, topk: int, tile_m: int, tile_n: int, tile_k: int,
+    doweight_stage2: bool, in_dtype: str = "fp4", out_dtype: str = "f16", accumulate: bool = True,
+    waves_per_eu: int | None = None, expert_sched_mode: bool = True, num_buffers: int = 1, use_tdm_gather: bool = True,
+    use_tdm_gather_as: bool = True, use_tdm_store: bool = False, inst_prefetch: bool = False,
+    wave_specialized_tdm: bool = False, cluster_m: int = 1, cluster_n: int = 1, enable_bias: bool = False,
+) -> Any:  # fmt: skip
     """The launcher of stage 2: (out, h, w, scale_h, scale_w, sorted_token_ids, expert_ids, sorted_weights,
     num_valid_ids, bias, tokens, model_dim, inter_dim, blocks, stream), every tensor flattened to one dimension.
 
@@ -136,28 +104,18 @@ def _check(in_dtype: str, cluster_m: int, cluster_n: int) -> None:
 
 
 def _launcher(plan: Plan, waves_per_eu: int | None, expert: bool) -> Any:
-    def launch_stage(tensors: list[Any], tokens: Any, blocks: Any, stream: Any) -> None:
-        launch(plan, tuple(tensors), tokens, blocks, stream, waves_per_eu)
-
-    launch_mxscale = stage_launcher("launch_mxscale_moe_gemm", plan, launch_stage, ("bias",))
-    if expert:
-        launch_mxscale.compile_hints = {"llvm_options": EXPERT}
-    return launch_mxscale
-
-
-def _launch_tile(tensors: dict[str, Any], tokens: Any, stream: Any, plan: Plan, tile: tuple[int, int]) -> None:
-    """Launch a stage with another tile."""
-    launch(plan.with_tile(*tile), tuple(tensors.values()), tokens, tensors["expert_ids"].shape[0], stream)
+    launch = partial(launch_tiles, waves_per_eu=waves_per_eu)
+    return scheduled(stage_launcher(plan, launch, ("bias",), name="launch_mxscale_moe_gemm"), expert)
 
 
 # (out, ..., num_valid_ids, bias, tokens, plan, stream) with a tile (columns, bytes of activations) that is chosen by
 # measurement. plan: of a stage, as `plan_of` gives it. Weights for activations of fp8 lie as their tile wants it: in
 # stage 1 that is one of the plan's width.
-mxscale_moe_gemm_gfx1250 = flydsl.autotune(
-    configs=[flydsl.Config(tile=(columns, size)) for columns in (64, 128, 256) for size in (64, 128, 256)],
-    key=["m_in", "plan"],
-    prune_configs_by=lambda configs, given: [
+mxscale_moe_gemm_gfx1250 = tuned_stage(
+    "mxscale_moe_gemm_gfx1250", launch_tiles,
+    [(columns, size) for columns in (64, 128, 256) for size in (64, 128, 256)], ("bias",),
+    lambda configs, given: [
         config for config in configs
         if not (given["plan"].shuffled and given["plan"].gated) or config.kwargs["tile"][0] == given["plan"].tile_n
     ],
-)(any_variant("mxscale_moe_gemm_gfx1250", (*TENSORS, "bias"), _launch_tile, {"plan": Plan, "tile": tuple}))  # fmt: skip
+)  # fmt: skip

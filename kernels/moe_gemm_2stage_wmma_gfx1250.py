@@ -13,13 +13,20 @@ does: `moe_gemm_2stage_common_gfx1250`, with the instruction for 32 columns of K
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from kernels.gemm_common_gfx1250 import EXPERT
+from kernels.gemm_common_gfx1250 import scheduled
 from kernels.kernels_common import require
-from kernels.moe_gemm_2stage import compile_moe_reduction, launcher, reference1, reference2, sum_by, tuned
-from kernels.moe_gemm_2stage_common_gfx1250 import HALVES, Plan, moe_gemm_gfx1250_kernel, plan_of
+from kernels.moe_gemm_2stage import (
+    compile_moe_reduction,
+    reference1,
+    reference2,
+    stage_launcher,
+    sum_by,
+    tuned_stage,
+)
+from kernels.moe_gemm_2stage_common_gfx1250 import HALVES, Plan, launch_tiles, plan_of
 
 __all__ = ["compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_gemm2_ex", "compile_moe_reduction",
            "moe_gemm_gfx1250", "reference1", "reference2"]  # fmt: skip
@@ -28,43 +35,29 @@ __all__ = ["compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_gemm2_ex", "co
 SHAPES = ((1, 128, 64, 4, 2, 16), (33, 64, 64, 2, 2, 32), (9, 128, 64, 5, 3, 16))
 
 
-def _kernel(out: Any, x: Any, w: Any, _: Any, tables: Any, tokens: Any, plan: Plan, value_attrs: Any = None) -> Any:
-    """A launch without scales and bias, as the launchers of `moe_gemm_2stage` call a kernel."""
-    turns = plan.pipeline.turns
-    return moe_gemm_gfx1250_kernel(out, x, w, (x, w), tables, out, tokens, turns, plan, value_attrs=value_attrs or {})
+def _launch(
+    plan: Plan, tensors: dict[str, Any], tokens: Any, blocks: Any, stream: Any, waves_per_eu: int | None = None
+) -> None:
+    """Without scales and bias, whose tensors are not read."""
+    out, x, w = (tensors[name] for name in ("out", "activations", "weights"))
+    unused = {"scale_activations": x, "scale_weights": w, "bias": out}
+    launch_tiles(plan, {**tensors, **unused}, tokens, blocks, stream, waves_per_eu)
 
 
 def _compiled(plan: Plan, waves_per_eu: int | None, expert: bool) -> Any:
-    launch = launcher(plan, _kernel, **{"rocdl.waves_per_eu": waves_per_eu})
-    if expert:
-        launch.compile_hints = {"llvm_options": EXPERT}
-    return launch
+    return scheduled(stage_launcher(plan, partial(_launch, waves_per_eu=waves_per_eu)), expert)
 
 
-moe_gemm_gfx1250 = tuned("moe_gemm_gfx1250", _kernel, [(n, k) for n in (64, 128, 256) for k in (128, 256)])
+moe_gemm_gfx1250 = tuned_stage("moe_gemm_gfx1250", _launch, [(n, k) for n in (64, 128, 256) for k in (128, 256)])
 
 
 @cache
 def compile_moe_gemm1(
-    *,
-    model_dim: int,
-    inter_dim: int,
-    experts: int,
-    topk: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    doweight_stage1: bool,
-    in_dtype: str = "fp16",
-    group_size: int = -1,
-    out_dtype: str = "f16",
-    use_cshuffle_epilog: bool | None = None,
-    scale_is_bf16: bool = False,
-    k_batch: int = 1,
-    waves_per_eu: int | None = None,
-    expert_sched_mode: bool = True,
-    num_buffers: int = 1,
-) -> Any:
+    *, model_dim: int, inter_dim: int, experts: int, topk: int, tile_m: int, tile_n: int, tile_k: int,
+    doweight_stage1: bool, in_dtype: str = "fp16", group_size: int = -1, out_dtype: str = "f16",
+    use_cshuffle_epilog: bool | None = None, scale_is_bf16: bool = False, k_batch: int = 1,
+    waves_per_eu: int | None = None, expert_sched_mode: bool = True, num_buffers: int = 1,
+) -> Any:  # fmt: skip
     """The launcher of stage 1: (out, x, w, scale_x, scale_w, sorted_token_ids, expert_ids, sorted_weights,
     num_valid_ids, tokens, inter_dim, model_dim, blocks, stream), every tensor flattened to one dimension.
 
@@ -84,25 +77,11 @@ def compile_moe_gemm1(
 
 @cache
 def compile_moe_gemm2(
-    *,
-    model_dim: int,
-    inter_dim: int,
-    experts: int,
-    topk: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    doweight_stage2: bool,
-    in_dtype: str = "fp16",
-    group_size: int = -1,
-    out_dtype: str = "f16",
-    use_cshuffle_epilog: bool | None = None,
-    accumulate: bool = True,
-    scale_is_bf16: bool = False,
-    waves_per_eu: int | None = None,
-    expert_sched_mode: bool = True,
-    num_buffers: int = 1,
-) -> Any:
+    *, model_dim: int, inter_dim: int, experts: int, topk: int, tile_m: int, tile_n: int, tile_k: int,
+    doweight_stage2: bool, in_dtype: str = "fp16", group_size: int = -1, out_dtype: str = "f16",
+    use_cshuffle_epilog: bool | None = None, accumulate: bool = True, scale_is_bf16: bool = False,
+    waves_per_eu: int | None = None, expert_sched_mode: bool = True, num_buffers: int = 1,
+) -> Any:  # fmt: skip
     """The launcher of stage 2: (out, h, w, scale_h, scale_w, sorted_token_ids, expert_ids, sorted_weights,
     num_valid_ids, tokens, model_dim, inter_dim, blocks, stream), every tensor flattened to one dimension.
 

@@ -18,17 +18,57 @@ from .moe_sorting_kernel import SLOT_SHIFT
 from .silu_and_mul_fq import SWIGLU_SLOPE
 from .tensor_shim import GTensor
 
+TABLES = ("sorted_token_ids", "expert_ids", "sorted_weights", "num_valid_ids")
+# What a stage has, by the names that its kernels have for it.
+OPERANDS = ("out", "activations", "weights", "scale_activations", "scale_weights", *TABLES)
 OUT_OF_RANGE = -16  # an offset in bytes, beyond the end of every tensor
+
+
+class StagePlan:
+    """What a plan says of the result: columns; k_batch: workgroups that share a tile of stage 1, along K.
+
+    gated: stage 1, whose experts have rows of the gate and of up. accumulate: rows of a token are added to one.
+    """
+
+    columns: int
+    k_batch: int
+    gated: bool
+    accumulate: bool
+
+    @property
+    def adds(self) -> bool:
+        """True if the result is added to what is there."""
+        return self.accumulate or self.k_batch > 1
+
+    @property
+    def both(self) -> int:
+        """Rows of the weights for a column: of the gate and of up, or one."""
+        return 2 if self.gated else 1
+
+    @property
+    def parts(self) -> int:
+        """What lies side by side in the result: sums of gate and up if they come from parts of K, or one."""
+        return self.both if self.k_batch > 1 else 1
+
+    @property
+    def out_columns(self) -> int:
+        """Columns of the result in memory."""
+        return self.columns * self.parts
+
+    @property
+    def rows_of_experts(self) -> int:
+        """Rows of the weights of an expert."""
+        return self.columns * self.both
 
 
 class Routes:
     """The rows of a block, by default the workgroup's: which token and slot each is, and what it is multiplied by.
 
-    blocks_of_unit: blocks that have an entry of expert_ids together.
+    tensors: by the names of OPERANDS. blocks_of_unit: blocks that have an entry of expert_ids together.
     """
 
-    def __init__(self, plan: Any, tables: Any, tokens: Any, block: Any = None, blocks_of_unit: int = 1) -> None:
-        sorted_ids, expert_ids, sorted_weights, num_valid = tables
+    def __init__(self, plan: Any, tensors: Any, tokens: Any, block: Any = None, blocks_of_unit: int = 1) -> None:
+        sorted_ids, expert_ids, sorted_weights, num_valid = (tensors[name] for name in TABLES)
         self.plan, self.tokens, self.sorted_rows = plan, tokens, sorted_ids.shape[0]
         self.block = fx.Int32(fx.block_idx.y) if block is None else block
         self.first = self.block * plan.tile_m

@@ -35,6 +35,7 @@ import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 
 from .kernels_common import ceil_div, power_of_two, refusal, require_waves_of_64
+from .launches import launcher
 from .rows import WAVE
 from .tensor_shim import GTensor, STensor
 from .topk_gating_softmax_kernel import Gating, build_topk_gating_softmax_module, route
@@ -44,6 +45,7 @@ MOST_EXPERTS = 1024
 MOST_AT_ONCE = 512  # ids
 MOST_ROUTED = 16  # tokens of a workgroup: it has a lane for each 16 numbers of the gating
 SLOT_SHIFT = 24
+TABLES = ("sorted_ids", "sorted_weights", "sorted_expert_ids", "num_valid_ids")
 WAVES = 4
 THREADS = WAVE * WAVES
 EACH = 4  # ids that a lane reads at a time
@@ -379,33 +381,20 @@ def build_moe_sorting_module(
     spec = Sorting(num_experts, topk, unit_size, masked, counted)
     gating = None if renormalize is None else Gating(num_experts, topk, renormalize)
 
-    @flyc.jit
-    def launch_moe_sorting(
-        topk_ids: fx.Tensor,
-        topk_weights: fx.Tensor,
-        sorted_ids: fx.Tensor,
-        sorted_weights: fx.Tensor,
-        sorted_expert_ids: fx.Tensor,
-        num_valid_ids: fx.Tensor,
-        moe_buf: fx.Tensor,
-        expert_mask: fx.Tensor,
-        num_local_tokens: fx.Tensor,
-        workspace: fx.Tensor,
-        tokens: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        inputs = (topk_ids, topk_weights, expert_mask, num_local_tokens)
-        results = (sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf)
+    def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
+        ids, weights, *results, mask, local_tokens, workspace = tensors.values()
+        inputs, moe_buf = (ids, weights, mask, local_tokens), results[-1]
         if at_once:
-            sort = sort_at_once_kernel(inputs, results, tokens, spec, gating)
+            sort = sort_at_once_kernel(inputs, tuple(results), tokens, spec, gating)
             sort.launch(grid=1 + clearing_blocks(moe_buf, spec.threads), block=spec.threads, stream=stream)
         else:
-            count = count_kernel(inputs, results, workspace, tokens, spec)
+            count = count_kernel(inputs, tuple(results), workspace, tokens, spec)
             count.launch(grid=spec.expert_blocks + 1 + clearing_blocks(moe_buf, THREADS), block=THREADS, stream=stream)
-            place = place_kernel(inputs, results, workspace, tokens, spec)
+            place = place_kernel(inputs, tuple(results), workspace, tokens, spec)
             place.launch(grid=spec.expert_blocks, block=THREADS, stream=stream)
 
-    return launch_moe_sorting
+    names = f"topk_ids topk_weights {' '.join(TABLES)} moe_buf expert_mask num_local_tokens workspace"
+    return launcher("launch_moe_sorting", names, launch, tokens=fx.Int32)
 
 
 def moe_sorting_get_workspace_size(M: int, num_experts: int, topk: int, unit_size: int = UNIT) -> int:
@@ -414,20 +403,10 @@ def moe_sorting_get_workspace_size(M: int, num_experts: int, topk: int, unit_siz
 
 
 def moe_softmax_sort_flydsl(
-    gating_logits: Any,
-    sorted_ids: Any,
-    sorted_weights: Any,
-    sorted_expert_ids: Any,
-    num_valid_ids: Any,
-    moe_buf: Any,
-    num_experts: int,
-    topk: int,
-    dtype_str: str = "bf16",
-    unit_size: int = UNIT,
-    expert_mask: Any = None,
-    renormalize: bool = True,
-    num_local_tokens: Any = None,
-) -> None:
+    gating_logits: Any, sorted_ids: Any, sorted_weights: Any, sorted_expert_ids: Any, num_valid_ids: Any, moe_buf: Any,
+    num_experts: int, topk: int, dtype_str: str = "bf16", unit_size: int = UNIT, expert_mask: Any = None,
+    renormalize: bool = True, num_local_tokens: Any = None,
+) -> None:  # fmt: skip
     """Fill the tables from the logits (T, E) of the gating, and clear moe_buf: softmax, the top k, and their sorting.
 
     dtype_str: of the logits: f32, f16 or bf16. One kernel for up to MOST_ROUTED tokens, and else one for the routing
@@ -463,19 +442,10 @@ def moe_softmax_sort_flydsl(
 
 
 def moe_sorting_flydsl(
-    topk_ids: Any,
-    topk_weights: Any,
-    sorted_ids: Any,
-    sorted_weights: Any,
-    sorted_expert_ids: Any,
-    num_valid_ids: Any,
-    moe_buf: Any,
-    num_experts: int,
-    unit_size: int = UNIT,
-    expert_mask: Any = None,
-    num_local_tokens: Any = None,
+    topk_ids: Any, topk_weights: Any, sorted_ids: Any, sorted_weights: Any, sorted_expert_ids: Any, num_valid_ids: Any,
+    moe_buf: Any, num_experts: int, unit_size: int = UNIT, expert_mask: Any = None, num_local_tokens: Any = None,
     workspace: Any = None,
-) -> None:
+) -> None:  # fmt: skip
     """Fill the tables and clear moe_buf.
 
     expert_mask: i32 (E,), 0 for experts to leave out. num_local_tokens: i32 (1,), how many tokens count, at most T.
@@ -510,8 +480,7 @@ def _require_tables(
     *tables, moe_buf = results
     rows = sorted_size(tokens, experts, topk, unit)
     kinds = (torch.int32, torch.float32, torch.int32, torch.int32)
-    names = ("sorted_ids", "sorted_weights", "sorted_expert_ids", "num_valid_ids")
-    for name, tensor, dtype, least in zip(names, tables, kinds, (rows, rows, -(-rows // unit), 2), strict=True):
+    for name, tensor, dtype, least in zip(TABLES, tables, kinds, (rows, rows, -(-rows // unit), 2), strict=True):
         _require(name, tensor, dtype, least)
     _require("moe_buf", moe_buf, moe_buf.dtype, 0)
     if expert_mask is not None:

@@ -20,9 +20,10 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import FLOATS, element_type, launch_some, launcher, refusal, require_tensor
+from kernels.kernels_common import FLOATS, element_type, refusal, require_tensor
+from kernels.launches import launcher, tuned
 from kernels.quant import quantised, require_codes, store_scale
-from kernels.rows import Row, RowMemory, Tiling
+from kernels.rows import THREADS, Row, RowMemory, Tiling
 from kernels.sizes import require_elements, require_rows
 
 EPSILON = 1e-5
@@ -119,7 +120,7 @@ def build(norm: Norm) -> Any:
     def launch(tensors: dict[str, Any], m: Any, stream: Any) -> None:
         launch_norm(tensors, m, norm, stream)
 
-    return launcher(f"launch_{norm.name}", tuple(norm.tensors()), launch)
+    return launcher(f"launch_{norm.name}", " ".join(norm.tensors()), launch, m_in=fx.Int32)
 
 
 def launch_norm(tensors: dict[str, Any], m: Any, norm: Norm, stream: Any) -> None:
@@ -134,7 +135,18 @@ def launch_norm(tensors: dict[str, Any], m: Any, norm: Norm, stream: Any) -> Non
         else:
             require_tensor(name, tensor, *FLOATS)
             require_elements(name, tensor, norm.columns)
-    launch_some(norm_kernel(tensors, m, norm), m, norm.tiling.grid(m), norm.tiling.block, stream)
+    norm.tiling.launch(norm_kernel(tensors, m, norm), m, stream)
+
+
+def tuned_norm(name: str, mean: bool) -> Any:
+    """The launcher (tensors ..., columns, stream), with the number of threads of a row chosen by measurement."""
+
+    def launch(tensors: dict[str, Any], columns: int, threads: int, stream: Any) -> None:
+        x = tensors["Input"]
+        launch_norm(tensors, fx.get_scalar(x.shape[0]), Norm(columns, x.dtype, mean, threads=threads), stream)
+
+    tensors = " ".join(Norm(1, "f32", mean).tensors())
+    return tuned(name, tensors, launch, ["columns"], [{"threads": n} for n in THREADS], columns=int)
 
 
 def reference(norm: Norm, x: Any, gamma: Any, beta: Any = None, residual: Any = None, x_scale: Any = None) -> Any:

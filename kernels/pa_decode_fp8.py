@@ -32,15 +32,16 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.kernels_common import require
+from kernels.launches import tuned
 from kernels.mfma_preshuffle_pipeline import THREADS
 from kernels.pa_decode_swa import decode_window
 from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, reduce_shares
-from kernels.paged_attention import PARTITION, Attention, Decode, Work, pa_reduce_kernel, partitions_of
+from kernels.paged_attention import PARTITION, Attention, Decode, Work, partitions_of
 from kernels.paged_attention_launch import (
+    INPUTS,
     PARTIALS,
     TENSORS,
     Given,
@@ -48,6 +49,7 @@ from kernels.paged_attention_launch import (
     kind_of_scales,
     launch_flat,
     reduce_launcher,
+    reduce_parts,
     run_parts,
 )
 
@@ -110,20 +112,10 @@ def pa_decode_metadata_kernel(
 
 @cache
 def compile_pa_decode_metadata(
-    softmax_scale: float | None = None,
-    trans_v: bool = False,
-    needs_mask: bool = True,
-    query_group_size: int = 16,
-    per_token_kv: bool = False,
-    query_length: int = 1,
-    query_input_dtype: str = "packed_fp8",
-    head_dim: int = 128,
-    block_size: int = 1024,
-    output_dtype_str: str = "bf16",
-    *,
-    cache_dtype: str = "fp8",
-    per_block_kv: bool = False,
-) -> dict[str, Any]:
+    softmax_scale: float | None = None, trans_v: bool = False, needs_mask: bool = True, query_group_size: int = 16,
+    per_token_kv: bool = False, query_length: int = 1, query_input_dtype: str = "packed_fp8", head_dim: int = 128,
+    block_size: int = 1024, output_dtype_str: str = "bf16", *, cache_dtype: str = "fp8", per_block_kv: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """The persistent kernel: {"launch", "kernel", "allocator"}.
 
     launch: (output, shares, lse, query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale,
@@ -165,20 +157,10 @@ def pa_decode_ps_kernel(tensors: Any, partials: Any, parts: fx.Constexpr[int], p
 
 @cache
 def compile_pa_decode_ps(
-    *,
-    block_size: int,
-    max_context_partition_num: int,
-    softmax_scale: float | None = None,
-    trans_v: bool = True,
-    query_group_size: int = 16,
-    per_token_kv: bool = False,
-    query_length: int = 1,
-    query_input_dtype: str = "bf16",
-    head_dim: int = 128,
-    output_dtype_str: str = "bf16",
-    cache_dtype: str = "fp8",
-    per_block_kv: bool = False,
-) -> dict[str, Any]:
+    *, block_size: int, max_context_partition_num: int, softmax_scale: float | None = None, trans_v: bool = True,
+    query_group_size: int = 16, per_token_kv: bool = False, query_length: int = 1, query_input_dtype: str = "bf16",
+    head_dim: int = 128, output_dtype_str: str = "bf16", cache_dtype: str = "fp8", per_block_kv: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """The kernels with max_context_partition_num workgroups for each request and key head: {"launch", "reduce"}.
 
     launch: (temporary_output, exp_sums, max_logits, query, key_cache, value_cache, context_lengths, kv_page_indices,
@@ -209,34 +191,19 @@ def launch_parts(
     kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
 
 
-@flydsl.autotune(configs=[flydsl.Config(parts=parts) for parts in (1, 2, 4, 8, 16, 32)], key=["batch", "heads", "plan"])
-@flyc.jit
-def pa_decode_ps(
-    output: fx.Tensor,
-    temporary_output: fx.Tensor,
-    exp_sums: fx.Tensor,
-    max_logits: fx.Tensor,
-    query: fx.Tensor,
-    key_cache: fx.Tensor,
-    value_cache: fx.Tensor,
-    context_lengths: fx.Tensor,
-    kv_page_indices: fx.Tensor,
-    kv_indptr: fx.Tensor,
-    key_scale: fx.Tensor,
-    value_scale: fx.Tensor,
-    batch: fx.Int32,
-    heads: fx.Int32,
-    plan: fx.Constexpr[Decode],
-    parts: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """Attention with a number of parts that is chosen by measurement. Tensors as `compile_pa_decode_ps` has them, with
-    room for 32 parts."""
-    given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
-    partials = (temporary_output, exp_sums, max_logits)
-    launch_parts(partials, dict(zip(TENSORS, given, strict=True)), batch, heads, stream, parts, plan)
-    kernel = pa_reduce_kernel(output, partials, parts, plan)
-    kernel.launch(grid=(batch, heads, plan.rows), block=plan.dim, stream=stream)
+def _launch(tensors: dict[str, Any], batch: Any, heads: Any, plan: Decode, parts: int, stream: Any) -> None:
+    out, *others = tensors.values()
+    partials = tuple(others[: len(PARTIALS)])
+    launch_parts(partials, dict(zip(TENSORS, others[len(PARTIALS) :], strict=True)), batch, heads, stream, parts, plan)
+    reduce_parts(out, partials, batch, heads, parts, plan, stream)
+
+
+# (output, temporary_output, exp_sums, max_logits, query, ..., batch, heads, plan, stream), with a number of parts that
+# is chosen by measurement. Tensors as `compile_pa_decode_ps` has them, with room for 32 parts.
+pa_decode_ps = tuned(
+    "pa_decode_ps", " ".join(("output", *PARTIALS, *INPUTS)), _launch, ["batch", "heads", "plan"],
+    [{"parts": parts} for parts in (1, 2, 4, 8, 16, 32)], batch=fx.Int32, heads=fx.Int32, plan=Decode,
+)  # fmt: skip
 
 
 def default_parts(batch: int, heads: int, block_size: int) -> int:
@@ -267,26 +234,11 @@ def decode_divided(given: Given, pages: tuple[Any, Any], scale: float | None, me
 
 
 def pa_decode_ps_launch(
-    output: Any,
-    query: Any,
-    key_cache: Any,
-    value_cache: Any,
-    context_lengths: Any,
-    kv_page_indices: Any,
-    kv_indptr: Any,
-    softmax_scale: float | None,
-    key_scale: Any,
-    value_scale: Any,
-    *,
-    sliding_window: int = 0,
-    metadata: dict[str, Any] | None = None,
-    block_tables: Any = None,
-    max_context_partition_num: int = 0,
-    exp_sums: Any = None,
-    max_logits: Any = None,
-    temporary_output: Any = None,
-    stream: Any = None,
-) -> None:
+    output: Any, query: Any, key_cache: Any, value_cache: Any, context_lengths: Any, kv_page_indices: Any,
+    kv_indptr: Any, softmax_scale: float | None, key_scale: Any, value_scale: Any, *, sliding_window: int = 0,
+    metadata: dict[str, Any] | None = None, block_tables: Any = None, max_context_partition_num: int = 0,
+    exp_sums: Any = None, max_logits: Any = None, temporary_output: Any = None, stream: Any = None,
+) -> None:  # fmt: skip
     """Write the attention of every request to output.
 
     sliding_window: keys before its own that a query sees, 0 for all. metadata: tables of `get_pa_metadata`, for pages

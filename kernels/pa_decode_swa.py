@@ -55,21 +55,11 @@ def pa_decode_sw_kernel(tensors: Any, out: Any, parts: fx.Constexpr[int], plan: 
 
 @cache
 def compile_pa_decode_sw(
-    sliding_window: int,
-    softmax_scale: float | None = None,
-    trans_v: bool = False,
-    query_group_size: int = 16,
-    per_token_kv: bool = False,
-    query_length: int = 1,
-    query_input_dtype: str = "bf16",
-    fuse_partitions: bool = False,
-    head_dim: int = 128,
-    *,
-    block_size: int = 1024,
-    output_dtype_str: str = "bf16",
-    cache_dtype: str = "fp8",
+    sliding_window: int, softmax_scale: float | None = None, trans_v: bool = False, query_group_size: int = 16,
+    per_token_kv: bool = False, query_length: int = 1, query_input_dtype: str = "bf16", fuse_partitions: bool = False,
+    head_dim: int = 128, *, block_size: int = 1024, output_dtype_str: str = "bf16", cache_dtype: str = "fp8",
     per_block_kv: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """{"launch", "reduce"}, as `compile_pa_decode_ps` gives them.
 
     fuse_partitions: launch takes the output instead of temporary_output, exp_sums and max_logits; there is no reduce.
@@ -106,20 +96,10 @@ def decode_window(
     key=["query", "key_cache", "context_lengths", "sliding_window"],
 )
 def pa_decode_swa(
-    output: Any,
-    query: Any,
-    key_cache: Any,
-    value_cache: Any,
-    context_lengths: Any,
-    kv_page_indices: Any,
-    kv_indptr: Any,
-    softmax_scale: float | None,
-    key_scale: Any,
-    value_scale: Any,
-    sliding_window: int,
-    fuse_partitions: bool,
-    stream: Any = None,
-) -> None:
+    output: Any, query: Any, key_cache: Any, value_cache: Any, context_lengths: Any, kv_page_indices: Any,
+    kv_indptr: Any, softmax_scale: float | None, key_scale: Any, value_scale: Any, sliding_window: int,
+    fuse_partitions: bool, stream: Any = None,
+) -> None:  # fmt: skip
     """`pa_decode_ps_launch` with a window, divided in the way that is the faster one."""
     given = Given(output, query, key_cache, value_cache, context_lengths, key_scale, value_scale)
     pages = given.pages(kv_page_indices, kv_indptr, None)

@@ -31,13 +31,14 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.attention_common import merged
 from kernels.kernels_common import LOG2_E, ceil_div, require, require_waves_of_64
-from kernels.launches import launch_flat
+from kernels.launches import launch_flat, launcher
 from kernels.rows import WAVE
 from kernels.tensor_shim import GTensor
 
 COMPUTE_UNITS = 304  # of an MI300X
 GRANULARITY = 256
 ITEM = 8
+TABLES = "work_indptr work_info reduce_indptr reduce_final_map reduce_partial_map partition_indptr"
 # (contexts, num_cu, num_heads_k, group, queries): divided requests, some without keys, more bins than keys.
 SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int], ...] = (
     ((1027, 5000, 33), 8, 1, 8, 1), ((8192,) * 3, 16, 2, 8, 4), ((0, 700, 0, 0, 129, 0), 6, 3, 4, 2),
@@ -234,43 +235,19 @@ def compile_pa_metadata_v1(
     require(num_heads_k * gqa < 1 << 15, f"{num_heads_k * gqa} query heads", "less than 32768")
     spec = Scheduling(num_cu // num_heads_k, num_heads_k, gqa, kv_granularity, query_length)
 
-    @flyc.jit
-    def launch_pa_metadata(
-        context_lengths: fx.Tensor,
-        work_indptr: fx.Tensor,
-        work_info: fx.Tensor,
-        reduce_indptr: fx.Tensor,
-        reduce_final_map: fx.Tensor,
-        reduce_partial_map: fx.Tensor,
-        partition_indptr: fx.Tensor,
-        batch: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        tables = {
-            "work_indptr": work_indptr, "work_info": work_info, "reduce_indptr": reduce_indptr,
-            "reduce_final_map": reduce_final_map, "reduce_partial_map": reduce_partial_map,
-            "partition_indptr": partition_indptr,
-        }  # fmt: skip
-        pa_metadata_v1_kernel(context_lengths, tables, batch, spec).launch(grid=1, block=WAVE, stream=stream)
+    def launch(tensors: dict[str, Any], batch: Any, stream: Any) -> None:
+        contexts, *tables = tensors.values()
+        kernel = pa_metadata_v1_kernel(contexts, dict(zip(TABLES.split(), tables, strict=True)), batch, spec)
+        kernel.launch(grid=1, block=WAVE, stream=stream)
 
-    return launch_pa_metadata
+    return launcher("launch_pa_metadata", f"context_lengths {TABLES}", launch, batch=fx.Int32)
 
 
 def get_pa_metadata_v1(
-    context_lengths: Any,
-    work_indptr: Any,
-    work_info: Any,
-    reduce_indptr: Any,
-    reduce_final_map: Any,
-    reduce_partial_map: Any,
-    partition_indptr: Any,
-    *,
-    num_heads_q: int,
-    num_heads_k: int,
-    query_length: int = 1,
-    kv_granularity: int = GRANULARITY,
-    stream: Any = None,
-) -> None:
+    context_lengths: Any, work_indptr: Any, work_info: Any, reduce_indptr: Any, reduce_final_map: Any,
+    reduce_partial_map: Any, partition_indptr: Any, *, num_heads_q: int, num_heads_k: int, query_length: int = 1,
+    kv_granularity: int = GRANULARITY, stream: Any = None,
+) -> None:  # fmt: skip
     """Fill the tables, of the shapes that `get_pa_metadata_info_v1` gives. context_lengths: i32 (B).
 
     Raises ArgumentError for tensors of other types or sizes, and for heads that do not divide.
@@ -338,21 +315,16 @@ def reduce_shares_kernel(out: fx.Tensor, shares: fx.Tensor, lse: fx.Tensor, maps
         out[row * columns + column] = fx.Float32(merged(first, last, share)).to(out.dtype)
 
 
-@flyc.jit
-def reduce_shares(
-    output: fx.Tensor,
-    shares: fx.Tensor,
-    lse: fx.Tensor,
-    reduce_indptr: fx.Tensor,
-    reduce_final_map: fx.Tensor,
-    reduce_partial_map: fx.Tensor,
-    batch: fx.Int32,
-    heads: fx.Int32,
-    columns: fx.Constexpr[int],
-    queries: fx.Int32,
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """Write the rows of divided requests: output (.., heads, columns), shares (rows, heads, columns) and lse (rows,
-    heads) in f32, the logarithm of a share's sum of powers of e."""
-    maps = (reduce_indptr, reduce_final_map, reduce_partial_map)
-    reduce_shares_kernel(output, shares, lse, maps).launch(grid=(batch, heads, queries), block=columns, stream=stream)
+def _reduce(tensors: dict[str, Any], batch: Any, heads: Any, columns: int, queries: Any, stream: Any) -> None:
+    out, shares, lse, *maps = tensors.values()
+    kernel = reduce_shares_kernel(out, shares, lse, tuple(maps))
+    kernel.launch(grid=(batch, heads, queries), block=columns, stream=stream)
+
+
+# Writes the rows of divided requests: (output (.., heads, columns), shares (rows, heads, columns), lse (rows, heads),
+# reduce_indptr, reduce_final_map, reduce_partial_map, batch, heads, columns, queries, stream). shares and lse are f32,
+# lse the logarithm of a share's sum of powers of e.
+reduce_shares = launcher(
+    "reduce_shares", "output shares lse reduce_indptr reduce_final_map reduce_partial_map", _reduce,
+    batch=fx.Int32, heads=fx.Int32, columns=int, queries=fx.Int32,
+)  # fmt: skip

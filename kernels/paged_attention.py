@@ -30,6 +30,7 @@ import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store, create_buffer_resource
 from kernels.attention_common import LOWEST, QUIET, inverse, merged
 from kernels.kernels_common import LOG2_E, require, require_waves_of_64
+from kernels.launches import for_waves
 from kernels.layout_utils import divide, remainder
 from kernels.mfma_preshuffle_pipeline import WAVE, WAVES, Product
 from kernels.quant import TINY, fp8_codes, scale_and_factor
@@ -131,7 +132,7 @@ class Decode:
     @property
     def attributes(self) -> dict[str, Any]:
         """The kernel's: how many waves per SIMD registers are allocated for."""
-        return {"rocdl.waves_per_eu": 3 if self.row_tiles * self.dim * self.element <= 128 else 2, **QUIET}
+        return {**for_waves(3 if self.row_tiles * self.dim * self.element <= 128 else 2), **QUIET}
 
     @property
     def row_bytes(self) -> int:

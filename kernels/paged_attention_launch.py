@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import flydsl.expr as fx
-from kernels.kernels_common import dtype_str, launcher_of, require
-from kernels.launches import launch_flat
+from kernels.kernels_common import dtype_str, require, require_array
+from kernels.launches import launch_flat, launcher
 from kernels.paged_attention import TILE, Decode, pa_reduce_kernel
 
 # The kernels' inputs, in the order of their launchers.
@@ -23,6 +23,8 @@ class Given:
     def __init__(
         self, output: Any, query: Any, key_cache: Any, value_cache: Any, contexts: Any, key_scale: Any, value_scale: Any
     ) -> None:
+        import torch
+
         self.output, self.query, self.contexts = output, query, contexts
         self.key_cache, self.value_cache, self.scales = key_cache, value_cache, (key_scale, value_scale)
         known = key_cache.dim() == 5 and key_cache.shape[-1] == TILE
@@ -31,22 +33,20 @@ class Given:
         self.dim, self.batch = packs * TILE, contexts.numel()
         self._require_caches()
         self._require_queries()
-        integers = str(contexts.dtype) == "torch.int32" and contexts.is_contiguous()
-        require(integers, f"context_lengths of {contexts.dtype}", "contiguous, of torch.int32")
+        require_array("context_lengths", contexts, torch.int32)
 
     def _require_caches(self) -> None:
+        import torch
+
         values, shape = self.value_cache, (self.count, self.heads)
         plain, packed = (*shape, self.dim, self.block), (*shape, self.block // TILE, self.dim, TILE)
         fits = tuple(values.shape) in (plain, packed) and values.dtype == self.key_cache.dtype
-        require(
-            fits,
-            f"value_cache of {tuple(values.shape)}, {values.dtype}",
-            f"{plain} or {packed}, {self.key_cache.dtype}",
-        )
-        require(self.key_cache.is_contiguous() and values.is_contiguous(), "caches with gaps", "contiguous ones")
+        wanted = f"{plain} or {packed}, {self.key_cache.dtype}"
+        require(fits, f"value_cache of {tuple(values.shape)}, {values.dtype}", wanted)
+        require_array("key_cache", self.key_cache)
+        require_array("value_cache", values)
         for name, scale in zip(("key_scale", "value_scale"), self.scales, strict=True):
-            fits = str(scale.dtype) == "torch.float32" and scale.is_contiguous()
-            require(fits, f"{name} of {scale.dtype}", "contiguous, of torch.float32")
+            require_array(name, scale, torch.float32)
 
     def _require_queries(self) -> None:
         shape = tuple(self.query.shape)
@@ -54,12 +54,8 @@ class Given:
         wanted = f"(B queries, H, {self.dim}) for B={self.batch} context lengths"
         require(fits, f"query of {shape}", wanted)
         require(shape[1] % self.heads == 0, f"{shape[1]} query heads for {self.heads} key heads", "a multiple")
-        require(
-            tuple(self.output.shape) == shape, f"output of {tuple(self.output.shape)}", f"the queries' shape, {shape}"
-        )
-        require(
-            self.query.is_contiguous() and self.output.is_contiguous(), "query or output with gaps", "contiguous ones"
-        )
+        require_array("query", self.query)
+        require_array("output", self.output, shape=shape)
         self.queries, self.group = shape[0] // self.batch, shape[1] // self.heads
 
     @cached_property
@@ -68,9 +64,8 @@ class Given:
         sizes = {1: "tensor", self.count * self.heads: "block", self.count * self.heads * self.block: "token"}
         sizes[1] = "tensor"
         key, value = (scale.numel() for scale in self.scales)
-        require(
-            key == value and key in sizes, f"{key} scales of keys and {value} of values", f"of both one of {[*sizes]}"
-        )
+        given = f"{key} scales of keys and {value} of values"
+        require(key == value and key in sizes, given, f"of both one of {[*sizes]}")
         return sizes[key]
 
     @property
@@ -95,23 +90,15 @@ class Given:
         import torch
 
         if block_tables is not None:
-            fits = block_tables.dim() == 2 and block_tables.shape[0] == self.batch and block_tables.dtype == torch.int32
-            require(
-                fits,
-                f"block_tables of {tuple(block_tables.shape)}, {block_tables.dtype}",
-                f"({self.batch}, pages), torch.int32",
-            )
+            shape, kind = tuple(block_tables.shape), block_tables.dtype
+            fits = len(shape) == 2 and shape[0] == self.batch and kind == torch.int32
+            require(fits, f"block_tables of {shape}, {kind}", f"({self.batch}, pages), torch.int32")
             starts = torch.arange(self.batch, dtype=torch.int32, device=block_tables.device) * block_tables.shape[1]
             return block_tables.contiguous(), starts
         for name, tensor in (("kv_page_indices", indices), ("kv_indptr", indptr)):
-            require(
-                tensor.dtype == torch.int32 and tensor.is_contiguous(),
-                f"{name} of {tensor.dtype}",
-                "contiguous, of torch.int32",
-            )
-        require(
-            indptr.numel() > self.batch, f"kv_indptr of {indptr.numel()}", f"{self.batch + 1} for {self.batch} requests"
-        )
+            require_array(name, tensor, torch.int32)
+        wanted = f"{self.batch + 1} for {self.batch} requests"
+        require(indptr.numel() > self.batch, f"kv_indptr of {indptr.numel()}", wanted)
         return indices, indptr
 
     def inputs(self, pages: tuple[Any, Any]) -> tuple[Any, ...]:
@@ -128,25 +115,30 @@ def decode_launcher(
     launch(results, inputs by the kernels' names, tables, sizes, stream).
     """
 
-    def launch_values(values: dict[str, Any], stream: Any) -> None:
-        of_results, inputs, of_tables, of_sizes = (
-            tuple(values[n] for n in names) for names in (results, INPUTS, tables, sizes)
-        )
-        launch(of_results, dict(zip(TENSORS, inputs, strict=True)), of_tables, of_sizes, stream)
+    def launch_values(given: dict[str, Any], *sizes_and_stream: Any) -> None:
+        *of_sizes, stream = sizes_and_stream
+        of_results, inputs, of_tables = (tuple(given[n] for n in names) for names in (results, INPUTS, tables))
+        launch(of_results, dict(zip(TENSORS, inputs, strict=True)), of_tables, tuple(of_sizes), stream)
 
-    kinds = {**dict.fromkeys((*results, *INPUTS, *tables), fx.Tensor), **dict.fromkeys(sizes, fx.Int32)}
-    return launcher_of(name, kinds, launch_values)
+    return launcher(name, " ".join((*results, *INPUTS, *tables)), launch_values, **dict.fromkeys(sizes, fx.Int32))
 
 
 def reduce_launcher(plan: Decode, parts: int) -> Any:
     """The launcher (output, temporary_output, exp_sums, max_logits, B, key heads, stream)."""
 
-    def launch(values: dict[str, Any], stream: Any) -> None:
-        kernel = pa_reduce_kernel(values["output"], tuple(values[name] for name in PARTIALS), parts, plan)
-        kernel.launch(grid=(values["batch"], values["heads"], plan.rows), block=plan.dim, stream=stream)
+    def launch(tensors: dict[str, Any], batch: Any, heads: Any, stream: Any) -> None:
+        out, *partials = tensors.values()
+        reduce_parts(out, tuple(partials), batch, heads, parts, plan, stream)
 
-    kinds = {**dict.fromkeys(("output", *PARTIALS), fx.Tensor), "batch": fx.Int32, "heads": fx.Int32}
-    return launcher_of("launch_pa_reduce", kinds, launch)
+    return launcher("launch_pa_reduce", " ".join(("output", *PARTIALS)), launch, batch=fx.Int32, heads=fx.Int32)
+
+
+def reduce_parts(
+    out: Any, partials: tuple[Any, ...], batch: Any, heads: Any, parts: int, plan: Decode, stream: Any
+) -> None:
+    """Launch the reduction of parts, inside of a launcher."""
+    kernel = pa_reduce_kernel(out, partials, parts, plan)
+    kernel.launch(grid=(batch, heads, plan.rows), block=plan.dim, stream=stream)
 
 
 def kind_of_scales(per_token: bool, per_block: bool) -> str:

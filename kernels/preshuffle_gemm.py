@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import bytes_of, launch_some, require, require_tensor
+from kernels.kernels_common import bytes_of, require, require_tensors
+from kernels.launches import for_waves, launch_some, launcher, tuned
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
 from kernels.mfma_preshuffle_pipeline import (
@@ -47,6 +47,7 @@ from kernels.mfma_preshuffle_pipeline import (
 )
 from kernels.sizes import require_elements, require_rows
 
+TENSORS = "C A B scale_a scale_b bias"
 OUT_TYPES = {"fp16": fx.Float16, "bf16": fx.BFloat16}
 # (M, N, K): one row, a partial tile, several tiles, an odd number of tiles along K.
 SHAPES = ((1, 128, 512), (33, 128, 768), (130, 256, 1024))
@@ -97,29 +98,19 @@ class Plan:
 
 
 @flyc.kernel
-def preshuffle_gemm_kernel(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    scale_a: fx.Tensor,
-    scale_b: fx.Tensor,
-    bias: fx.Tensor,
-    M: fx.Int32,
-    N: fx.Constexpr[int],
-    plan: fx.Constexpr[Plan],
-) -> None:
-    """One tile of C."""
+def preshuffle_gemm_kernel(tensors: Any, M: fx.Int32, N: fx.Constexpr[int], plan: fx.Constexpr[Plan]) -> None:
+    """One tile of C. tensors: by the names of TENSORS."""
+    C, A, B, scale_a, scale_b, bias = tensors.values()
     tiling = plan.tiling
     product = Product.of(tiling.dtype)
     require_types(tiling.dtype, A, B)
     out_type = OUT_TYPES[plan.out_dtype]
-    require_tensor("C", C, out_type, rows=True)
+    require_tensors(tensors, C=out_type, rows="C")
     if plan.epilogue != "none":
-        require_tensor("bias", bias, out_type)
+        require_tensors(tensors, bias=out_type)
     if plan.row_scales or plan.micro_scales:
-        kinds = (fx.Float32,) if plan.row_scales else bytes_of(fx.Float8E8M0FNU)
-        require_tensor("scale_a", scale_a, *kinds)
-        require_tensor("scale_b", scale_b, *kinds)
+        kinds = fx.Float32 if plan.row_scales else bytes_of(fx.Float8E8M0FNU)
+        require_tensors(tensors, scale_a=kinds, scale_b=kinds)
     place = tile_place(plan, N)
     a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])
     c = TileC(C, out_type, M, N, (tiling.tile_m, tiling.tile_n), place, tiling.wave_tile)
@@ -167,24 +158,11 @@ def with_scales(plan: Plan, c: TileC, sums: Any, scale_a: Any, scale_b: Any, bia
 
 @cache
 def compile_preshuffle_gemm_a8(
-    *,
-    M: int = 0,
-    N: int = 0,
-    K: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    in_dtype: str = "fp8",
-    out_dtype: str = "fp16",
-    lds_stage: int = 2,
-    use_cshuffle_epilog: bool = False,
-    waves_per_eu: int | None = None,
-    use_async_copy: bool = False,
-    dsrd_preload: int = -1,
-    dvmem_preload: int = -1,
-    epilogue: str = "none",
+    *, M: int = 0, N: int = 0, K: int, tile_m: int, tile_n: int, tile_k: int, in_dtype: str = "fp8",
+    out_dtype: str = "fp16", lds_stage: int = 2, use_cshuffle_epilog: bool = False, waves_per_eu: int | None = None,
+    use_async_copy: bool = False, dsrd_preload: int = -1, dvmem_preload: int = -1, epilogue: str = "none",
     xcd_swizzle: int = 0,
-) -> Any:
+) -> Any:  # fmt: skip
     """A launcher of (C, A, B, scale_a, scale_b, bias, M, N, stream), every tensor flattened to one dimension.
 
     M, N: 0 if the launcher's are any; a launcher's N is known when compiling, and a multiple of tile_n. K is a multiple
@@ -206,43 +184,28 @@ def compile_preshuffle_gemm_a8(
     require(xcd_swizzle >= 0, f"xcd_swizzle={xcd_swizzle}", "0 or more")
     ahead = (2 if dsrd_preload < 0 else dsrd_preload, max(0, dvmem_preload))
     plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, ahead, epilogue, xcd_swizzle)
-    return _launcher(plan, waves_per_eu)
 
+    def launch(tensors: dict[str, Any], m: Any, n: int, stream: Any) -> None:
+        launch_tiles(plan, tensors, m, n, stream, waves_per_eu)
 
-def _launcher(plan: Plan, waves_per_eu: int | None) -> Any:
-    @flyc.jit
-    def launch_preshuffle_gemm(
-        C: fx.Tensor,
-        A: fx.Tensor,
-        B: fx.Tensor,
-        scale_a: fx.Tensor,
-        scale_b: fx.Tensor,
-        bias: fx.Tensor,
-        M: fx.Int32,
-        N: fx.Constexpr[int],
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        launch_tiles(plan, C, A, B, scale_a, scale_b, bias, M, N, stream, waves_per_eu)
-
-    return launch_preshuffle_gemm
+    return launcher("launch_preshuffle_gemm", TENSORS, launch, M=fx.Int32, N=int)
 
 
 def launch_tiles(
-    plan: Plan, C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, bias: Any, M: Any, N: int, stream: Any,
-    waves_per_eu: int | None = None,
-) -> None:  # fmt: skip
+    plan: Plan, tensors: dict[str, Any], M: Any, N: int, stream: Any, waves_per_eu: int | None = None
+) -> None:
     """Launch a workgroup for each tile of C."""
     tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
     require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
     require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")
-    require_sizes(plan, C, A, B, scale_a, scale_b, bias, M, N)
-    attributes = {"rocdl.waves_per_eu": waves_per_eu}
-    kernel = preshuffle_gemm_kernel(C, A, B, scale_a, scale_b, bias, M, N, plan, value_attrs=attributes)
+    require_sizes(plan, tensors, M, N)
+    kernel = preshuffle_gemm_kernel(tensors, M, N, plan, value_attrs=for_waves(waves_per_eu))
     launch_some(kernel, M, ((M + tile_m - 1) // tile_m, N // tile_n), THREADS, stream)
 
 
-def require_sizes(plan: Plan, C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, bias: Any, M: Any, N: int) -> None:
+def require_sizes(plan: Plan, tensors: dict[str, Any], M: Any, N: int) -> None:
     """Refuse tensors of other sizes than the launch's."""
+    C, A, B, scale_a, scale_b, bias = tensors.values()
     k, bits = plan.tiling.k, BITS[plan.tiling.dtype]
     require_rows("C", C, M, N)
     require_rows("A", A, M, k, bits=bits[0])
@@ -276,28 +239,18 @@ def compile_preshuffle_gemm_a6w4(*, dsrd_preload: int = 2, dvmem_preload: int = 
 _TILES = ((16, 64, 512), (32, 64, 256), (32, 128, 128), (64, 64, 256), (64, 128, 128), (128, 128, 128))
 
 
-@flydsl.autotune(
-    configs=[flydsl.Config(tile_m=m, tile_n=n, tile_k_bytes=k) for m, n, k in _TILES], key=["M", "N", "K", "in_dtype"]
-)
-@flyc.jit
-def preshuffle_gemm(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    scale_a: fx.Tensor,
-    scale_b: fx.Tensor,
-    bias: fx.Tensor,
-    M: fx.Int32,
-    N: fx.Constexpr[int],
-    K: fx.Constexpr[int],
-    in_dtype: fx.Constexpr[str],
-    out_dtype: fx.Constexpr[str],
-    tile_m: fx.Constexpr[int],
-    tile_n: fx.Constexpr[int],
-    tile_k_bytes: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """The product with a tile that is chosen by measurement. tile_k_bytes: of A. See `compile_preshuffle_gemm_a8`."""
-    tile_k = tile_k_bytes * 8 // BITS[in_dtype][0]
-    plan = Plan(Tiling(in_dtype, K, tile_m, tile_n, tile_k), N, out_dtype, False, False, (2, 0), "none", 0)
-    launch_tiles(plan, C, A, B, scale_a, scale_b, bias, M, N, stream)
+def _launch(
+    tensors: dict[str, Any], M: Any, N: int, K: int, in_dtype: str, out_dtype: str, tile: tuple[int, int, int],
+    stream: Any,
+) -> None:  # fmt: skip
+    tile_m, tile_n, row_bytes = tile
+    tiling = Tiling(in_dtype, K, tile_m, tile_n, row_bytes * 8 // BITS[in_dtype][0])
+    launch_tiles(Plan(tiling, N, out_dtype, False, False, (2, 0), "none", 0), tensors, M, N, stream)
+
+
+# (C, A, B, scale_a, scale_b, bias, M, N, K, in_dtype, out_dtype, stream), with a tile, in bytes of A along K, that is
+# chosen by measurement.
+preshuffle_gemm = tuned(
+    "preshuffle_gemm", TENSORS, _launch, ["M", "N", "K", "in_dtype"], [{"tile": tile} for tile in _TILES],
+    M=fx.Int32, N=int, K=int, in_dtype=str, out_dtype=str,
+)  # fmt: skip

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import const_expr, range_constexpr
-from kernels.kernels_common import fp8_type, launch_some, refusal, require, require_tensor
+from kernels.kernels_common import fp8_type, refusal, require, require_tensors
+from kernels.launches import for_waves, launch_some, launcher, tuned
 from kernels.mfma_preshuffle_pipeline import BITS, THREADS, Tiling, is_cdna4, require_types
 from kernels.pipeline_utils import interleave
 from kernels.preshuffle_gemm import OUT_TYPES
@@ -34,6 +34,7 @@ from kernels.tensor_shim import GTensor
 BLOCK_M, BLOCK_N = 128, 128
 BLOCK_K_BYTES = 128
 STAGES = 2
+TENSORS = "C A B scale_a scale_b"
 SMEM_BYTES = STAGES * BLOCK_M * BLOCK_K_BYTES
 # What a lane reads of one row at a time.
 PACK_BYTES = 16
@@ -340,8 +341,9 @@ def launch_tiles(
     shuffled = fx.make_view(fx.get_iter(B), plan.layout_of_b())
     rows = fx.get_scalar(C.shape[0])
     grid = ((rows + plan.tile[0] - 1) // plan.tile[0], _round_up(plan.n, plan.tile[1]) // plan.tile[1])
-    attributes = {"rocdl.waves_per_eu": waves_per_eu}
-    kernel = gemm_kernel(A, shuffled, C, *scales, plan, plan.tiled_mma(), plan.copy_of_a(), value_attrs=attributes)
+    kernel = gemm_kernel(
+        A, shuffled, C, *scales, plan, plan.tiled_mma(), plan.copy_of_a(), value_attrs=for_waves(waves_per_eu)
+    )
     launch_some(kernel, rows, grid, THREADS, stream, smem=plan.smem_bytes)
 
 
@@ -377,22 +379,22 @@ def preshuffle_gemm(A: Any, B: Any, C: Any, stream: Any = None) -> None:
     launch(A, B, C, plan, fx.Stream(stream))
 
 
-def flat_launch(
-    C: Any, A: Any, B: Any, scales: tuple[Any, Any], M: Any, plan: Plan, stream: Any, waves_per_eu: int | None = None
-) -> None:
+def flat_launch(tensors: dict[str, Any], M: Any, plan: Plan, stream: Any, waves_per_eu: int | None = None) -> None:
     """`launch_tiles` of operands in one dimension, inside of a launcher."""
+    C, A, B, *scales = tensors.values()
     require_types(IN_TYPES[plan.dtype], A, B)
-    require_tensor("C", C, plan.out)
-    for name, scale in zip(("scale_a", "scale_b"), scales if plan.scaled else (), strict=False):
-        require_tensor(name, scale, fx.Float32)
-        require_elements(name, scale, M if name == "scale_a" else plan.n, or_more=True)
+    require_tensors(tensors, C=plan.out)
+    if plan.scaled:
+        require_tensors(tensors, scale_a=fx.Float32, scale_b=fx.Float32)
+        for name, count in (("scale_a", M), ("scale_b", plan.n)):
+            require_elements(name, tensors[name], count, or_more=True)
     require_rows("C", C, M, plan.n)
     require_rows("A", A, M, plan.k, bits=plan.dtype.width)
     require_elements("B", B, plan.n * plan.k, bits=plan.dtype.width)
     a, b = (fx.recast_iter(plan.dtype, fx.get_iter(tensor)) for tensor in (A, B))
     A = fx.make_view(a, fx.make_layout((M, plan.k), (plan.k, 1)))
     C = fx.make_view(fx.get_iter(C), fx.make_layout((M, plan.n), (plan.n, 1)))
-    launch_tiles(A, fx.make_view(b, fx.make_layout(1, 1)), C, scales, plan, stream, waves_per_eu)
+    launch_tiles(A, fx.make_view(b, fx.make_layout(1, 1)), C, (scales[0], scales[1]), plan, stream, waves_per_eu)
 
 
 def flat_plan(
@@ -411,17 +413,9 @@ def flat_plan(
 
 @cache
 def compile_preshuffle_gemm_v2(
-    *,
-    N: int,
-    K: int,
-    tile_m: int,
-    tile_n: int,
-    tile_k: int,
-    in_dtype: str = "fp8",
-    out_dtype: str = "bf16",
-    waves_per_eu: int | None = None,
-    enable_scheduler: bool = True,
-) -> Any:
+    *, N: int, K: int, tile_m: int, tile_n: int, tile_k: int, in_dtype: str = "fp8", out_dtype: str = "bf16",
+    waves_per_eu: int | None = None, enable_scheduler: bool = True,
+) -> Any:  # fmt: skip
     """A launcher of (C, A, B, scale_a, scale_b, M, N, stream), every tensor flattened to one dimension.
 
     in_dtype: fp8, the target's, with scales of A's rows and B's; or fp16, bf16, without. B: as `shuffle_weight` leaves
@@ -431,44 +425,27 @@ def compile_preshuffle_gemm_v2(
     sizes = N, K, (tile_m, tile_n, tile_k), in_dtype, out_dtype, enable_scheduler
     flat_plan(*sizes)
 
-    @flyc.jit
-    def launch_preshuffle_gemm_v2(
-        C: fx.Tensor,
-        A: fx.Tensor,
-        B: fx.Tensor,
-        scale_a: fx.Tensor,
-        scale_b: fx.Tensor,
-        M: fx.Int32,
-        N: fx.Constexpr[int],
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
+    def launch(tensors: dict[str, Any], m: Any, n: int, stream: Any) -> None:
         plan = flat_plan(*sizes)
-        require(plan.n == N, f"N={N}", f"this launcher was compiled for N={plan.n}")
-        flat_launch(C, A, B, (scale_a, scale_b), M, plan, stream, waves_per_eu)
+        require(plan.n == n, f"N={n}", f"this launcher was compiled for N={plan.n}")
+        flat_launch(tensors, m, plan, stream, waves_per_eu)
 
-    return launch_preshuffle_gemm_v2
+    return launcher("launch_preshuffle_gemm_v2", TENSORS, launch, M=fx.Int32, N=int)
+
+
+def _launch(
+    tensors: dict[str, Any], M: Any, N: int, K: int, in_dtype: str, out_dtype: str, tile: tuple[int, int, int],
+    stream: Any,
+) -> None:  # fmt: skip
+    tile_m, tile_n, row_bytes = tile
+    plan = flat_plan(N, K, (tile_m, tile_n, row_bytes * 8 // BITS[in_dtype][0]), in_dtype, out_dtype)
+    flat_launch(tensors, M, plan, stream)
 
 
 _TILES = ((16, 64, 512), (32, 64, 256), (64, 64, 256), (64, 128, 128), (128, 128, 128))
-
-
-@flydsl.autotune(configs=[flydsl.Config(tile=tile) for tile in _TILES], key=["M", "N", "K", "in_dtype"])
-@flyc.jit
-def preshuffle_gemm_v2(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    scale_a: fx.Tensor,
-    scale_b: fx.Tensor,
-    M: fx.Int32,
-    N: fx.Constexpr[int],
-    K: fx.Constexpr[int],
-    in_dtype: fx.Constexpr[str],
-    out_dtype: fx.Constexpr[str],
-    tile: fx.Constexpr,
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """The product with a tile that is chosen by measurement. tile: K in bytes. See `compile_preshuffle_gemm_v2`."""
-    tile_m, tile_n, row_bytes = tile
-    plan = flat_plan(N, K, (tile_m, tile_n, row_bytes * 8 // BITS[in_dtype][0]), in_dtype, out_dtype)
-    flat_launch(C, A, B, (scale_a, scale_b), M, plan, stream)
+# (C, A, B, scale_a, scale_b, M, N, K, in_dtype, out_dtype, stream), with a tile, in bytes along K, that is chosen by
+# measurement.
+preshuffle_gemm_v2 = tuned(
+    "preshuffle_gemm_v2", TENSORS, _launch, ["M", "N", "K", "in_dtype"], [{"tile": tile} for tile in _TILES],
+    M=fx.Int32, N=int, K=int, in_dtype=str, out_dtype=str,
+)  # fmt: skip

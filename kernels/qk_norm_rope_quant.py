@@ -24,20 +24,11 @@ from functools import cache
 from math import sqrt
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store
-from kernels.kernels_common import (
-    GFX942,
-    ceil_div,
-    launch_some,
-    launcher,
-    refusal,
-    require,
-    require_waves_of_64,
-    rounded,
-)
+from kernels.kernels_common import GFX942, ceil_div, refusal, require, require_waves_of_64, rounded
+from kernels.launches import launch_some, launcher, tuned
 from kernels.quant import e8m0, fp8_codes, group_max, scale_and_factor
 from kernels.reduce import vector_reduce, warp_reduce
 from kernels.rows import WAVE, row_resource
@@ -122,41 +113,29 @@ def build(names: tuple[str, ...], heads: Heads) -> Any:
     """The launcher of a variant: its tensors, the number of tokens, stream."""
 
     def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
-        _launch(tensors, tokens, stream, heads, 1)
+        _launch(tensors, tokens, heads, 1, stream)
 
-    return launcher("launch_qk_norm_rope_quant", names, launch)
+    return launcher("launch_qk_norm_rope_quant", " ".join(names), launch, tokens=fx.Int32)
 
 
-def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, heads: Heads, waves: int) -> None:
+def _launch(tensors: dict[str, Any], tokens: Any, heads: Heads, waves: int, stream: Any) -> None:
     kernel = qk_norm_rope_quant_kernel(tensors, replace(heads, waves=waves))
     launch_some(kernel, tokens, (tokens, ceil_div(heads.q_heads + 1, waves)), (WAVE, waves), stream)
 
 
 # (tensors of the form without quantisation, m_in: tokens, heads, stream), with the number of waves of a block chosen by
 # measurement.
-qk_norm_rope = flydsl.autotune(configs=[flydsl.Config(waves=waves) for waves in (1, 2, 4, 8)], key=["heads"])(
-    launcher("qk_norm_rope", ("q", "kv", "kv_weight", "cos", "sin", "positions", "q_out", "kv_out"), _launch,
-             {"heads": Heads, "waves": int})
+qk_norm_rope = tuned(
+    "qk_norm_rope", "q kv kv_weight cos sin positions q_out kv_out", _launch, ["heads"],
+    [{"waves": n} for n in (1, 2, 4, 8)], m_in=fx.Int32, heads=Heads,
 )  # fmt: skip
 
 
 def flydsl_qk_norm_rope_quant(
-    q: Any,
-    kv: Any,
-    kv_weight: Any,
-    cos: Any,
-    sin: Any,
-    positions: Any,
-    *,
-    num_q_heads: int,
-    head_dim: int,
-    rope_head_dim: int,
-    q_weight: Any = None,
-    quant: bool = False,
-    quant_group_size: int | None = None,
-    scale_dtype: str = "fp32",
-    stream: Any = None,
-) -> tuple[Any, ...]:
+    q: Any, kv: Any, kv_weight: Any, cos: Any, sin: Any, positions: Any, *, num_q_heads: int, head_dim: int,
+    rope_head_dim: int, q_weight: Any = None, quant: bool = False, quant_group_size: int | None = None,
+    scale_dtype: str = "fp32", stream: Any = None,
+) -> tuple[Any, ...]:  # fmt: skip
     """(q_out, kv_out), and if quant (q_out, kv_out, q_scale, kv_scale), in new tensors.
 
     Outputs are (T, H D) and (T, D), scales (T, H D / group) and (T, D / group). quant_group_size: 8 to 512, a power of

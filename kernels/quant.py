@@ -18,11 +18,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import bytes_of, element_type, fp8_type, launch_some, launcher, refusal, require_tensor
+from kernels.kernels_common import bytes_of, element_type, fp8_type, refusal, require_tensor
+from kernels.launches import launcher, tuned
 from kernels.reduce import vector_reduce
 from kernels.rows import THREADS, VECTOR_BYTES, Row, RowMemory, Tile, Tiling, row_resource
 from kernels.sizes import require_elements, require_rows
@@ -147,15 +147,9 @@ def store_scale(scales: fx.Tensor, row: Any, scale: Any, tiling: Tiling) -> None
 
 
 @flyc.kernel
-def quant_kernel(
-    Input: fx.Tensor,
-    Output: fx.Tensor,
-    Scales: fx.Tensor,
-    m: fx.Int32,
-    tiling: fx.Constexpr[Tiling],
-    quant: fx.Constexpr[str],
-) -> None:
+def quant_kernel(tensors: Any, m: fx.Int32, tiling: fx.Constexpr[Tiling], quant: fx.Constexpr[str]) -> None:
     """Output[row], Scales[row] = Input[row] in 8 bits, for rows below m."""
+    Input, Output, Scales = tensors.values()
     require_codes(Output, quant, Scales)
     row, _ = tiling.place()
     if tiling.rows == 1 or row < m:
@@ -174,23 +168,18 @@ def build_quant_module(N: int, dtype_str: str = "f16", quant_dtype_str: str = "i
 
     def launch(tensors: dict[str, Any], m: Any, stream: Any) -> None:
         require_tensor("Input", tensors["Input"], dtype)
-        _launch_rows(tensors, m, stream, N, quant_dtype_str)
+        _launch_rows(tensors, m, N, quant_dtype_str, None, stream)
 
-    launch_quant = launcher("launch_quant", ("Input", "Output", "Scales"), launch)
+    launch_quant = launcher("launch_quant", "Input Output Scales", launch, m_in=fx.Int32)
     return launch_quant, {"threads": tiling.threads, "elements": tiling.width}
 
 
 @flyc.kernel
 def block_quant_kernel(
-    Input: fx.Tensor,
-    Output: fx.Tensor,
-    Scales: fx.Tensor,
-    m: fx.Int32,
-    tiling: fx.Constexpr[Tiling],
-    quant: fx.Constexpr[str],
-    group: fx.Constexpr[int],
+    tensors: Any, m: fx.Int32, tiling: fx.Constexpr[Tiling], quant: fx.Constexpr[str], group: fx.Constexpr[int]
 ) -> None:
     """Output, Scales = the rows of Input below m, each group of elements with its scale."""
+    Input, Output, Scales = tensors.values()
     require_codes(Output, quant, Scales)
     row, thread = tiling.place()
     lanes = group // tiling.width
@@ -230,34 +219,29 @@ def build_block_quant_module(N: int, dtype_str: str = "bf16", quant: str = "mxfp
     dtype = element_type(dtype_str)
     tiling = replace(Tiling.of(N, dtype), width=VECTOR_BYTES * 8 // dtype.width)
 
-    @flyc.jit
-    def launch_block_quant(
-        Input: fx.Tensor, Output: fx.Tensor, Scales: fx.Tensor, m_in: fx.Int32, stream: fx.Stream = fx.Stream(None)
-    ) -> None:
-        require_tensor("Input", Input, dtype)
-        require_rows("Input", Input, m_in, N, apart=True)
-        require_rows("Output", Output, m_in, N, bits=4 if quant == "mxfp4" else 8, apart=True)
-        require_rows("Scales", Scales, m_in, N // group, apart=True)
-        kernel = block_quant_kernel(Input, Output, Scales, m_in, tiling, quant, group)
-        launch_some(kernel, m_in, tiling.grid(m_in), tiling.block, stream)
+    def launch(tensors: dict[str, Any], m: Any, stream: Any) -> None:
+        require_tensor("Input", tensors["Input"], dtype)
+        require_rows("Input", tensors["Input"], m, N, apart=True)
+        require_rows("Output", tensors["Output"], m, N, bits=4 if quant == "mxfp4" else 8, apart=True)
+        require_rows("Scales", tensors["Scales"], m, N // group, apart=True)
+        tiling.launch(block_quant_kernel(tensors, m, tiling, quant, group), m, stream)
 
-    return launch_block_quant
+    return launcher("launch_block_quant", "Input Output Scales", launch, m_in=fx.Int32)
 
 
-def _launch_rows(
-    tensors: dict[str, Any], m: Any, stream: Any, columns: int, quant: str, threads: int | None = None
-) -> None:
+def _launch_rows(tensors: dict[str, Any], m: Any, columns: int, quant: str, threads: int | None, stream: Any) -> None:
     tiling = Tiling.of(columns, tensors["Input"].dtype, threads)
     for name in ("Input", "Output"):
         require_rows(name, tensors[name], m, columns, apart=True)
     require_elements("Scales", tensors["Scales"], m, or_more=True)
-    launch_some(quant_kernel(*tensors.values(), m, tiling, quant), m, tiling.grid(m), tiling.block, stream)
+    tiling.launch(quant_kernel(tensors, m, tiling, quant), m, stream)
 
 
 # (Input, Output, Scales, m_in, columns, quant, stream), with the number of threads of a row chosen by measurement.
-quant_rows = flydsl.autotune(configs=[flydsl.Config(threads=threads) for threads in THREADS], key=["columns", "quant"])(
-    launcher("quant_rows", ("Input", "Output", "Scales"), _launch_rows, {"columns": int, "quant": str, "threads": int})
-)
+quant_rows = tuned(
+    "quant_rows", "Input Output Scales", _launch_rows, ["columns", "quant"], [{"threads": n} for n in THREADS],
+    m_in=fx.Int32, columns=int, quant=str,
+)  # fmt: skip
 
 
 def reference(x: Any, quant: str = "i8", largest: float = INT8_MAX) -> tuple[Any, Any]:

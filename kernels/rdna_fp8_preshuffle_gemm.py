@@ -19,16 +19,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import bf16, bytes_of, require, require_tensor
+from kernels.kernels_common import bf16, bytes_of, require, require_tensors
+from kernels.launches import launcher, tuned
 from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
-from kernels.wmma_pipeline import LANES, SIZE, Wave, require_wave, tile_of_block
+from kernels.wmma_pipeline import LANES, SIZE, Wave, eight, place_of_wave, require_wave, tile_of_block
 
 LARGEST = 448.0
+TENSORS = "C A B scale_a scale_b"
 # (M, N, K)
 SHAPES = ((32, 128, 128), (256, 256, 128), (64, 384, 192))
 
@@ -82,7 +83,7 @@ class Plan:
         return self.size[2] // (self.tile[2] * self.k_unroll)
 
     @property
-    def wave_tiles(self) -> tuple[int, int]:
+    def regs(self) -> tuple[int, int]:
         """Tiles of 16 x 16 of a wave along M and N."""
         return self.tile[0] // (SIZE * self.waves[0]), self.tile[1] // (SIZE * self.waves[1])
 
@@ -125,7 +126,7 @@ class Operands:
         # Distances are what all lanes share: each in a vector register would take one of its own.
         a = [
             [self.of_a(first + (SIZE * mi * k + 32 * pair)) for pair in pairs]
-            for mi in range(plan.wave_tiles[0])
+            for mi in range(plan.regs[0])
         ]  # fmt: skip
         b = [
             [
@@ -133,7 +134,7 @@ class Operands:
                 for pair in pairs
                 for part in range(2)
             ]
-            for ni in range(plan.wave_tiles[1])
+            for ni in range(plan.regs[1])
         ]
         return a, b
 
@@ -147,16 +148,9 @@ class Operands:
 
 
 @flyc.kernel
-def fp8_kernel(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    scale_a: fx.Tensor,
-    scale_b: fx.Tensor,
-    turns: fx.Int32,
-    plan: fx.Constexpr[Plan],
-) -> None:
-    """One tile of C. turns: the plan's; as an argument it keeps a short loop a loop."""
+def fp8_kernel(tensors: Any, turns: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
+    """One tile of C. tensors: of the launcher. turns: the plan's; as an argument it keeps a short loop a loop."""
+    C, A, B, scale_a, scale_b = tensors.values()
     require_wave(Wave.RDNA4)
     tile_m, tile_n, _ = plan.tile
     row, column = tile_of_block(plan.size[0] // tile_m, plan.size[1] // tile_n, plan.group_m)
@@ -169,8 +163,8 @@ def fp8_kernel(
 @flyc.jit
 def all_steps(plan: Plan, operands: Operands, turns: Any) -> Any:
     """The sums over all of K: tile k is computed while the next one is loaded."""
-    sums = [[fx.Vector.filled(8, 0.0, fx.Float32) for _ in range_constexpr(plan.wave_tiles[1])]
-            for _ in range_constexpr(plan.wave_tiles[0])]  # fmt: skip
+    sums = [[fx.Vector.filled(8, 0.0, fx.Float32) for _ in range_constexpr(plan.regs[1])]
+            for _ in range_constexpr(plan.regs[0])]  # fmt: skip
     here = operands.load(0)
     for turn in range(turns - 1):
         for step in range_constexpr(plan.k_unroll):
@@ -200,12 +194,6 @@ def one_tile(plan: Plan, operands: Any, sums: Any) -> list[list[Any]]:
     return sums
 
 
-def place_of_wave(plan: Plan) -> tuple[Any, Any]:
-    """The first row and column of a wave's part of the workgroup's tile."""
-    wave, (m, n) = fx.Int32(fx.thread_idx.x) // LANES, plan.wave_tiles
-    return wave // plan.waves[1] * (SIZE * m), wave % plan.waves[1] * (SIZE * n)
-
-
 def store_tile(plan: Plan, C: Any, scale_a: Any, scale_b: Any, first: tuple[Any, Any], sums: Any) -> None:
     """Scale a workgroup's tile, of which `first` are the first row and column, and write it."""
     _, n, _ = plan.size
@@ -217,18 +205,12 @@ def store_tile(plan: Plan, C: Any, scale_a: Any, scale_b: Any, first: tuple[Any,
     )
     lane, (row, column) = fx.Int32(fx.thread_idx.x) & (LANES - 1), place_of_wave(plan)
     row, column = row + (lane & (SIZE - 1)), column + (lane >> 4) * 8
-    factors = [eight(of_columns, column + SIZE * ni) for ni in range(plan.wave_tiles[1])]
+    factors = [eight(of_columns, column + SIZE * ni) for ni in range(plan.regs[1])]
     for mi, totals in enumerate(sums):
         factor = of_rows.load(row + SIZE * mi)
         for ni, total in enumerate(totals):
             values = bf16(total * factor * factors[ni])
             memory.vec_store(row * n + column + SIZE * ni, values, soffset_bytes=2 * SIZE * mi * n)
-
-
-def eight(memory: GTensor, place: Any) -> Any:
-    """Eight consecutive numbers."""
-    halves = [fx.Vector(memory.vec_load(place + 4 * half, 4)) for half in range(2)]
-    return halves[0].shuffle(halves[1], list(range(8)))
 
 
 @cache
@@ -259,59 +241,37 @@ def fp8_launcher(plan: Plan) -> Any:
     """The launcher of a plan; see `compile_fp8_gemm`."""
     plan.check()
 
-    @flyc.jit
-    def launch_fp8_gemm(
-        C: fx.Tensor,
-        A: fx.Tensor,
-        B: fx.Tensor,
-        scale_a: fx.Tensor,
-        scale_b: fx.Tensor,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        launch_fp8(plan, C, A, B, scale_a, scale_b, stream)
+    def launch(tensors: dict[str, Any], stream: Any) -> None:
+        launch_fp8(plan, tensors, stream)
 
-    return launch_fp8_gemm
+    return launcher("launch_fp8_gemm", TENSORS, launch)
 
 
-def launch_fp8(plan: Plan, C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, stream: Any) -> None:
+def launch_fp8(plan: Plan, tensors: dict[str, Any], stream: Any) -> None:
     """Launch a workgroup for each tile of C, inside of a launcher."""
-    for name, tensor in (("A", A), ("B", B)):
-        require_tensor(name, tensor, *bytes_of(fx.Float8E4M3FN, fx.Float32), rows=True)
-    require_tensor("C", C, fx.BFloat16, rows=True)
-    require_tensor("scale_a", scale_a, fx.Float32, rows=True)
-    require_tensor("scale_b", scale_b, fx.Float32, rows=True)
+    operand = bytes_of(fx.Float8E4M3FN, fx.Float32)
+    require_tensors(tensors, A=operand, B=operand, C=fx.BFloat16, scale_a=fx.Float32, scale_b=fx.Float32, rows=TENSORS)
     m, n, k = plan.size
-    require_rows("C", C, m, n)
-    require_rows("A", A, m, k, bits=8)
-    require_elements("B", B, k * n, bits=8)
-    require_elements("scale_a", scale_a, m)
-    require_elements("scale_b", scale_b, n)
+    require_rows("C", tensors["C"], m, n)
+    require_rows("A", tensors["A"], m, k, bits=8)
+    require_elements("B", tensors["B"], k * n, bits=8)
+    require_elements("scale_a", tensors["scale_a"], m)
+    require_elements("scale_b", tensors["scale_b"], n)
     blocks = plan.size[0] // plan.tile[0] * (plan.size[1] // plan.tile[1])
-    fp8_kernel(C, A, B, scale_a, scale_b, plan.turns, plan).launch(grid=(blocks,), block=(plan.threads,), stream=stream)
+    fp8_kernel(tensors, plan.turns, plan).launch(grid=(blocks,), block=(plan.threads,), stream=stream)
+
+
+def _launch(
+    tensors: dict[str, Any], m: int, n: int, k: int, tile: tuple[int, int, int], k_unroll: int, stream: Any
+) -> None:
+    plan = Plan((m, n, k), tile, k_unroll, 8)
+    plan.check()
+    launch_fp8(plan, tensors, stream)
 
 
 _TILES = (((32, 128, 32), 2), ((32, 256, 32), 1), ((64, 128, 32), 1), ((64, 256, 32), 1), ((16, 128, 32), 2))
-
-
-@flydsl.autotune(
-    configs=[flydsl.Config(tile=tile, k_unroll=k_unroll) for tile, k_unroll in _TILES],
-    key=["m", "n", "k"],
-)
-@flyc.jit
-def fp8_gemm(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    scale_a: fx.Tensor,
-    scale_b: fx.Tensor,
-    m: fx.Constexpr[int],
-    n: fx.Constexpr[int],
-    k: fx.Constexpr[int],
-    tile: fx.Constexpr,
-    k_unroll: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """The product with a tile that is chosen by measurement. See `compile_fp8_gemm`."""
-    plan = Plan((m, n, k), tile, k_unroll, 8)
-    plan.check()
-    launch_fp8(plan, C, A, B, scale_a, scale_b, stream)
+# (C, A, B, scale_a, scale_b, m, n, k, stream), with a tile that is chosen by measurement.
+fp8_gemm = tuned(
+    "fp8_gemm", TENSORS, _launch, ["m", "n", "k"], [{"tile": tile, "k_unroll": unroll} for tile, unroll in _TILES],
+    m=int, n=int, k=int,
+)  # fmt: skip

@@ -12,11 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import flydsl
-import flydsl.compiler as flyc
-import flydsl.expr as fx
-from kernels.norms import Norm, build, launch_norm
-from kernels.rows import THREADS
+from kernels.norms import Norm, build, tuned_norm
 
 DTYPES = ("f32", "f16", "bf16")
 # (M, N): a wave for each row, one element, partial vectors, one row, a tail in a block, a whole block.
@@ -60,17 +56,5 @@ def build_fused_add_rmsnorm_smoothquant_module(M: int, N: int, dtype_str: str, q
     return build(Norm(N, dtype_str, mean=False, residual=True, smooth=True, quant=quant_dtype_str))
 
 
-@flydsl.autotune(configs=[flydsl.Config(threads=threads) for threads in THREADS], key=["columns"])
-@flyc.jit
-def rmsnorm(
-    Input: fx.Tensor,
-    Gamma: fx.Tensor,
-    Output: fx.Tensor,
-    columns: fx.Constexpr[int],
-    threads: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """Rows of `columns` elements, with the number of threads for each chosen by measurement."""
-    norm = Norm(columns, Input.dtype, mean=False, threads=threads)
-    tensors = {"Input": Input, "Gamma": Gamma, "Output": Output}
-    launch_norm(tensors, fx.get_scalar(Input.shape[0]), norm, stream)
+# (Input, Gamma, Output, columns, stream) for rows of so many elements.
+rmsnorm = tuned_norm("rmsnorm", mean=False)

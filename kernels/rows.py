@@ -23,6 +23,7 @@ import flydsl.expr as fx
 from flydsl.expr import buffer_ops
 from flydsl.expr.coop import combination, warp_size
 from kernels.kernels_common import ceil_div, power_of_two, require, rounded
+from kernels.launches import launch_some
 from kernels.reduce import block_reduce, vector_reduce
 
 WAVE = 64
@@ -125,6 +126,10 @@ class Tiling:
         for tile in self.last_tiles():
             carried = visit(tile, carried)
         return carried
+
+    def launch(self, kernel: Any, m: Any, stream: Any) -> None:
+        """Launch a kernel for m rows, inside of a launcher."""
+        launch_some(kernel, m, self.grid(m), self.block, stream)
 
     def place(self) -> tuple[Any, Any]:
         """(row, thread in it) of the calling thread; the row is a scalar."""

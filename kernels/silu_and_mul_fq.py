@@ -21,16 +21,15 @@ eight waves per SIMD; the time is that of reading x.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
-from kernels.kernels_common import LOG2_E, bf16, ceil_div, launch_some, launcher, power_of_two, require
+from kernels.kernels_common import LOG2_E, bf16, ceil_div, power_of_two, require
+from kernels.launches import launch_some, launcher, tuned
 from kernels.quant import codes, e8m0, group_max, headroom
 from kernels.sizes import require_elements, require_rows
 
@@ -41,6 +40,7 @@ QUANT_MODES = ("fp4", "fp8", "none")
 ACTIVATIONS = ("silu", "swiglu")
 SWIGLU_LIMIT, SWIGLU_SLOPE = 7.0, 1.702
 TOKEN_MASK, SLOT_SHIFT = 0xFFFFFF, 24
+TABLES = "sorted_ids num_valid_ids topk_ids bias"
 # (tokens, topk, inter_dim)
 SHAPES = ((3, 2, 256), (2, 1, 512), (5, 3, 1024), (1, 2, 1280), (1, 1, 9216))
 
@@ -194,28 +194,16 @@ def build_silu_and_mul_fq_module(
     spec = Activation(inter_dim, topk, quant_mode, gui_layout, act, enable_bias, limit, threads)
     spec.check()
 
-    @flyc.jit
-    def launch_silu_and_mul_fq(
-        x: fx.Tensor,
-        out_buf: fx.Tensor,
-        out_scale_sorted: fx.Tensor,
-        sorted_ids: fx.Tensor,
-        num_valid_ids: fx.Tensor,
-        topk_ids: fx.Tensor,
-        bias: fx.Tensor,
-        token_num: fx.Int32,
-        num_sorted_rows: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        tensors = (x, out_buf, out_scale_sorted, sorted_ids, num_valid_ids, topk_ids, bias)
-        launch(tensors, token_num, num_sorted_rows, stream, spec)
+    def launch(tensors: dict[str, Any], tokens: Any, rows: Any, stream: Any) -> None:
+        launch_rows(tensors, tokens, rows, spec, stream)
 
-    return launch_silu_and_mul_fq
+    names = f"x out_buf out_scale_sorted {TABLES}"
+    return launcher("launch_silu_and_mul_fq", names, launch, token_num=fx.Int32, num_sorted_rows=fx.Int32)
 
 
-def launch(tensors: Sequence[Any], tokens: Any, rows: Any, stream: Any, spec: Activation) -> None:
-    """Launch a workgroup for each sorted row, inside of a launcher."""
-    x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias = tensors
+def launch_rows(tensors: dict[str, Any], tokens: Any, rows: Any, spec: Activation, stream: Any) -> None:
+    """Launch a block for each sorted row, inside of a launcher."""
+    x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias = tensors.values()
     require_rows("x", x, tokens * spec.topk, 2 * spec.inter_dim)
     require_rows("out", out, tokens * spec.topk, spec.row_bytes, bits=8)
     if spec.quant != "none":
@@ -225,20 +213,20 @@ def launch(tensors: Sequence[Any], tokens: Any, rows: Any, stream: Any, spec: Ac
     if spec.bias:
         require_elements("topk_ids", topk_ids, tokens * spec.topk, or_more=True)
         require_rows("bias", bias, 1, 2 * spec.inter_dim)
-    launch_some(silu_and_mul_fq_kernel(*tensors, tokens, spec), rows, rows, spec.threads, stream)
+    launch_some(silu_and_mul_fq_kernel(*tensors.values(), tokens, spec), rows, rows, spec.threads, stream)
 
 
-def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, spec: Activation, threads: int) -> None:
+def _launch(tensors: dict[str, Any], tokens: Any, spec: Activation, threads: int, stream: Any) -> None:
     spec = replace(spec, threads=threads)
     spec.check()
-    launch(tuple(tensors.values()), tokens, fx.get_scalar(tensors["sorted_ids"].shape[0]), stream, spec)
+    launch_rows(tensors, tokens, fx.get_scalar(tensors["sorted_ids"].shape[0]), spec, stream)
 
 
 # (x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias, m_in: tokens, spec, stream), with the number of threads of
 # a row chosen by measurement; one for each of sorted_ids.
-silu_and_mul_fq = flydsl.autotune(configs=[flydsl.Config(threads=n) for n in (64, 128, 256, 512)], key=["spec"])(
-    launcher("silu_and_mul_fq", ("x", "out", "scales", "sorted_ids", "num_valid_ids", "topk_ids", "bias"), _launch,
-             {"spec": Activation, "threads": int})
+silu_and_mul_fq = tuned(
+    "silu_and_mul_fq", f"x out scales {TABLES}", _launch, ["spec"], [{"threads": n} for n in (64, 128, 256, 512)],
+    m_in=fx.Int32, spec=Activation,
 )  # fmt: skip
 
 

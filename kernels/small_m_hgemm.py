@@ -16,11 +16,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import flydsl
-import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.hgemm_splitk import half_plan, hgemm_launcher, launch_tiles, reference
 from kernels.kernels_common import require
+from kernels.launches import tuned
 
 __all__ = ["SHAPES", "compile_small_m_hgemm_kernel", "reference", "small_m_hgemm"]
 
@@ -31,21 +30,10 @@ SHAPES = ((1, 128, 256), (16, 384, 512), (7, 256, 384))
 
 @cache
 def compile_small_m_hgemm_kernel(
-    dtype: str,
-    n: int,
-    k: int,
-    *,
-    TILE_N: int = 128,
-    TILE_K: int = 64,
-    SPLIT_K: int = 1,
-    BLOCK_N_WARPS: int = 2,
-    N_TILE_REPEAT: int = 1,
-    PERSISTENT_N_TILES: int = 1,
-    WAVES_PER_EU_HINT: int = 0,
-    B_TO_LDS_UNROLL: int = 0,
-    B_TO_LDS: bool = False,
-    HAS_BIAS: bool = False,
-) -> Any:
+    dtype: str, n: int, k: int, *, TILE_N: int = 128, TILE_K: int = 64, SPLIT_K: int = 1, BLOCK_N_WARPS: int = 2,
+    N_TILE_REPEAT: int = 1, PERSISTENT_N_TILES: int = 1, WAVES_PER_EU_HINT: int = 0, B_TO_LDS_UNROLL: int = 0,
+    B_TO_LDS: bool = False, HAS_BIAS: bool = False,
+) -> Any:  # fmt: skip
     """A launcher of (C, A, B, bias, m, semaphore, signal, stream), as of `compile_hgemm_kernel`.
 
     N_TILE_REPEAT: tiles along N that a workgroup computes together, with one copy of A; not with B_TO_LDS.
@@ -63,26 +51,18 @@ def compile_small_m_hgemm_kernel(
     return hgemm_launcher(plan, WAVES_PER_EU_HINT or None)
 
 
-@flydsl.autotune(
-    configs=[flydsl.Config(tile_n=n, tile_k=k, warps=w, split=s) for n, k, w in ((64, 128, 1), (64, 64, 2),
-             (128, 64, 2), (256, 64, 2)) for s in (1, 4)],
-    key=["m", "n", "k", "dtype"],
-)  # fmt: skip
-@flyc.jit
-def small_m_hgemm(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    m: fx.Int32,
-    n: fx.Constexpr[int],
-    k: fx.Constexpr[int],
-    dtype: fx.Constexpr[str],
-    tile_n: fx.Constexpr[int],
-    tile_k: fx.Constexpr[int],
-    warps: fx.Constexpr[int],
-    split: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """The product with a tile and a split of K that are chosen by measurement."""
+def _launch(
+    tensors: dict[str, Any], m: Any, n: int, k: int, dtype: str, tile_n: int, tile_k: int, warps: int, split: int,
+    stream: Any,
+) -> None:  # fmt: skip
     plan = half_plan(dtype, n, k, (TILE_M, tile_n, tile_k), (1, warps, 1), 2, split, False, False)
-    launch_tiles(plan, C, A, B, A, m, stream)
+    launch_tiles(plan, tensors, m, stream)
+
+
+_TILES = ((64, 128, 1), (64, 64, 2), (128, 64, 2), (256, 64, 2))
+# (C, A, B, m, n, k, dtype, stream), with a tile and a split of K that are chosen by measurement.
+small_m_hgemm = tuned(
+    "small_m_hgemm", "C A B", _launch, ["m", "n", "k", "dtype"],
+    [{"tile_n": n, "tile_k": k, "warps": warps, "split": split} for n, k, warps in _TILES for split in (1, 4)],
+    m=fx.Int32, n=int, k=int, dtype=str,
+)  # fmt: skip

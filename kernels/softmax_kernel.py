@@ -16,10 +16,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import LOG2_E, element_type, launch_some, require_tensor
+from kernels.kernels_common import LOG2_E, element_type, require_tensor
+from kernels.launches import launcher, tuned
 from kernels.rows import THREADS, RowMemory, Tiling
 from kernels.sizes import require_rows
 
@@ -51,28 +51,24 @@ def build_softmax_module(M: int, N: int, dtype_str: str = "f32") -> Any:
     dtype = element_type(dtype_str)
     tiling = Tiling.of(N, dtype)
 
-    @flyc.jit
-    def launch_softmax(A: fx.Tensor, C: fx.Tensor, m_in: fx.Int32, stream: fx.Stream = fx.Stream(None)) -> None:
-        _launch(A, C, m_in, dtype, tiling, stream)
+    def launch(tensors: dict[str, Any], m: Any, stream: Any) -> None:
+        launch_rows(tensors, m, dtype, tiling, stream)
 
-    return launch_softmax
+    return launcher("launch_softmax", "A C", launch, m_in=fx.Int32)
 
 
-def _launch(A: Any, C: Any, m: Any, dtype: Any, tiling: Tiling, stream: Any) -> None:
-    for name, tensor in {"A": A, "C": C}.items():
+def launch_rows(tensors: dict[str, Any], m: Any, dtype: Any, tiling: Tiling, stream: Any) -> None:
+    """Launch the kernel for m rows, inside of a launcher."""
+    for name, tensor in tensors.items():
         require_tensor(name, tensor, dtype)
         require_rows(name, tensor, m, tiling.columns, apart=True)
-    launch_some(softmax_kernel(A, C, m, tiling), m, tiling.grid(m), tiling.block, stream)
+    tiling.launch(softmax_kernel(*tensors.values(), m, tiling), m, stream)
 
 
-@flydsl.autotune(configs=[flydsl.Config(threads=threads) for threads in THREADS], key=["columns"])
-@flyc.jit
-def softmax(
-    A: fx.Tensor,
-    C: fx.Tensor,
-    columns: fx.Constexpr[int],
-    threads: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """C = softmax(A) for rows of `columns` elements, with the number of threads per row chosen by measurement."""
-    _launch(A, C, fx.get_scalar(A.shape[0]), A.dtype, Tiling.of(columns, A.dtype, threads), stream)
+def _launch(tensors: dict[str, Any], columns: int, threads: int, stream: Any) -> None:
+    a = tensors["A"]
+    launch_rows(tensors, fx.get_scalar(a.shape[0]), a.dtype, Tiling.of(columns, a.dtype, threads), stream)
+
+
+# (A, C, columns, stream), with the number of threads of a row chosen by measurement.
+softmax = tuned("softmax", "A C", _launch, ["columns"], [{"threads": n} for n in THREADS], columns=int)

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
 from flydsl.expr.coop import warp_size
-from kernels.kernels_common import LOG2_E, element_type, launch_some, refusal, require_tensor
+from kernels.kernels_common import LOG2_E, element_type, refusal, require_tensors
+from kernels.launches import launch_some, launcher, tuned
 from kernels.reduce import vector_reduce
 from kernels.rows import VECTOR_BYTES
 from kernels.sizes import require_rows
@@ -33,6 +33,7 @@ from kernels.sizes import require_rows
 DTYPES = ("f32", "f16", "bf16")
 WAVES = (1, 2, 4, 8)
 SMALLEST_SUM = 1e-20
+TENSORS = "gating weights indices token_expert_idx"
 # (T, E, k): several tokens in a wave, one lane for a token, a whole wave for one, an odd number of tokens.
 SHAPES = ((33, 128, 6), (9, 8, 2), (3, 1024, 4), (70, 64, 1), (1, 2, 2), (5, 16, 3))
 
@@ -68,29 +69,20 @@ class Gating:
 
 
 @flyc.kernel
-def topk_gating_softmax_kernel(
-    gating: fx.Tensor,
-    weights: fx.Tensor,
-    indices: fx.Tensor,
-    token_expert_idx: fx.Tensor,
-    tokens: fx.Int32,
-    spec: fx.Constexpr[Gating],
-) -> None:
-    """The tokens of a block."""
-    require_tensor("weights", weights, fx.Float32)
-    require_tensor("indices", indices, fx.Int32)
-    require_tensor("token_expert_idx", token_expert_idx, fx.Int32)
+def topk_gating_softmax_kernel(tensors: Any, tokens: fx.Int32, spec: fx.Constexpr[Gating]) -> None:
+    """The tokens of a block. tensors: by the names of TENSORS."""
+    require_tensors(tensors, weights=fx.Float32, indices=fx.Int32, token_expert_idx=fx.Int32)
     thread = fx.thread_idx.x
     token, lane = fx.block_idx.x * spec.tokens + thread // spec.lanes, thread % spec.lanes
     exists = token < tokens
-    probabilities, experts = route(gating, token, lane, exists, spec)
+    probabilities, experts = route(tensors["gating"], token, lane, exists, spec)
     results = {
-        weights: probabilities,
-        indices: experts,
-        token_expert_idx: [tokens * round_ + token for round_ in range_constexpr(spec.topk)],
+        "weights": probabilities,
+        "indices": experts,
+        "token_expert_idx": [tokens * round_ + token for round_ in range_constexpr(spec.topk)],
     }
-    for tensor, values in results.items():
-        write(tensor, values, token, exists & (lane == 0), spec.topk)
+    for name, values in results.items():
+        write(tensors[name], values, token, exists & (lane == 0), spec.topk)
 
 
 def route(gating: fx.Tensor, token: Any, lane: Any, exists: Any, spec: Gating) -> tuple[list[Any], list[Any]]:
@@ -143,13 +135,12 @@ def write(tensor: fx.Tensor, values: list[Any], token: Any, mask: Any, topk: int
             start += step
 
 
-def launch(gating: Any, weights: Any, indices: Any, ids: Any, tokens: Any, spec: Gating, stream: Any) -> None:
-    """The launch, inside of a launcher."""
-    require_rows("gating", gating, tokens, spec.experts, apart=True)
-    for name, tensor in {"weights": weights, "indices": indices, "token_expert_idx": ids}.items():
-        require_rows(name, tensor, tokens, spec.topk)
-    kernel = topk_gating_softmax_kernel(gating, weights, indices, ids, tokens, spec)
-    blocks = (tokens + spec.tokens - 1) // spec.tokens
+def launch_tokens(tensors: dict[str, Any], tokens: Any, spec: Gating, stream: Any) -> None:
+    """Launch as many blocks as the tokens need, inside of a launcher."""
+    for name, tensor in tensors.items():
+        is_gating = name == "gating"
+        require_rows(name, tensor, tokens, spec.experts if is_gating else spec.topk, apart=is_gating)
+    kernel, blocks = topk_gating_softmax_kernel(tensors, tokens, spec), (tokens + spec.tokens - 1) // spec.tokens
     launch_some(kernel, tokens, blocks, spec.waves * warp_size(), stream)
 
 
@@ -166,36 +157,23 @@ def build_topk_gating_softmax_module(
     if not 1 <= topk <= num_experts or not spec.each:
         raise refusal(f"the top {topk} of {num_experts} experts", hint="topk is 1 to the number of experts")
 
-    @flyc.jit
-    def launch_topk_gating_softmax(
-        gating: fx.Tensor,
-        weights: fx.Tensor,
-        indices: fx.Tensor,
-        token_expert_idx: fx.Tensor,
-        num_tokens: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        require_tensor("gating", gating, dtype)
-        launch(gating, weights, indices, token_expert_idx, num_tokens, spec, stream)
+    def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
+        require_tensors(tensors, gating=dtype)
+        launch_tokens(tensors, tokens, spec, stream)
 
-    return launch_topk_gating_softmax
+    return launcher("launch_topk_gating_softmax", TENSORS, launch, num_tokens=fx.Int32)
 
 
-@flydsl.autotune(configs=[flydsl.Config(waves=waves) for waves in WAVES], key=["experts", "topk", "tokens"])
-@flyc.jit
-def topk_gating_softmax(
-    gating: fx.Tensor,
-    weights: fx.Tensor,
-    indices: fx.Tensor,
-    token_expert_idx: fx.Tensor,
-    tokens: fx.Int32,
-    experts: fx.Constexpr[int],
-    topk: fx.Constexpr[int],
-    waves: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """The renormalized top k, with the number of waves of a block chosen by measurement."""
-    launch(gating, weights, indices, token_expert_idx, tokens, Gating(experts, topk, True, waves), stream)
+def _launch(tensors: dict[str, Any], tokens: Any, experts: int, topk: int, waves: int, stream: Any) -> None:
+    launch_tokens(tensors, tokens, Gating(experts, topk, True, waves), stream)
+
+
+# (gating, weights, indices, token_expert_idx, tokens, experts, topk, stream), renormalized, with the number of waves of
+# a block chosen by measurement.
+topk_gating_softmax = tuned(
+    "topk_gating_softmax", TENSORS, _launch, ["experts", "topk", "tokens"], [{"waves": n} for n in WAVES],
+    tokens=fx.Int32, experts=int, topk=int,
+)  # fmt: skip
 
 
 def reference(gating: Any, topk: int, renormalize: bool = True) -> tuple[Any, Any]:

@@ -22,27 +22,26 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.rocdl import tdm_ops
 from flydsl.expr.rocdl.lds_address import lds_pointer
 from kernels.gemm_common_gfx1250 import (
-    EXPERT,
     LANES,
     SIZE,
     ClusterShape,
     Loads,
     TileStream,
     WavePlan,
-    check_smem_capacity,
     chosen_by_wave,
     opaque,
     require_gfx1250,
     round_up,
     run_pipeline,
+    scheduled,
 )
-from kernels.kernels_common import ceil_div, require, require_tensor, rounded
+from kernels.kernels_common import require, require_tensors, rounded
+from kernels.launches import for_waves, launcher, tuned
 from kernels.sizes import require_rows
 from kernels.tensor_shim import GTensor, STensor
 from kernels.wmma_pipeline import DTYPES
@@ -86,33 +85,12 @@ class Plan(WavePlan):
         """A tile of A and one of B."""
         return round_up(self.a_bytes + 2 * self.tile[2] * (self.tile[1] + PAD))
 
-    @property
-    def out_pitch(self) -> int:
-        """Elements from row to row of a wave's part of C in shared memory."""
-        return self.wave_tile[1] + 16 * 8 // int(self.out.width)
-
-    @property
-    def lds_bytes(self) -> int:
-        """Of the buffers, and then of C."""
-        m, _ = self.wave_tile
-        of_c = m * self.out_pitch * int(self.out.width) // 8 * self.waves[0] * self.waves[1] if self.tdm_store else 0
-        return max(self.buffers * self.buffer_bytes, of_c)
-
     def check(self) -> None:
         """Raise ArgumentError where sizes do not fit."""
-        _, n, k = self.tile
-        require(min(*self.tile, *self.waves) > 0, f"a tile of {self.tile} by {self.waves} waves", "at least 1 each")
-        require(k % STEP == 0 and k & (k - 1) == 0, f"tile_k={k}", "a power of two from 32 on")
-        require(self.n > 0 and self.n % 8 == 0, f"N={self.n}", "a multiple of 8")
-        require(self.k > 0 and self.k % k == 0, f"K={self.k}", f"a multiple of tile_k={k}")
-        self.pipeline.check()
-        self.cluster.check()
-        require(self.threads <= 1024, f"waves {self.waves}", "at most 32 in all")
-        for name, extent, waves in zip("mn", self.tile, self.waves, strict=False):
-            require(extent % (SIZE * waves) == 0, f"tile_{name}={extent}", f"a multiple of {SIZE * waves}")
+        n = self.tile[1]
+        self.check_sizes(STEP, 8)
         require(not self.specialized or self.threads >= 2 * LANES, "one wave", "at least two for wave_specialized_tdm")
         require(n & (n - 1) == 0, f"tile_n={n}", "a power of two")
-        check_smem_capacity(self.lds_bytes)
 
 
 @flyc.kernel
@@ -320,27 +298,11 @@ def add(memory: GTensor, place: Any, values: Any, distance: Any) -> None:
 
 @cache
 def compile_wmma_gemm_tdm(
-    *,
-    M: int = 0,
-    N: int = 0,
-    K: int,
-    tile_m: int = 256,
-    tile_n: int = 256,
-    tile_k: int = 128,
-    m_warp: int = 2,
-    n_warp: int = 4,
-    in_dtype: str = "fp16",
-    out_dtype: str | None = None,
-    num_buffers: int = 2,
-    waves_per_eu: int | None = None,
-    l2_prefetch_distance: int = 2,
-    use_tdm_store: bool = True,
-    cluster_m: int = 1,
-    cluster_n: int = 1,
-    inst_prefetch: bool = False,
-    wave_specialized_tdm: bool = False,
-    expert_sched_mode: bool = True,
-) -> Any:
+    *, M: int = 0, N: int = 0, K: int, tile_m: int = 256, tile_n: int = 256, tile_k: int = 128, m_warp: int = 2,
+    n_warp: int = 4, in_dtype: str = "fp16", out_dtype: str | None = None, num_buffers: int = 2,
+    waves_per_eu: int | None = None, l2_prefetch_distance: int = 2, use_tdm_store: bool = True, cluster_m: int = 1,
+    cluster_n: int = 1, inst_prefetch: bool = False, wave_specialized_tdm: bool = False, expert_sched_mode: bool = True,
+) -> Any:  # fmt: skip
     """A launcher of (C, A, B, M, N, stream).
 
     C (M, N), A (M, K), B (K, N), each in one dimension or two. N and K are known when compiling; M is the launch's, and
@@ -364,60 +326,38 @@ def compile_wmma_gemm_tdm(
 def wmma_launcher(plan: Plan, waves_per_eu: int | None, expert: bool) -> Any:
     """The launcher of a plan; see `compile_wmma_gemm_tdm`."""
 
-    @flyc.jit
-    def launch_wmma_gemm(
-        C: fx.Tensor, A: fx.Tensor, B: fx.Tensor, M: fx.Int32, N: fx.Int32, stream: fx.Stream = fx.Stream(None)
-    ) -> None:
-        launch_wmma(plan, C, A, B, M, stream, waves_per_eu)
+    def launch(tensors: dict[str, Any], m: Any, n: Any, stream: Any) -> None:
+        launch_wmma(plan, tensors, m, stream, waves_per_eu)
 
-    if expert:
-        launch_wmma_gemm.compile_hints = {"llvm_options": EXPERT}
-    return launch_wmma_gemm
+    return scheduled(launcher("launch_wmma_gemm", "C A B", launch, M=fx.Int32, N=fx.Int32), expert)
 
 
-def launch_wmma(plan: Plan, C: Any, A: Any, B: Any, m: Any, stream: Any, waves_per_eu: int | None = None) -> None:
+def launch_wmma(plan: Plan, tensors: dict[str, Any], m: Any, stream: Any, waves_per_eu: int | None = None) -> None:
     """Launch a workgroup for each tile of C, inside of a launcher."""
-    for name, tensor, dtype in (("C", C, plan.out), ("A", A, plan.dtype), ("B", B, plan.dtype)):
-        require_tensor(name, tensor, dtype, rows=True)
-    for name, tensor, rows, columns in (("C", C, m, plan.n), ("A", A, m, plan.k), ("B", B, plan.k, plan.n)):
-        require_rows(name, tensor, rows, columns)
-    grid = (m + plan.tile[0] - 1) // plan.tile[0], ceil_div(plan.n, plan.tile[1])
-    options = {} if plan.cluster.is_one else {"cluster": (plan.cluster.m, plan.cluster.n, 1)}
-    attributes = {"rocdl.waves_per_eu": waves_per_eu}
-    wmma_kernel(C, A, B, m, plan.pipeline.turns, plan, value_attrs=attributes).launch(
-        grid=grid, block=(plan.threads,), stream=stream, **options
-    )
+    require_tensors(tensors, C=plan.out, A=plan.dtype, B=plan.dtype, rows="C A B")
+    for name, rows, columns in (("C", m, plan.n), ("A", m, plan.k), ("B", plan.k, plan.n)):
+        require_rows(name, tensors[name], rows, columns)
+    kernel = wmma_kernel(*tensors.values(), m, plan.pipeline.turns, plan, value_attrs=for_waves(waves_per_eu))
+    plan.launch(kernel, m, stream)
 
 
-_TILES = (
-    ((64, 256, 128), (2, 4), 2),
-    ((128, 256, 64), (2, 4), 3),
-    ((256, 256, 128), (2, 4), 2),
-    ((64, 128, 32), (2, 4), 2),
-    ((16, 128, 128), (1, 4), 2),
-)
-
-
-@flydsl.autotune(
-    configs=[flydsl.Config(tile=tile, waves=waves, buffers=buffers) for tile, waves, buffers in _TILES],
-    key=["m", "n", "k", "dtype"],
-)
-@flyc.jit
-def gemm_gfx1250(
-    C: fx.Tensor,
-    A: fx.Tensor,
-    B: fx.Tensor,
-    m: fx.Int32,
-    n: fx.Constexpr[int],
-    k: fx.Constexpr[int],
-    dtype: fx.Constexpr[str],
-    tile: fx.Constexpr,
-    waves: fx.Constexpr,
-    buffers: fx.Constexpr[int],
-    stream: fx.Stream = fx.Stream(None),
-) -> None:
-    """The product with a tile, waves and buffers that are chosen by measurement. See `compile_wmma_gemm_tdm`."""
+def _launch(
+    tensors: dict[str, Any], m: Any, n: int, k: int, dtype: str, tile: tuple[int, int, int], waves: tuple[int, int],
+    buffers: int, stream: Any,
+) -> None:  # fmt: skip
     kind = DTYPES[dtype]
     plan = Plan(n, k, tile, waves, kind, kind, buffers, 2, True, ClusterShape(1, 1), False)
     plan.check()
-    launch_wmma(plan, C, A, B, m, stream)
+    launch_wmma(plan, tensors, m, stream)
+
+
+_TILES = (
+    ((64, 256, 128), (2, 4), 2), ((128, 256, 64), (2, 4), 3), ((256, 256, 128), (2, 4), 2), ((64, 128, 32), (2, 4), 2),
+    ((16, 128, 128), (1, 4), 2),
+)  # fmt: skip
+# (C, A, B, m, n, k, dtype, stream), with a tile, waves and buffers that are chosen by measurement.
+gemm_gfx1250 = tuned(
+    "gemm_gfx1250", "C A B", _launch, ["m", "n", "k", "dtype"],
+    [{"tile": tile, "waves": waves, "buffers": buffers} for tile, waves, buffers in _TILES],
+    m=fx.Int32, n=int, k=int, dtype=str,
+)  # fmt: skip

@@ -12,18 +12,19 @@ from enum import Enum
 from functools import cache, cached_property
 from typing import Any
 
-import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import RDNA3, RDNA4
 from flydsl.expr import range_constexpr
 from flydsl.expr.emit import target_name
-from kernels.kernels_common import refusal, require, require_tensor, rounded
+from kernels.kernels_common import refusal, require, require_tensors, rounded
+from kernels.launches import launcher, tuned
 from kernels.sizes import require_rows
 from kernels.tensor_shim import GTensor, STensor
 
 LANES, SIZE = 32, 16
 PACK = 8  # elements in 16 bytes
+TENSORS = "C A BT"
 DTYPES = {"bf16": fx.BFloat16, "f16": fx.Float16, "fp16": fx.Float16, "f32": fx.Float32}
 
 
@@ -154,15 +155,14 @@ def require_wave(wave: Wave) -> None:
         raise refusal(f"a kernel of {wave.value} on {target_name()}", hint=f"for {', '.join(wave.archs)}")
 
 
-def launch_wmma(plan: Plan, C: Any, A: Any, B: Any, stream: Any) -> None:
+def launch_wmma(plan: Plan, tensors: dict[str, Any], stream: Any) -> None:
     """Launch a workgroup for each tile of C, inside of a launcher."""
-    for name, tensor, dtype in (("C", C, plan.out), ("A", A, plan.dtype), ("BT", B, plan.dtype)):
-        require_tensor(name, tensor, dtype, rows=True)
+    require_tensors(tensors, C=plan.out, A=plan.dtype, BT=plan.dtype, rows=TENSORS)
     m, n, k = plan.size
-    for name, tensor, rows, columns in (("C", C, m, n), ("A", A, m, k), ("BT", B, n, k)):
-        require_rows(name, tensor, rows, columns)
+    for name, rows, columns in (("C", m, n), ("A", m, k), ("BT", n, k)):
+        require_rows(name, tensors[name], rows, columns)
     m, n, k = plan.tiles
-    wmma_kernel(C, A, B, k, plan).launch(grid=(m * n,), block=(plan.threads,), stream=stream)
+    wmma_kernel(*tensors.values(), k, plan).launch(grid=(m * n,), block=(plan.threads,), stream=stream)
 
 
 def module_for(wave: Wave) -> Any:
@@ -170,21 +170,9 @@ def module_for(wave: Wave) -> Any:
 
     @cache
     def create_wmma_gemm_module(
-        M: int,
-        N: int,
-        K: int,
-        in_dtype: str = "bf16",
-        out_dtype: str = "bf16",
-        *,
-        reg_m: int = 4,
-        reg_n: int = 4,
-        reg_k: int = 2,
-        waves_m: int = 2,
-        waves_n: int = 2,
-        group_m: int = 8,
-        a_k_pad: int = 8,
-        b_k_pad: int = 8,
-    ) -> tuple[Any, int, int, int]:
+        M: int, N: int, K: int, in_dtype: str = "bf16", out_dtype: str = "bf16", *, reg_m: int = 4, reg_n: int = 4,
+        reg_k: int = 2, waves_m: int = 2, waves_n: int = 2, group_m: int = 8, a_k_pad: int = 8, b_k_pad: int = 8,
+    ) -> tuple[Any, int, int, int]:  # fmt: skip
         """A launcher of (C, A, BT, stream), and the sizes of a workgroup's tile along M, N and K.
 
         in_dtype: bf16, f16 or fp16. out_dtype: those, or f32. M, N, K: multiples of the tile, and K at least two of
@@ -197,11 +185,10 @@ def module_for(wave: Wave) -> Any:
             (a_k_pad, b_k_pad),
         )  # fmt: skip
 
-        @flyc.jit
-        def launch_wmma_gemm(C: fx.Tensor, A: fx.Tensor, BT: fx.Tensor, stream: fx.Stream = fx.Stream(None)) -> None:
-            launch_wmma(plan, C, A, BT, stream)
+        def launch(tensors: dict[str, Any], stream: Any) -> None:
+            launch_wmma(plan, tensors, stream)
 
-        return launch_wmma_gemm, *plan.block
+        return launcher("launch_wmma_gemm", TENSORS, launch), *plan.block
 
     return create_wmma_gemm_module
 
@@ -212,26 +199,16 @@ def tuned_for(wave: Wave, tiles_and_waves: Sequence[tuple[tuple[int, int, int], 
     It takes (C, A, BT, m, n, k, dtype, stream).
     """
 
-    @flydsl.autotune(
-        configs=[flydsl.Config(tiles=tiles, waves=waves) for tiles, waves in tiles_and_waves],
-        key=["m", "n", "k", "dtype"],
-    )
-    @flyc.jit
-    def tuned_wmma_gemm(
-        C: fx.Tensor,
-        A: fx.Tensor,
-        BT: fx.Tensor,
-        m: fx.Constexpr[int],
-        n: fx.Constexpr[int],
-        k: fx.Constexpr[int],
-        dtype: fx.Constexpr[str],
-        tiles: fx.Constexpr,
-        waves: fx.Constexpr,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        launch_wmma(checked_plan(wave, (m, n, k), (dtype, dtype), tiles, waves, 8, (8, 8)), C, A, BT, stream)
+    def launch(
+        tensors: dict[str, Any], m: int, n: int, k: int, dtype: str, tiles: tuple[int, int, int],
+        waves: tuple[int, int], stream: Any,
+    ) -> None:  # fmt: skip
+        launch_wmma(checked_plan(wave, (m, n, k), (dtype, dtype), tiles, waves, 8, (8, 8)), tensors, stream)
 
-    return tuned_wmma_gemm
+    return tuned(
+        "tuned_wmma_gemm", TENSORS, launch, ["m", "n", "k", "dtype"],
+        [{"tiles": tiles, "waves": waves} for tiles, waves in tiles_and_waves], m=int, n=int, k=int, dtype=str,
+    )  # fmt: skip
 
 
 class Operand:
@@ -343,8 +320,14 @@ def one_tile(plan: Plan, a: STensor, b: STensor, sums: list[list[Any]]) -> list[
     return sums
 
 
-def place_of_wave(plan: Plan) -> tuple[Any, Any]:
-    """The first row and column of a wave's part of the workgroup's tile."""
+def eight(memory: GTensor, place: Any) -> Any:
+    """Eight consecutive numbers."""
+    low, high = (fx.Vector(memory.vec_load(place + first, 4)) for first in (0, 4))
+    return low.shuffle(high, list(range(8)))
+
+
+def place_of_wave(plan: Any) -> tuple[Any, Any]:
+    """The first row and column of a wave's part of the workgroup's tile. plan: has regs and waves."""
     wave = fx.Int32(fx.thread_idx.x) // LANES
     return wave // plan.waves[1] * (SIZE * plan.regs[0]), wave % plan.waves[1] * (SIZE * plan.regs[1])
 
