@@ -188,13 +188,15 @@ def launch_tiles(tensors: dict[str, Any], M: Any, plan: Plan, stream: Any, waves
 def _launch(
     tensors: dict[str, Any], M: Any, N: int, K: int, out_dtype: str, tile: tuple[int, int, int], stream: Any
 ) -> None:
+    """A launcher of (C, A, B, scale_a, scale_b, m_in, N, K, out_dtype, stream), with a tile that is chosen by
+    measurement.
+    """
     plan = Plan(Tiling("fp8", K, *tile), N, out_dtype, False, False, False)
     plan.check()
     launch_tiles(tensors, M, plan, stream)
 
 
 _TILES = ((16, 64, 256), (16, 128, 256), (32, 64, 256), (32, 128, 128), (64, 64, 128), (64, 128, 128), (64, 256, 128))
-# (C, A, B, scale_a, scale_b, m_in, N, K, out_dtype, stream), with a tile that is chosen by measurement.
 blockscale_preshuffle_gemm = tuned(
     "blockscale_preshuffle_gemm", TENSORS, _launch, ["m_in", "N", "K"], [{"tile": tile} for tile in _TILES],
     m_in=fx.Int32, N=int, K=int, out_dtype=str,

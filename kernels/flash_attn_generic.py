@@ -411,13 +411,14 @@ def _launch(
     tensors: dict[str, Any], batch: Any, seq_len: Any, num_heads: int, num_kv_heads: int, head_dim: int, causal: bool,
     dtype_str: str, block_m: int, stream: Any,
 ) -> None:  # fmt: skip
+    """A launcher of (Q, K, V, O, batch, seq_len, num_heads, num_kv_heads, head_dim, causal, dtype_str, stream):
+    attention with a number of queries per workgroup that is chosen by measurement. See the builder.
+    """
     plan = Plan(num_heads, num_kv_heads, head_dim, head_dim, dtype_str, causal, 0, head_dim**-0.5, block_m)
     Q, K, V, O = tensors.values()
     launch(plan, Q, K, V, O, batch, seq_len, stream)
 
 
-# (Q, K, V, O, batch, seq_len, num_heads, num_kv_heads, head_dim, causal, dtype_str, stream): attention with a number of
-# queries per workgroup that is chosen by measurement. See the builder.
 flash_attn = tuned(
     "flash_attn", "Q K V O", _launch, ["num_heads", "head_dim", "seq_len", "causal"], [{"block_m": m} for m in BLOCKS],
     batch=fx.Int32, seq_len=fx.Int32, num_heads=int, num_kv_heads=int, head_dim=int, causal=bool, dtype_str=str,

@@ -154,14 +154,15 @@ def fp8_ring(K: int, tile: tuple[int, int], waves: tuple[int, int], steps: tuple
 def _launch(
     tensors: dict[str, Any], m: Any, n: Any, k: int, shuffled: bool, tile: tuple[int, int], waves: int, stream: Any
 ) -> None:
+    """A launcher of (A, B_T, C, A_scale, B_scale, m, n, k, shuffled, stream), with a tile, and four or eight waves,
+    that are chosen by measurement.
+    """
     ring = fp8_ring(k, tile, (2, waves), (64, 64), unroll=False)
     ring.check()
     launch_tiles(Plan(ring, True, shuffled), tensors, m, n, stream)
 
 
 _TILES = ((64, 64, 2), (64, 128, 2), (128, 128, 2), (128, 256, 4), (256, 256, 2), (256, 256, 4))
-# (A, B_T, C, A_scale, B_scale, m, n, k, shuffled, stream), with a tile, and four or eight waves, that are chosen by
-# measurement.
 fp8_gemm = tuned(
     "fp8_gemm", TENSORS, _launch, ["m", "n", "k", "shuffled"],
     [{"tile": (m, n), "waves": waves} for m, n, waves in _TILES],

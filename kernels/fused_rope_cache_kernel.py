@@ -189,6 +189,9 @@ def build_fused_rope_cache_module(
 
 
 def _launch(tensors: dict[str, Any], tokens: Any, rope: Rope, waves: int, stream: Any) -> None:
+    """A launcher of (Q, ..., KScale, VScale, m_in: tokens, rope, stream), with the number of waves of a block chosen
+    by measurement.
+    """
     for name in ("Q", "K", "V", "Q_out", "K_out"):
         require_rows(name, tensors[name], tokens, rope.dim * (rope.q_heads if "Q" in name else rope.kv_heads))
     for name in ("Positions", "SlotMapping"):
@@ -200,7 +203,6 @@ def _launch(tensors: dict[str, Any], tokens: Any, rope: Rope, waves: int, stream
     launch_some(kernel, tokens, grid, (warp_size(), waves), stream)
 
 
-# (Q, ..., KScale, VScale, m_in: tokens, rope, stream), with the number of waves of a block chosen by measurement.
 fused_rope_cache = tuned(
     "fused_rope_cache", f"{TENSORS} KScale VScale", _launch, ["rope"], [{"waves": n} for n in (1, 2, 4, 8)],
     m_in=fx.Int32, rope=Rope,

@@ -442,14 +442,16 @@ def _launch(
     tensors: dict[str, Any], m: Any, n: int, k: int, data_format: str, tile: tuple[int, int, int],
     waves: tuple[int, int], buffers: int, stream: Any,
 ) -> None:  # fmt: skip
+    """A launcher of (C, A, B, A_scale, B_scale, m, n, k, data_format, stream): the product of `compile_ptpc_gemm`, with
+    a tile that is chosen by measurement. The order of scales of blocks depends on the tile: products with these have no
+    such choice.
+    """
     plan = Plan(data_format, False, n, k, tile, waves, fx.BFloat16, buffers, True, ClusterShape(1, 1), False, 1)
     plan.check()
     launch_fp8fp4(plan, tensors, m, k, n, stream)
 
 
 _TILES = (((128, 256, 128), (2, 4), 2), ((256, 256, 128), (2, 2), 2), ((128, 128, 256), (2, 2), 2))
-# (C, A, B, A_scale, B_scale, m, n, k, data_format, stream): the product of `compile_ptpc_gemm`, with a tile that is
-# chosen by measurement. The order of scales of blocks depends on the tile: products with these have no such choice.
 fp8_gemm_of_rows = tuned(
     "fp8_gemm_of_rows", TENSORS, _launch, ["m", "n", "k", "data_format"],
     [{"tile": tile, "waves": waves, "buffers": buffers} for tile, waves, buffers in _TILES],

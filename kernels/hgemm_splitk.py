@@ -231,6 +231,9 @@ def _launch(
     tensors: dict[str, Any], m: Any, n: int, k: int, dtype: str, tile: tuple[int, int, int],
     waves: tuple[int, int, int], split: int, stream: Any,
 ) -> None:  # fmt: skip
+    """A launcher of (C, A, B, m, n, k, dtype, stream), with a tile, waves and a split of K that are chosen by
+    measurement.
+    """
     launch_tiles(half_plan(dtype, n, k, tile, waves, 2, split, True, False), tensors, m, stream)
 
 
@@ -238,7 +241,6 @@ _TILES = (
     ((16, 64, 128), (1, 2, 1), 8), ((16, 64, 128), (1, 1, 2), 1), ((32, 64, 128), (1, 2, 1), 4),
     ((64, 64, 64), (2, 2, 1), 1), ((128, 64, 64), (2, 2, 1), 1), ((128, 128, 64), (2, 2, 1), 1),
 )  # fmt: skip
-# (C, A, B, m, n, k, dtype, stream), with a tile, waves and a split of K that are chosen by measurement.
 hgemm = tuned(
     "hgemm", "C A B", _launch, ["m", "n", "k", "dtype"],
     [{"tile": tile, "waves": waves, "split": split} for tile, waves, split in _TILES],

@@ -14,8 +14,8 @@ import flydsl.expr as fx
 def launcher(name: str, tensors: str, launch: Callable[..., None], /, **others: Any) -> Any:
     """A @flyc.jit function (tensors ..., others ..., stream), for kernels with several variants.
 
-    launch: launches a kernel for (tensors by name, *others, stream). tensors: their names. others: by name the types of
-    the other parameters; those that are no type of the DSL are known when compiling.
+    launch: launches a kernel for (tensors by name, *others, stream), and has the docstring. tensors: their names.
+    others: by name the types of the other parameters; those that are no type of the DSL are known when compiling.
     """
     names = tensors.split()
 
@@ -27,7 +27,7 @@ def launcher(name: str, tensors: str, launch: Callable[..., None], /, **others: 
     kinds["stream"] = fx.Stream
     parameters = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for n, kind in kinds.items()]
     parameters[-1] = parameters[-1].replace(default=fx.Stream(None))
-    launch_values.__name__, launch_values.__annotations__ = name, kinds
+    launch_values.__name__, launch_values.__annotations__, launch_values.__doc__ = name, kinds, launch.__doc__
     launch_values.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return flyc.jit(launch_values)
 

@@ -192,14 +192,15 @@ def launch_parts(
 
 
 def _launch(tensors: dict[str, Any], batch: Any, heads: Any, plan: Decode, parts: int, stream: Any) -> None:
+    """A launcher of (output, temporary_output, exp_sums, max_logits, query, ..., batch, heads, plan, stream), with a
+    number of parts that is chosen by measurement. Tensors as `compile_pa_decode_ps` has them, with room for 32 parts.
+    """
     out, *others = tensors.values()
     partials = tuple(others[: len(PARTIALS)])
     launch_parts(partials, dict(zip(TENSORS, others[len(PARTIALS) :], strict=True)), batch, heads, stream, parts, plan)
     reduce_parts(out, partials, batch, heads, parts, plan, stream)
 
 
-# (output, temporary_output, exp_sums, max_logits, query, ..., batch, heads, plan, stream), with a number of parts that
-# is chosen by measurement. Tensors as `compile_pa_decode_ps` has them, with room for 32 parts.
 pa_decode_ps = tuned(
     "pa_decode_ps", " ".join(("output", *PARTIALS, *INPUTS)), _launch, ["batch", "heads", "plan"],
     [{"parts": parts} for parts in (1, 2, 4, 8, 16, 32)], batch=fx.Int32, heads=fx.Int32, plan=Decode,

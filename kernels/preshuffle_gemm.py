@@ -243,13 +243,14 @@ def _launch(
     tensors: dict[str, Any], M: Any, N: int, K: int, in_dtype: str, out_dtype: str, tile: tuple[int, int, int],
     stream: Any,
 ) -> None:  # fmt: skip
+    """A launcher of (C, A, B, scale_a, scale_b, bias, M, N, K, in_dtype, out_dtype, stream), with a tile, in bytes of A
+    along K, that is chosen by measurement.
+    """
     tile_m, tile_n, row_bytes = tile
     tiling = Tiling(in_dtype, K, tile_m, tile_n, row_bytes * 8 // BITS[in_dtype][0])
     launch_tiles(Plan(tiling, N, out_dtype, False, False, (2, 0), "none", 0), tensors, M, N, stream)
 
 
-# (C, A, B, scale_a, scale_b, bias, M, N, K, in_dtype, out_dtype, stream), with a tile, in bytes of A along K, that is
-# chosen by measurement.
 preshuffle_gemm = tuned(
     "preshuffle_gemm", TENSORS, _launch, ["M", "N", "K", "in_dtype"], [{"tile": tile} for tile in _TILES],
     M=fx.Int32, N=int, K=int, in_dtype=str, out_dtype=str,

@@ -437,14 +437,15 @@ def _launch(
     tensors: dict[str, Any], M: Any, N: int, K: int, in_dtype: str, out_dtype: str, tile: tuple[int, int, int],
     stream: Any,
 ) -> None:  # fmt: skip
+    """A launcher of (C, A, B, scale_a, scale_b, M, N, K, in_dtype, out_dtype, stream), with a tile, in bytes along K,
+    that is chosen by measurement.
+    """
     tile_m, tile_n, row_bytes = tile
     plan = flat_plan(N, K, (tile_m, tile_n, row_bytes * 8 // BITS[in_dtype][0]), in_dtype, out_dtype)
     flat_launch(tensors, M, plan, stream)
 
 
 _TILES = ((16, 64, 512), (32, 64, 256), (64, 64, 256), (64, 128, 128), (128, 128, 128))
-# (C, A, B, scale_a, scale_b, M, N, K, in_dtype, out_dtype, stream), with a tile, in bytes along K, that is chosen by
-# measurement.
 preshuffle_gemm_v2 = tuned(
     "preshuffle_gemm_v2", TENSORS, _launch, ["M", "N", "K", "in_dtype"], [{"tile": tile} for tile in _TILES],
     M=fx.Int32, N=int, K=int, in_dtype=str, out_dtype=str,

@@ -119,12 +119,13 @@ def build(names: tuple[str, ...], heads: Heads) -> Any:
 
 
 def _launch(tensors: dict[str, Any], tokens: Any, heads: Heads, waves: int, stream: Any) -> None:
+    """A launcher of (tensors of the form without quantisation, m_in: tokens, heads, stream), with the number of waves
+    of a block chosen by measurement.
+    """
     kernel = qk_norm_rope_quant_kernel(tensors, replace(heads, waves=waves))
     launch_some(kernel, tokens, (tokens, ceil_div(heads.q_heads + 1, waves)), (WAVE, waves), stream)
 
 
-# (tensors of the form without quantisation, m_in: tokens, heads, stream), with the number of waves of a block chosen by
-# measurement.
 qk_norm_rope = tuned(
     "qk_norm_rope", "q kv kv_weight cos sin positions q_out kv_out", _launch, ["heads"],
     [{"waves": n} for n in (1, 2, 4, 8)], m_in=fx.Int32, heads=Heads,

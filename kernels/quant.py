@@ -230,6 +230,9 @@ def build_block_quant_module(N: int, dtype_str: str = "bf16", quant: str = "mxfp
 
 
 def _launch_rows(tensors: dict[str, Any], m: Any, columns: int, quant: str, threads: int | None, stream: Any) -> None:
+    """A launcher of (Input, Output, Scales, m_in, columns, quant, stream), with the number of threads of a row chosen
+    by measurement.
+    """
     tiling = Tiling.of(columns, tensors["Input"].dtype, threads)
     for name in ("Input", "Output"):
         require_rows(name, tensors[name], m, columns, apart=True)
@@ -237,7 +240,6 @@ def _launch_rows(tensors: dict[str, Any], m: Any, columns: int, quant: str, thre
     tiling.launch(quant_kernel(tensors, m, tiling, quant), m, stream)
 
 
-# (Input, Output, Scales, m_in, columns, quant, stream), with the number of threads of a row chosen by measurement.
 quant_rows = tuned(
     "quant_rows", "Input Output Scales", _launch_rows, ["columns", "quant"], [{"threads": n} for n in THREADS],
     m_in=fx.Int32, columns=int, quant=str,

@@ -264,13 +264,13 @@ def launch_fp8(plan: Plan, tensors: dict[str, Any], stream: Any) -> None:
 def _launch(
     tensors: dict[str, Any], m: int, n: int, k: int, tile: tuple[int, int, int], k_unroll: int, stream: Any
 ) -> None:
+    """A launcher of (C, A, B, scale_a, scale_b, m, n, k, stream), with a tile that is chosen by measurement."""
     plan = Plan((m, n, k), tile, k_unroll, 8)
     plan.check()
     launch_fp8(plan, tensors, stream)
 
 
 _TILES = (((32, 128, 32), 2), ((32, 256, 32), 1), ((64, 128, 32), 1), ((64, 256, 32), 1), ((16, 128, 32), 2))
-# (C, A, B, scale_a, scale_b, m, n, k, stream), with a tile that is chosen by measurement.
 fp8_gemm = tuned(
     "fp8_gemm", TENSORS, _launch, ["m", "n", "k"], [{"tile": tile, "k_unroll": unroll} for tile, unroll in _TILES],
     m=int, n=int, k=int,

@@ -217,13 +217,14 @@ def launch_rows(tensors: dict[str, Any], tokens: Any, rows: Any, spec: Activatio
 
 
 def _launch(tensors: dict[str, Any], tokens: Any, spec: Activation, threads: int, stream: Any) -> None:
+    """A launcher of (x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias, m_in: tokens, spec, stream), with the
+    number of threads of a row chosen by measurement; one for each of sorted_ids.
+    """
     spec = replace(spec, threads=threads)
     spec.check()
     launch_rows(tensors, tokens, fx.get_scalar(tensors["sorted_ids"].shape[0]), spec, stream)
 
 
-# (x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias, m_in: tokens, spec, stream), with the number of threads of
-# a row chosen by measurement; one for each of sorted_ids.
 silu_and_mul_fq = tuned(
     "silu_and_mul_fq", f"x out scales {TABLES}", _launch, ["spec"], [{"threads": n} for n in (64, 128, 256, 512)],
     m_in=fx.Int32, spec=Activation,

@@ -55,12 +55,12 @@ def _launch(
     tensors: dict[str, Any], m: Any, n: int, k: int, dtype: str, tile_n: int, tile_k: int, warps: int, split: int,
     stream: Any,
 ) -> None:  # fmt: skip
+    """A launcher of (C, A, B, m, n, k, dtype, stream), with a tile and a split of K that are chosen by measurement."""
     plan = half_plan(dtype, n, k, (TILE_M, tile_n, tile_k), (1, warps, 1), 2, split, False, False)
     launch_tiles(plan, tensors, m, stream)
 
 
 _TILES = ((64, 128, 1), (64, 64, 2), (128, 64, 2), (256, 64, 2))
-# (C, A, B, m, n, k, dtype, stream), with a tile and a split of K that are chosen by measurement.
 small_m_hgemm = tuned(
     "small_m_hgemm", "C A B", _launch, ["m", "n", "k", "dtype"],
     [{"tile_n": n, "tile_k": k, "warps": warps, "split": split} for n, k, warps in _TILES for split in (1, 4)],

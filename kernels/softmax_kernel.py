@@ -66,9 +66,9 @@ def launch_rows(tensors: dict[str, Any], m: Any, dtype: Any, tiling: Tiling, str
 
 
 def _launch(tensors: dict[str, Any], columns: int, threads: int, stream: Any) -> None:
+    """A launcher of (A, C, columns, stream), with the number of threads of a row chosen by measurement."""
     a = tensors["A"]
     launch_rows(tensors, fx.get_scalar(a.shape[0]), a.dtype, Tiling.of(columns, a.dtype, threads), stream)
 
 
-# (A, C, columns, stream), with the number of threads of a row chosen by measurement.
 softmax = tuned("softmax", "A C", _launch, ["columns"], [{"threads": n} for n in THREADS], columns=int)

@@ -165,11 +165,12 @@ def build_topk_gating_softmax_module(
 
 
 def _launch(tensors: dict[str, Any], tokens: Any, experts: int, topk: int, waves: int, stream: Any) -> None:
+    """A launcher of (gating, weights, indices, token_expert_idx, tokens, experts, topk, stream), renormalized, with the
+    number of waves of a block chosen by measurement.
+    """
     launch_tokens(tensors, tokens, Gating(experts, topk, True, waves), stream)
 
 
-# (gating, weights, indices, token_expert_idx, tokens, experts, topk, stream), renormalized, with the number of waves of
-# a block chosen by measurement.
 topk_gating_softmax = tuned(
     "topk_gating_softmax", TENSORS, _launch, ["experts", "topk", "tokens"], [{"waves": n} for n in WAVES],
     tokens=fx.Int32, experts=int, topk=int,

@@ -345,6 +345,7 @@ def _launch(
     tensors: dict[str, Any], m: Any, n: int, k: int, dtype: str, tile: tuple[int, int, int], waves: tuple[int, int],
     buffers: int, stream: Any,
 ) -> None:  # fmt: skip
+    """A launcher of (C, A, B, m, n, k, dtype, stream), with tile, waves and buffers chosen by measurement."""
     kind = DTYPES[dtype]
     plan = Plan(n, k, tile, waves, kind, kind, buffers, 2, True, ClusterShape(1, 1), False)
     plan.check()
@@ -355,7 +356,6 @@ _TILES = (
     ((64, 256, 128), (2, 4), 2), ((128, 256, 64), (2, 4), 3), ((256, 256, 128), (2, 4), 2), ((64, 128, 32), (2, 4), 2),
     ((16, 128, 128), (1, 4), 2),
 )  # fmt: skip
-# (C, A, B, m, n, k, dtype, stream), with a tile, waves and buffers that are chosen by measurement.
 gemm_gfx1250 = tuned(
     "gemm_gfx1250", "C A B", _launch, ["m", "n", "k", "dtype"],
     [{"tile": tile, "waves": waves, "buffers": buffers} for tile, waves, buffers in _TILES],
