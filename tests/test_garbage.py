@@ -15,7 +15,7 @@ import flydsl.expr as fx
 from flydsl.garbage import collection_paused
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def unfrozen() -> Iterator[None]:
     """Nothing is frozen, as in a user's process; `conftest.py` freezes what all tests share."""
     gc.unfreeze()

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from weakref import ref
 
 from flydsl.expr.undefined import Undefined
 
-_OUTLIVED = Undefined(
-    "a value of a kernel or launcher that was traced before, which the host has kept",
-    "keep values of the device in variables of the kernel, which each trace makes anew",
-    text="?",
-)
 _traces: list[list[ref[Any]]] = []
+
+
+@cache
+def _outlived() -> Undefined:  # a global one would fail whatever looks through the globals of modules
+    return Undefined(
+        "a value of a kernel or launcher that was traced before, which the host has kept",
+        "keep values of the device in variables of the kernel, which each trace makes anew",
+        text="?",
+    )
 
 
 def note(made: Any) -> None:
@@ -35,4 +40,4 @@ def values_end() -> Iterator[None]:
     finally:
         for noted in _traces.pop():
             if (made := noted()) is not None:
-                made.value = _OUTLIVED
+                made.value = _outlived()

@@ -13,7 +13,7 @@ from llvmlite import binding
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler.extern_link import BoundExternFunction, link_extern, register_extern_resolver
-from flydsl.errors import ArgumentError, CompileError
+from flydsl.errors import ArgumentError, CompileError, TraceError
 from flydsl.expr.extern import ffi
 
 LIBRARY = """
@@ -121,5 +121,5 @@ def test_what_belongs_elsewhere() -> None:
         ffi("f", [], "void", bitcode_path="x.bc")
     with pytest.raises(TypeError, match="module_init_fn is unsupported"):
         link_extern(ffi("f", [], "void"), module_init_fn=print)
-    with pytest.raises(fx.extern.TraceError, match="outside of a kernel"):
+    with pytest.raises(TraceError, match="outside of a kernel"):
         ffi("f", [], "void")()
