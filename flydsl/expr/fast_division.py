@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Int32, Int64, as_numeric
 
 if TYPE_CHECKING:
@@ -33,9 +32,7 @@ def fastdivmod_magic(divisor: int) -> tuple[int, int]:
     [0, 1, 306783378]
     """
     if not 0 < divisor < _END:
-        raise ArgumentError(
-            f"division by {divisor}", at=user_location(), hint="the divisor is a positive number of 31 bits"
-        )
+        raise argument_error(f"division by {divisor}", "the divisor is a positive number of 31 bits")
     shift = max((divisor - 1).bit_length() - 1, 0)
     return -(-(1 << (32 + shift)) // divisor), shift
 

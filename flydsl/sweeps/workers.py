@@ -199,7 +199,7 @@ class _Work:
                 self._is_broken = False
 
     def _forgotten(self) -> list[Future[str]]:
-        """What a broken pool has not ended: before Python 3.12 it may forget what is submitted while it breaks."""
+        """What a broken pool has not ended: that of Python 3.11 may forget what is submitted while it breaks."""
         if not self._pool.is_broken():
             return []
         left = [future for future in self._submitted if not future.done()]
