@@ -12,10 +12,8 @@ import linecache
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 _MOST_SOURCE_BYTES = 1 << 24
 _NOTEBOOK_CELL = re.compile(r"(ipykernel_\d+[/\\]\d+\.py|<ipython-input-.*>)$")
@@ -161,37 +159,3 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     close = [other for other in words if word and other.startswith(word)]
     close = close or difflib.get_close_matches(word.lower(), words, n=1)
     return f"did you mean {close[0]}? " if close else ""
-
-
-class _LiveView:
-    """The attribute `explore` as long as nothing has added the method: reading it says what does."""
-
-    def __get__(self, instance: object, owner: type) -> NoReturn:
-        hint = "%load_ext workbench adds it in a notebook, and workbench.explore(...) is the same"
-        raise AttributeError(f"{owner.__name__!r} object has no attribute 'explore'; {hint}")
-
-
-class Explorable:
-    """A class that has a live view: its method `explore` comes with the notebook extension."""
-
-    __slots__ = ()
-    explore = _LiveView()
-
-
-class Explained(Explorable):
-    """A class that says, of an attribute that it does not have, where people find what they look for.
-
-    elsewhere: by the name that is asked for.
-    """
-
-    elsewhere: ClassVar[Mapping[str, str]] = MappingProxyType({})
-
-    if not TYPE_CHECKING:  # for a type checker the attributes are those of the class
-
-        def __getattr__(self, name: str) -> Any:
-            if hasattr(type(self), name) or name == "explore":
-                return object.__getattribute__(self, name)  # a property raised this error: it says why
-            known = [attribute for attribute in dir(type(self)) if not attribute.startswith("_")]
-            hint = self.elsewhere.get(name) or ("" if name.startswith("_") else did_you_mean(name, known).strip())
-            told = f"{'; ' if hint else ''}{hint}"
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{told}")

@@ -12,9 +12,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# A part may import these, what they may import, `errors`, `how_made` and `env`.
+# A part may import these, what they may import, and what every part may.
+EVERY_PART_MAY = {"errors", "missing_attributes", "how_made", "env"}
 MAY_IMPORT = {
     "errors": (),
+    "missing_attributes": (),
     "how_made": (),
     "env": (),
     "garbage": (),
@@ -93,7 +95,7 @@ def part(path: Path) -> str:
 
 @cache
 def reachable(name: str) -> set[str]:
-    return {name, "errors", "how_made", "env"}.union(*(reachable(other) for other in MAY_IMPORT[name]))
+    return EVERY_PART_MAY.union({name}, *(reachable(other) for other in MAY_IMPORT[name]))
 
 
 def forbidden_imports(path: Path) -> list[str]:

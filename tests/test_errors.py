@@ -2,13 +2,10 @@ from __future__ import annotations
 
 import linecache
 import pickle
-import re
-from collections.abc import Mapping
-from typing import ClassVar
 
 import pytest
 
-from flydsl.errors import ArgumentError, Explained, FlyError, LaunchError, SourceLocation
+from flydsl.errors import ArgumentError, FlyError, LaunchError, SourceLocation
 
 
 @pytest.fixture
@@ -73,32 +70,3 @@ def test_errors_survive_pickling() -> None:
 def test_errors_are_the_python_errors_that_they_resemble() -> None:
     assert issubclass(ArgumentError, TypeError)
     assert issubclass(LaunchError, ValueError)
-
-
-@pytest.fixture
-def explained() -> Explained:
-    class Holder(Explained):
-        elsewhere: ClassVar[Mapping[str, str]] = {"isa": "it is .artifact.isa"}
-
-        def kernels(self) -> None: ...
-
-        @property
-        def broken(self) -> str:
-            raise AttributeError("a reason of its own")
-
-    return Holder()
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("isa", "'Holder' object has no attribute 'isa'; it is .artifact.isa"),
-        ("kernles", "'Holder' object has no attribute 'kernles'; did you mean kernels?"),
-        ("_kernels", "'Holder' object has no attribute '_kernels'"),
-        ("explore", "'Holder' object has no attribute 'explore'; %load_ext workbench adds it in a notebook, and "),
-        ("broken", "a reason of its own"),
-    ],
-)
-def test_an_attribute_that_is_missing_is_told_where_it_is(explained: Explained, name: str, told: str) -> None:
-    with pytest.raises(AttributeError, match="^" + re.escape(told)):
-        getattr(explained, name)

@@ -13,9 +13,10 @@ from flydsl.codegen.agreement import DISASSEMBLY, agrees
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.isa import readable_isa
 from flydsl.codegen.link import link
-from flydsl.errors import CompileError, Explained
+from flydsl.errors import CompileError
 from flydsl.hsaco import Hsaco, KernelInfo, excluded, read_hsaco
 from flydsl.hsaco.listing import read_listing
+from flydsl.missing_attributes import Explained
 
 # The fields of a code object that are kept on disk.
 _KEPT = ("bitcode", "hsaco", "listing", "diagnostics")

@@ -13,8 +13,8 @@ from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import argument_error
-from flydsl.errors import Explained
 from flydsl.garbage import collection_paused
+from flydsl.missing_attributes import Explained
 from flydsl.runtime import device as devices
 from flydsl.runtime.host import HostProgram
 from flydsl.runtime.interface import Device, Dim3

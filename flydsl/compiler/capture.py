@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.pipeline import Pipeline
-from flydsl.errors import ArgumentError, Explained
+from flydsl.errors import ArgumentError
+from flydsl.missing_attributes import Explained
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

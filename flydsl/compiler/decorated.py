@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from flydsl.compiler.signature import Signature, annotations_of, read_annotations
 from flydsl.dialect.location import argument_error, user_frame
-from flydsl.errors import Explained
+from flydsl.missing_attributes import Explained
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
 

@@ -35,7 +35,8 @@ from flydsl.compiler.written_operation import WrittenOperation, written_operatio
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.text import to_text
 from flydsl.dialect.walk import operations
-from flydsl.errors import CompileError, Explained, FlyError
+from flydsl.errors import CompileError, FlyError
+from flydsl.missing_attributes import Explained
 from flydsl.progress import Task
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from flydsl.dialect.atom_inference import check_value
 from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
-from flydsl.errors import Explorable
 from flydsl.expr.algebra import crd2idx
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
@@ -37,6 +36,7 @@ from flydsl.expr.memory import (
 from flydsl.expr.numeric import Boolean, numeric_class
 from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import ComposedLayout, Layout, Tile
+from flydsl.missing_attributes import Explorable
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyLayout, AnyTensor, IntTupleLike, Number, Result, ScalarType

@@ -17,7 +17,6 @@ from flydsl.dialect.elements import value_name
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
-from flydsl.errors import Explorable
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
@@ -25,6 +24,7 @@ from flydsl.expr.memory import Tensor, as_memory, memref_load, of_memory, requir
 from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import Layout, Tile
 from flydsl.layout.int_tuple import as_int_tuple
+from flydsl.missing_attributes import Explorable
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyLayout, AnyTensor, IntTupleLike, Number, Result, ScalarType

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
-from flydsl.errors import Explorable, LayoutError
+from flydsl.errors import LayoutError
 from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number, pick, split
 from flydsl.layout.int_tuple import (
     AnyTuple,
@@ -21,6 +21,7 @@ from flydsl.layout.int_tuple import (
 from flydsl.layout.leaf import Basis, Dynamic, Leaf, is_static
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, refusal, shown, to_text
+from flydsl.missing_attributes import Explorable
 
 
 class Immutable:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from flydsl.errors import ArgumentError, Explained, did_you_mean
+from flydsl.errors import ArgumentError, did_you_mean
+from flydsl.missing_attributes import Explained
 from flydsl.sweeps.config import Config
 
 TIMES = ("time_us", "estimate_us")

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
-from flydsl.errors import Explained, LaunchError, SimulatorError
+from flydsl.errors import LaunchError, SimulatorError
+from flydsl.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import current_counting
 from flydsl.simulator.dispatch import Dispatch

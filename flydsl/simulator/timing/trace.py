@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.errors import ArgumentError, Explained
+from flydsl.errors import ArgumentError
+from flydsl.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
 
 
