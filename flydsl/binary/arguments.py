@@ -89,6 +89,7 @@ def _address(parameter: KernelArg, tensor: Any, memory: Memory) -> int:
         element_bytes=tensor.element_size(),
         label=argument.label,
         rows=rows_of(tensor.shape, tensor.stride(), tensor.element_size()),
+        offset_bytes=tensor.storage_offset() * tensor.element_size(),
     )
 
 

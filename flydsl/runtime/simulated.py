@@ -40,6 +40,7 @@ class SimulatedDevice(Device):
             element_bytes=tensor.element_size(),
             label=argument.label,
             rows=rows_of(tensor.shape, tensor.stride(), tensor.element_size()),
+            offset_bytes=tensor.storage_offset() * tensor.element_size(),
         )
 
     def stream_handle(self, stream: Any) -> int:

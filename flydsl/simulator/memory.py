@@ -40,9 +40,11 @@ PRIVATE_APERTURE = 1 << 58
 tells scratch by the six highest bits, below which is the number of the lane."""
 SCRATCH_RESOURCE = (0, 1 << 31, 0xFFFF_FFFF, 1 << 23)
 """The buffer resource of a wave's scratch, on CDNA 2: swizzled, adding the lane to the index, at no address."""
-# Enough for every access to be as aligned as on the host, and to touch as many lines. Addresses are the same in every
-# run with torch, which aligns what it allocates to this; numpy does so to 16 bytes only.
-_ALIGNMENT_BYTES = 64
+_LINE_BYTES = 128
+"""The longest line of a cache. What a GPU allocates begins with one."""
+_HOST_ALIGNMENT_BYTES = 16
+"""Of what a host allocates: numpy's and malloc's memory begins anywhere in a line, elsewhere in each process."""
+_HOST_LINE_BYTES = 64
 _DWORD_BYTES = 4
 _NEAR_BYTES = 1 << 16
 """An address so close to memory that stands where the host has it means that memory, for messages."""
@@ -115,15 +117,20 @@ class Memory:
         label: str,
         writable: bool = True,
         rows: tuple[Rows, ...] = (),
+        offset_bytes: int = 0,
     ) -> int:
-        """Give host memory a simulated address, which equals the host's modulo 64, and return it.
+        """Give host memory a simulated address, and return it.
+
+        Its allocation begins with a line, as on a GPU, wherever it is on the host, so that accesses touch the same lines
+        in every process. offset_bytes: from the beginning of the allocation. Memory that begins at no multiple of 16 is
+        as little aligned here.
 
         rows says which of the bytes are the buffer's (`gaps`), by default all of them. The caller keeps the host memory
         alive. Raises SimulatorError for a buffer that no slot can hold, or too many of them.
         """
         storage = (ctypes.c_uint8 * size_bytes).from_address(host_pointer)
         data = np.frombuffer(memoryview(storage), np.uint8) if size_bytes else np.zeros(0, np.uint8)
-        return self._add(data, host_pointer % _ALIGNMENT_BYTES, name, element_bytes, label, writable, rows)
+        return self._add(data, _in_line(host_pointer, offset_bytes), name, element_bytes, label, writable, rows)
 
     def map_array(self, array: Array, *, name: str, label: str | None = None, writable: bool = True) -> int:
         """Map a C-contiguous numpy array and return its simulated address.
@@ -141,7 +148,7 @@ class Memory:
             )
         label = label or f"{array.dtype}{list(array.shape)}"
         data = array.reshape(-1).view(np.uint8)
-        return self._add(data, array.ctypes.data % _ALIGNMENT_BYTES, name, array.itemsize, label, writable)
+        return self._add(data, _in_line(array.ctypes.data, _offset(array)), name, array.itemsize, label, writable)
 
     def copy(self) -> Memory:
         """The same buffers at the same addresses; buffers mapped into the copy are not in the original."""
@@ -213,7 +220,7 @@ class Memory:
     def _add(
         self,
         data: Array,
-        page_offset: int,
+        in_line: int,
         name: str,
         element_bytes: int,
         label: str,
@@ -225,7 +232,7 @@ class Memory:
             raise SimulatorError(f"more than {_SLOT_COUNT - 1} buffers are mapped")
         if data.size >= _SLOT_MIDDLE:
             raise SimulatorError(f"{name} has {data.size} bytes; the simulator maps buffers below {_SLOT_MIDDLE} bytes")
-        base = (slot << SLOT_SHIFT) + _SLOT_MIDDLE + page_offset
+        base = (slot << SLOT_SHIFT) + _SLOT_MIDDLE + in_line
         self._buffers[slot] = Buffer(base, data, name, element_bytes, label, writable, rows)
         return base
 
@@ -239,6 +246,19 @@ def host_range(buffer: Buffer) -> tuple[int, int]:
     """Start and end of a buffer in the host's memory, its last dword complete."""
     start = int(buffer.data.ctypes.data)
     return start, start + buffer.storage.size
+
+
+def _in_line(host_pointer: int, offset_bytes: int) -> int:
+    """Where in a line memory begins, so far from the beginning of its allocation."""
+    return (offset_bytes + (host_pointer - offset_bytes) % _HOST_ALIGNMENT_BYTES) % _LINE_BYTES
+
+
+def _offset(array: Array) -> int:
+    """The bytes from the beginning of the array whose view an array is, which is the array itself mostly."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return int(array.ctypes.data - owner.ctypes.data)
 
 
 def overlapping(buffers: dict[int, Buffer]) -> list[list[tuple[int, Buffer]]]:
@@ -256,8 +276,8 @@ def overlapping(buffers: dict[int, Buffer]) -> list[list[tuple[int, Buffer]]]:
 
 def _copied(host_pointer: int, size_bytes: int) -> Array:
     """A copy of host memory with the same alignment as the original."""
-    storage = np.empty(size_bytes + _ALIGNMENT_BYTES, np.uint8)
-    start = (host_pointer - storage.ctypes.data) % _ALIGNMENT_BYTES
+    storage = np.empty(size_bytes + _HOST_LINE_BYTES, np.uint8)
+    start = (host_pointer - storage.ctypes.data) % _HOST_LINE_BYTES
     content = storage[start : start + size_bytes]
     for first in range(0, size_bytes, _COPIED_AT_ONCE):  # Ctrl-C need not wait for all of it
         count = min(_COPIED_AT_ONCE, size_bytes - first)

@@ -40,10 +40,9 @@ attributes #0 = { "amdgpu-flat-work-group-size"="1,256" }
 
 
 def aligned(elements: int, offset_bytes: int = 0) -> Array:
-    """u32 zeros that start `offset_bytes` after a multiple of 64 bytes."""
-    storage = np.zeros(4 * elements + 128, np.uint8)
-    start = -storage.ctypes.data % 64 + offset_bytes
-    return storage[start : start + 4 * elements].view(np.uint32)
+    """u32 zeros that start `offset_bytes` after the beginning of a line."""
+    storage = np.zeros(4 * elements + offset_bytes, np.uint8)
+    return storage[offset_bytes:].view(np.uint32)
 
 
 def count(compiled: tuple[bytes, str], x: Array, y: Array, n: int, **options: Any) -> LaunchCounters:

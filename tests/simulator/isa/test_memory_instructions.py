@@ -180,17 +180,25 @@ def test_flat_addresses_reach_all_spaces(run: Run) -> None:
     np.testing.assert_array_equal(data, LANE + ~in_lds)
 
 
-def test_each_buffer_has_a_gap_around_it_and_keeps_the_low_address_bits() -> None:
+def test_each_buffer_has_a_gap_around_it_and_begins_with_a_line() -> None:
     memory = Memory()
     arrays = [np.zeros(n, "f4") for n in (1, 5, 1000)]
     addresses = [memory.map_array(a, name=f"A{i}") for i, a in enumerate(arrays)]
     for array, address in zip(arrays, addresses, strict=True):
-        assert address % 64 == array.ctypes.data % 64
+        assert address % 128 == 0
         for distance in (-(32 << 30) + 4096, 0, array.nbytes, (31 << 30)):
             buffer = memory.buffer_at(address + distance)
             assert buffer is not None
             assert buffer.base == address
     assert memory.buffer_at(0) is None
+
+
+def test_a_part_of_an_array_is_as_far_within_a_line_on_every_host() -> None:
+    host = bytearray(512)
+    for start in range(0, 128, 16):  # wherever the host has it
+        whole = np.frombuffer(host, np.uint8, 256, start)
+        assert [Memory().map_array(whole[first:], name="A") % 128 for first in (0, 16, 200)] == [0, 16, 72]
+    assert Memory().map_array(np.frombuffer(host, np.uint8, 256, 1), name="A") % 16 == 1
 
 
 def test_host_pointers_are_mapped_in_place(run: Run) -> None:

@@ -13,7 +13,6 @@ from flydsl.arch import get_arch
 from flydsl.arch.timing import timing
 from flydsl.codegen import compile_llvm_ir
 from flydsl.simulator import Memory, Program, launch, tracing
-from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.timing import Trace
 
 
@@ -118,7 +117,7 @@ def trace_of(
 def traced(llvm_ir: str, workgroups: int, *sizes_bytes: int, arch: str = "gfx942") -> Trace:
     """The trace of kernel `k` of pointers to so many bytes."""
     memory = Memory()
-    arrays = [_aligned(size) for size in sizes_bytes]
+    arrays = [np.zeros(size, np.uint8) for size in sizes_bytes]
     pointers = [memory.map_array(array, name=f"x{i}") for i, array in enumerate(arrays)]
     kernarg = struct.pack(f"<{len(pointers)}Q", *pointers)
     code = compile_llvm_ir(llvm_ir, get_arch(arch))
@@ -127,13 +126,6 @@ def traced(llvm_ir: str, workgroups: int, *sizes_bytes: int, arch: str = "gfx942
         launch(program, "k", grid=(workgroups, 1, 1), block=(256, 1, 1), kernarg=kernarg, memory=memory)
     (one,) = session.launches
     return one.trace
-
-
-def _aligned(size_bytes: int) -> Any:
-    """Zeros that begin with a line, as what a GPU allocates does: numpy's are aligned to 16 bytes only."""
-    data = np.zeros(size_bytes + LINE_BYTES, np.uint8)
-    first = -data.ctypes.data % LINE_BYTES
-    return data[first : first + size_bytes]
 
 
 def busy_us(trace: Trace) -> float:
