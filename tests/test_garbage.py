@@ -12,7 +12,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.garbage import collection_paused
+from flydsl.garbage import collection_paused, take_for_old
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -88,6 +88,22 @@ def test_the_pause_of_one_thread_within_that_of_another_ends_with_it() -> None:
     outer.__exit__(None, None, None)
     inner.__exit__(None, None, None)
     assert gc.get_threshold() == before
+
+
+def test_what_is_taken_for_old_was_not_looked_at(collections: list[int]) -> None:
+    new = Cycle()
+    take_for_old()
+    assert any(each is new for each in gc.get_objects(generation=2))
+    assert gc.get_count()[1:] == (0, 0)
+    assert collections == []
+
+
+def test_what_somebody_froze_stays_frozen() -> None:
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    take_for_old()
+    assert gc.get_freeze_count() == frozen
+    gc.unfreeze()
 
 
 @flyc.kernel

@@ -3,7 +3,7 @@
 import flydsl.compiler as flyc
 """
 
-from flydsl.garbage import collection_paused
+from flydsl.garbage import collection_paused, take_for_old
 
 with collection_paused():
     from flydsl.compiler.artifact import CompiledArtifact
@@ -25,6 +25,7 @@ with collection_paused():
 __getattr__ = _unknown_name(__name__, globals())
 
 _wait_before_forks()
+take_for_old()
 
 CompiledFunction = CompiledArtifact
 

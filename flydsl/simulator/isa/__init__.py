@@ -40,7 +40,7 @@ from flydsl.simulator.isa import (
     vector_integer,
     wmma,
 )
-from flydsl.simulator.isa.spellings import name_on
+from flydsl.simulator.isa.spellings import is_on
 from flydsl.simulator.isa.table import TABLE
 
 __all__ = [
@@ -79,4 +79,4 @@ __all__ = [
     "wmma",
 ]
 
-sixteen_bits.keep_other_halves(name_on)
+sixteen_bits.keep_other_halves(is_on)

@@ -67,14 +67,12 @@ define("v_fma_dx9_zero_f32", "f32 = f32 f32 f32", _fma_legacy, of="rdna")
 define("v_mullit_f32", "f32 = f32 f32 f32", _multiply_for_lighting, of="rdna")
 
 
-def keep_other_halves(name_on: Callable[[str, Collection[str]], str | None]) -> None:
-    """Enter the rows for RDNA of the instructions that both have, with a result of 16 bits. name_on: of `spellings`."""
+def keep_other_halves(is_on: Callable[[str, Collection[str]], bool]) -> None:
+    """Enter the rows for RDNA of the instructions that both have, with a result of 16 bits. is_on: of `spellings`."""
     for semantics in list(TABLE.values()):
         if semantics.packed or semantics.instruction_set or not semantics.mnemonic.startswith("v_"):
             continue
-        if name_on(semantics.mnemonic, ("rdna",)) is None:
-            continue
         results = tuple(f"{word}~" if word in ("f16", "i16") else word for word in semantics.results)
         own = replace(semantics, results=results, instruction_set="rdna")
-        if results != semantics.results and own.entry not in TABLE:
+        if results != semantics.results and own.entry not in TABLE and is_on(semantics.mnemonic, ("rdna",)):
             TABLE[own.entry] = own

@@ -122,18 +122,29 @@ def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:
     >>> [name_on(row, ["rdna"]) for row in ("ds_read2st64_b64", "s_andn1_saveexec_b64", "s_ff0_i32_b32")]
     ['ds_load_2addr_stride64_b64', 's_and_not0_saveexec_b64', None]
     """
+    if not is_on(mnemonic, instruction_sets):
+        return None
     if "rdna" not in instruction_sets:
         return mnemonic
+    if "cdna5" not in instruction_sets:
+        return _renamed(mnemonic_of(mnemonic))
+    is_cdna = _PRESENT_ON_CDNA5.fullmatch(mnemonic)
+    return _renamed_on_cdna5(mnemonic_of(mnemonic) if is_cdna else _renamed(mnemonic_of(mnemonic)))
+
+
+def is_on(mnemonic: str, instruction_sets: Collection[str]) -> bool:
+    """True for a row of the table that is for a GPU with these sets."""
+    if "rdna" not in instruction_sets:
+        return True
     row = look_up(mnemonic, instruction_sets)
-    is_cdna5 = "cdna5" in instruction_sets
-    if is_cdna5 and row is not None and _PRESENT_ON_CDNA5.fullmatch(mnemonic):
-        return _renamed_on_cdna5(mnemonic_of(mnemonic))
-    if row is None or (_ABSENT.fullmatch(mnemonic) and row.instruction_set in ("", "ocp")):
-        return None
-    if is_cdna5 and row.instruction_set != "cdna5" and _ABSENT_ON_CDNA5.fullmatch(mnemonic):
-        return None
-    renamed = _renamed(mnemonic_of(mnemonic))
-    return _renamed_on_cdna5(renamed) if is_cdna5 else renamed
+    if row is None:
+        return False
+    is_absent = row.instruction_set in ("", "ocp") and _ABSENT.fullmatch(mnemonic)
+    if "cdna5" not in instruction_sets:
+        return not is_absent
+    if _PRESENT_ON_CDNA5.fullmatch(mnemonic):
+        return True
+    return not is_absent and (row.instruction_set == "cdna5" or not _ABSENT_ON_CDNA5.fullmatch(mnemonic))
 
 
 _RENAMED_ON_CDNA5: tuple[tuple[str, str], ...] = (
@@ -157,7 +168,7 @@ def _renamed(mnemonic: str) -> str:
 def entries_on(instruction_sets: tuple[str, ...]) -> dict[str, Semantics]:
     """The part of the table that a GPU with these sets executes, by entry."""
     entries = entries_of(instruction_sets).items()
-    return {entry: s for entry, s in entries if name_on(s.mnemonic, instruction_sets)}
+    return {entry: s for entry, s in entries if is_on(s.mnemonic, instruction_sets)}
 
 
 def in_table(mnemonic: str, instruction_sets: tuple[str, ...]) -> str | None:
