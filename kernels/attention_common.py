@@ -26,6 +26,7 @@ from kernels.reduce import vector_reduce
 from kernels.tensor_shim import GTensor, STensor
 
 ROWS = 32  # of a product
+KEYS = 64  # of a tile
 GROUP = 16  # of the dimension that is summed over, which a lane's chunk of 16 bytes is a part of
 CHUNK = 8  # elements
 # Below every score, but finite: a row that has seen no key yet is no special case.

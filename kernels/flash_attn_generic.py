@@ -34,33 +34,13 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.attention_common import (
-    CHUNK,
-    GROUP,
-    LOWEST,
-    QUIET,
-    ROWS,
-    WAVE,
-    HeadRows,
-    Product32,
-    RowTile,
-    TransposedTile,
-    both_halves,
-    chunks,
-    fragments_ahead,
-    inverse,
-    multiply,
-    online_softmax,
-    visible,
-    weights,
-    zeros,
-)
+from kernels import attention_common as common
+from kernels.attention_common import CHUNK, GROUP, KEYS, ROWS, WAVE, HeadRows, Product32, zeros
 from kernels.kernels_common import LOG2_E, element_type, require, require_tensor, rounded
 from kernels.launches import for_waves, launch_some, tuned
 from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
-KEYS = 64  # of a tile
 BLOCKS = (128, 256)
 LDS_BYTES = 65536
 SAME = fx.Int32(0)  # seq_len_kv for seq_len
@@ -165,12 +145,12 @@ class Keys:
         self.first_tile, self.first_whole = fx.Int32(0), fx.Int32(0)
         end, whole_end = count, count
         if plan.window:
-            self.first_tile = not_negative(self.place - plan.window) >> 6
-            self.first_whole = (not_negative(last_place - plan.window) + (KEYS - 1)) >> 6
+            self.first_tile = fx.max(self.place - plan.window, 0) >> 6
+            self.first_whole = (fx.max(last_place - plan.window, 0) + (KEYS - 1)) >> 6
         ahead = 0 if plan.causal else plan.window
         if plan.causal or plan.window:
-            end = smaller(count, not_negative(last_place + (ahead + 1)))
-            whole_end = smaller(count, not_negative(self.place + (ahead + 1)))
+            end = fx.min(count, fx.max(last_place + (ahead + 1), 0))
+            whole_end = fx.min(count, fx.max(self.place + (ahead + 1), 0))
         self.end = end
         self.last_tile = (end + (KEYS - 1)) >> 6
         self.last_whole = whole_end >> 6
@@ -185,30 +165,13 @@ class Keys:
         """(first, last) key that a query sees, counted from the block's first one; no first without a window."""
         window, last = self.plan.window, self.last_key
         if self.plan.causal or window:
-            last = smaller(last, self.place + query + (0 if self.plan.causal else window))
+            last = fx.min(last, self.place + query + (0 if self.plan.causal else window))
         return (self.place + query - window if window else None), last
-
-
-def smaller(a: Any, b: Any) -> Any:
-    """The smaller one of two numbers."""
-    return (a < b).select(a, b)
-
-
-def not_negative(a: Any) -> Any:
-    """A number, or 0 if it is negative."""
-    return (a > 0).select(a, fx.Int32(0))
 
 
 @flyc.kernel
 def flash_attn_generic_kernel(
-    Q: fx.Tensor,
-    K: fx.Tensor,
-    V: fx.Tensor,
-    O: fx.Tensor,
-    cu_seqlens: Any,
-    seq_len: fx.Int32,
-    kv_len: fx.Int32,
-    plan: fx.Constexpr[Plan],
+    tensors: Any, cu_seqlens: Any, seq_len: fx.Int32, kv_len: fx.Int32, plan: fx.Constexpr[Plan]
 ) -> None:
     """The result of block_m queries of a head, if the sequence has as many."""
     head, number, batch = (fx.Int32(i) for i in fx.block_idx)
@@ -218,28 +181,33 @@ def flash_attn_generic_kernel(
     sequence = Sequence.of(batch, seq_len, kv_len, cu_seqlens)
     first = number * plan.block_m
     if not cu_seqlens or first < sequence.count:
-        attend(plan, sequence, head, first, Q, K, V, O)
+        attend(plan, sequence, head, first, *tensors)
 
 
 def attend(plan: Plan, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any, V: Any, O: Any) -> None:
     """The result of the queries from `first` on of a head."""
     keys, product = Keys(plan, sequence, first), Product32.of(plan.dtype)
     queries = Queries(plan, sequence, head, first)
-    k, v = tiles(plan, sequence, head, keys.end, K, V)
+    k, v = rows_of_keys(plan, sequence, head, keys.end, K, V)
+    shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
+    k, v = (
+        common.RowTile(k, shared, KEYS, plan.threads),
+        common.TransposedTile(v, shared, KEYS, plan.threads, KEYS * plan.head_dim * 2),
+    )
     q, bounds, scale = queries.load(Q), keys.of_query(queries.number), fx.Float32(plan.scale * LOG2_E)
 
     def step(state: Any, tile: Any, partial: Any) -> Any:
         sums, top, total = state
         next_k = k.load(tile + 1)
-        scores: Any = multiply(product, k, q, KEYS // ROWS)
+        scores: Any = common.multiply(product, k, q, KEYS // ROWS)
         scores = masked(scores, bounds, tile * KEYS + queries.half * CHUNK, partial)
-        fragments_ahead(product, KEYS // ROWS * len(q))
-        powers, factor, top, total = online_softmax(scores, scale, top, total)
-        p = weights(powers, product.dtype)
+        common.fragments_ahead(product, KEYS // ROWS * len(q))
+        powers, factor, top, total = common.online_softmax(scores, scale, top, total)
+        p = common.weights(powers, product.dtype)
         fx.rocdl.sched_barrier(0)
         next_v = v.load(tile + 1)
-        sums = multiply(product, v, p, plan.width // ROWS, [values * factor for values in sums])
-        fragments_ahead(product, plan.width // ROWS * len(p))
+        sums = common.multiply(product, v, p, plan.width // ROWS, [values * factor for values in sums])
+        common.fragments_ahead(product, plan.width // ROWS * len(p))
         fx.gpu.barrier()
         store(next_k, next_v)
         return sums, top, total
@@ -251,9 +219,9 @@ def attend(plan: Plan, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any
 
     store(k.load(keys.first_tile), v.load(keys.first_tile))
     nothing = [zeros() for _ in range(plan.width // ROWS)]
-    state: Any = walk(plan, step, keys, (nothing, fx.Float32(LOWEST), fx.Float32(0)))
+    state: Any = walk(plan, step, keys, (nothing, fx.Float32(common.LOWEST), fx.Float32(0)))
     sums, _, total = state
-    queries.store(O, sums, inverse(both_halves(total, fx.arith.addf)))
+    queries.store(O, sums, common.inverse(common.both_halves(total, fx.arith.addf)))
 
 
 class Queries:
@@ -283,22 +251,15 @@ class Queries:
     def store(self, O: Any, sums: list[Any], factor: Any) -> None:
         """Write the sums [32 columns of V] times a factor."""
         rows = self._rows(O, self.plan.width)
-        results = chunks([rounded(values * factor, element_type(self.plan.dtype)) for values in sums])
+        results = common.chunks([rounded(values * factor, element_type(self.plan.dtype)) for values in sums])
         for values, (first, distance) in zip(results, self._chunks(rows, len(results)), strict=True):
             rows.vec_store(first, values, **distance)
 
 
-def tiles(plan: Plan, sequence: Sequence, head: Any, end: Any, K: Any, V: Any) -> tuple[RowTile, TransposedTile]:
-    """The tiles of keys and values of a query head, up to key `end`."""
-    shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
-    k, v = (
-        HeadRows(tensor, plan.kv_heads, width, head // (plan.heads // plan.kv_heads), sequence.kv_first, end)
-        for tensor, width in ((K, plan.head_dim), (V, plan.width))
-    )
-    return (
-        RowTile(k, shared, KEYS, plan.threads),
-        TransposedTile(v, shared, KEYS, plan.threads, KEYS * plan.head_dim * 2),
-    )
+def rows_of_keys(plan: Plan, sequence: Sequence, head: Any, end: Any, K: Any, V: Any) -> list[HeadRows]:
+    """The keys and values of a query head, up to key `end`."""
+    of_both, widths = (head // (plan.heads // plan.kv_heads), sequence.kv_first, end), (plan.head_dim, plan.width)
+    return [HeadRows(x, plan.kv_heads, width, *of_both) for x, width in zip((K, V), widths, strict=True)]
 
 
 @flyc.jit
@@ -319,7 +280,7 @@ def walk(plan: Plan, step: Any, keys: Keys, state: Any) -> Any:
 def masked(scores: Any, bounds: Any, first: Any, partial: Any) -> Any:
     """The scores, without those of keys that the query does not see. first: the key of the lane's first score."""
     if partial:
-        scores = visible(scores, None if bounds[0] is None else bounds[0] - first, bounds[1] - first)
+        scores = common.visible(scores, None if bounds[0] is None else bounds[0] - first, bounds[1] - first)
     return scores
 
 
@@ -360,51 +321,51 @@ def build_flash_attn_func_module(
         cu_seqlens_q: Any = (),
         cu_seqlens_kv: Any = (),
     ) -> None:
-        launch(plan, Q, K, V, O, batch, seq_len, stream, seq_len_kv, cu_seqlens_q, cu_seqlens_kv, waves_per_eu)
+        cu_seqlens = starts_of_sequences(cu_seqlens_q, cu_seqlens_kv)
+        launch(plan, (Q, K, V, O), batch, seq_len, stream, seq_len_kv, cu_seqlens, waves_per_eu)
 
     return launch_flash_attn
 
 
 def launch(
-    plan: Plan, Q: Any, K: Any, V: Any, O: Any, batch: Any, seq_len: Any, stream: Any, seq_len_kv: Any = SAME,
-    cu_seqlens_q: Any = (), cu_seqlens_kv: Any = (), waves_per_eu: int = 2,
+    plan: Plan, tensors: tuple[Any, ...], batch: Any, seq_len: Any, stream: Any, seq_len_kv: Any = SAME,
+    cu_seqlens: tuple[Any, ...] = (), waves_per_eu: int = 2,
 ) -> None:  # fmt: skip
     """Launch a workgroup for every block of queries of every head. See `build_flash_attn_func_module`."""
-    require_types(plan, Q, K, V, O)
-    given = [cu for cu in (cu_seqlens_q, cu_seqlens_kv) if not isinstance(cu, tuple)]
-    cu_seqlens = (given[0], given[-1]) if given else ()
     kv_len = (seq_len_kv == SAME).select(seq_len, seq_len_kv)
-    require_sizes(plan, (Q, K, V, O), cu_seqlens, batch, seq_len, kv_len)
+    require_operands(plan, tensors, cu_seqlens, batch, seq_len, kv_len)
     blocks = (seq_len + plan.block_m - 1) // plan.block_m
-    kernel = flash_attn_generic_kernel(
-        Q, K, V, O, cu_seqlens, seq_len, kv_len, plan, value_attrs={**for_waves(waves_per_eu), **QUIET}
-    )
+    attributes = {**for_waves(waves_per_eu), **common.QUIET}
+    kernel = flash_attn_generic_kernel(tensors, cu_seqlens, seq_len, kv_len, plan, value_attrs=attributes)
     launch_some(kernel, batch * blocks, (plan.heads, blocks, batch), plan.threads, stream)
 
 
-def require_sizes(plan: Plan, tensors: tuple[Any, ...], cu_seqlens: Any, batch: Any, seq_len: Any, kv_len: Any) -> None:
-    """Refuse Q, K, V and O of other sizes than the launch's.
+def starts_of_sequences(*cu_seqlens: Any) -> tuple[Any, ...]:
+    """Those of queries and of keys, which are the queries' where only these are given; none without any."""
+    given = [cu for cu in cu_seqlens if not isinstance(cu, tuple)]
+    return (given[0], given[-1]) if given else ()
+
+
+def require_operands(
+    plan: Plan, tensors: tuple[Any, ...], cu_seqlens: Any, batch: Any, seq_len: Any, kv_len: Any
+) -> None:
+    """Refuse Q, K, V and O of other types and sizes than the launch's. They are flat, so that strides do not count.
 
     Of sequences of several lengths, whose sum only the device knows, those of queries hold the longest one at least.
     """
-    columns = [plan.heads * plan.head_dim, plan.kv_heads * plan.head_dim, plan.kv_heads * plan.width,
-               plan.heads * plan.width]  # fmt: skip
-    of_q, of_kv = ((batch > 0).select(seq_len, 0), 0) if cu_seqlens else (batch * seq_len, batch * kv_len)
-    for name, tensor, rows, row in zip("QKVO", tensors, (of_q, of_kv, of_kv, of_q), columns, strict=True):
-        require_rows(name, tensor, rows, row)
+    wanted, of_q, of_kv = element_type(plan.dtype), batch * seq_len, batch * kv_len
+    if cu_seqlens:
+        of_q, of_kv = (batch > 0).select(seq_len, 0), 0
+    rows, heads = (of_q, of_kv, of_kv, of_q), (plan.heads, plan.kv_heads, plan.kv_heads, plan.heads)
+    widths = (plan.head_dim, plan.head_dim, plan.width, plan.width)
+    for name, x, count, row in zip("QKVO", tensors, rows, zip(heads, widths, strict=True), strict=True):
+        what = f"{name} of {x.dtype.__name__} where dtype_str is {plan.dtype}"
+        require(x.dtype is wanted, what, f"it is {wanted.__name__}")
+        require(fx.rank(x) == 1, f"{name} of {x.type}", "one dimension: x.contiguous().view(-1)")
+        require_rows(name, x, count, row[0] * row[1])
     for name, starts in zip(("cu_seqlens_q", "cu_seqlens_kv"), cu_seqlens, strict=False):
         require_tensor(name, starts, fx.Int32, fx.Int64)
         require_elements(name, starts, batch + 1, or_more=True)
-
-
-def require_types(plan: Plan, *tensors: Any) -> None:
-    """Raise ArgumentError unless Q, K, V and O are flat, of the type that dtype_str names: strides do not count."""
-    wanted = element_type(plan.dtype)
-    for name, tensor in zip("QKVO", tensors, strict=True):
-        what = f"{name} of {tensor.dtype.__name__} where dtype_str is {plan.dtype}"
-        require(tensor.dtype is wanted, what, f"it is {wanted.__name__}")
-        layout: Any = tensor.type.layout
-        require(len(layout.stride) == 1, f"{name} of {tensor.type}", "one dimension: x.contiguous().view(-1)")
 
 
 def _launch(
@@ -415,8 +376,7 @@ def _launch(
     attention with a number of queries per workgroup that is chosen by measurement. See the builder.
     """
     plan = Plan(num_heads, num_kv_heads, head_dim, head_dim, dtype_str, causal, 0, head_dim**-0.5, block_m)
-    Q, K, V, O = tensors.values()
-    launch(plan, Q, K, V, O, batch, seq_len, stream)
+    launch(plan, tuple(tensors.values()), batch, seq_len, stream)
 
 
 flash_attn = tuned(

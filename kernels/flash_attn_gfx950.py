@@ -34,35 +34,10 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
-from kernels.attention_common import (
-    CHUNK,
-    LOWEST,
-    QUIET,
-    CopiedTile,
-    HeadRows,
-    Product32,
-    TurnedTile,
-    both_halves,
-    inverse,
-    multiply_fragments,
-    powers_of,
-    sum_of,
-    top_of,
-    visible,
-    weights,
-    zeros,
-)
-from kernels.flash_attn_generic import (
-    KEYS,
-    Keys,
-    Plan,
-    Queries,
-    Sequence,
-    reference,
-    require_sizes,
-    require_types,
-    smaller,
-)
+from kernels import attention_common as common
+from kernels import flash_attn_generic as generic
+from kernels.attention_common import KEYS, Product32, inverse, multiply_fragments, weights, zeros
+from kernels.flash_attn_generic import Plan, Queries, Sequence, reference
 from kernels.kernels_common import LOG2_E, element_type, require, require_tensor, rounded
 from kernels.launches import for_waves, launch_some
 from kernels.mfma_preshuffle_pipeline import is_cdna4
@@ -84,17 +59,9 @@ SHAPES = ((2, 1, 1, 1), (1, 127, 2, 1), (1, 257, 1, 1), (1, 512, 1, 1))
 
 @flyc.kernel
 def flash_attn_dualwave_swp_gfx950_kernel(
-    Q: fx.Tensor,
-    K: fx.Tensor,
-    V: fx.Tensor,
-    O: fx.Tensor,
-    cu_seqlens: Any,
-    seq_len: fx.Int32,
-    workspace: Any,
-    plan: fx.Constexpr[Plan],
-    lazy: fx.Constexpr[bool],
-    splits: fx.Constexpr[int],
-) -> None:
+    tensors: Any, cu_seqlens: Any, seq_len: fx.Int32, workspace: Any, plan: fx.Constexpr[Plan],
+    lazy: fx.Constexpr[bool], splits: fx.Constexpr[int],
+) -> None:  # fmt: skip
     """The result of 256 queries of a head, if the sequence has as many; with several splits that of some keys."""
     require(is_cdna4(), "flash_attn_gfx950 for another architecture", "flash_attn_generic runs on every CDNA")
     place, number, share = (fx.Int32(i) for i in fx.block_idx)
@@ -106,7 +73,8 @@ def flash_attn_dualwave_swp_gfx950_kernel(
     sequence = Sequence.of(batch, seq_len, seq_len, cu_seqlens)
     first = number * plan.block_m
     if not cu_seqlens or first < sequence.count:
-        block = DualWave(plan, lazy, sequence, head, first, Q, K, V)
+        *given, O = tensors
+        block = DualWave(plan, lazy, sequence, head, first, *given)
         sums, top, total = block.attend(part, splits)
         if fx.const_expr(splits == 1):
             block.queries.store(O, sums, inverse(total))
@@ -121,15 +89,15 @@ class DualWave:
         self, plan: Plan, lazy: bool, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any, V: Any
     ) -> None:
         self.plan, self.lazy, self.product = plan, lazy, Product32.of(plan.dtype)
-        self.keys = Keys(plan, sequence, first)
+        self.keys = generic.Keys(plan, sequence, first)
         self.queries = Queries(plan, sequence, head, first)
-        self.k, self.v = tiles(plan, sequence, head, self.keys.end, K, V)
+        self.k, self.v = tiles(plan, *generic.rows_of_keys(plan, sequence, head, self.keys.end, K, V))
         self.q, bounds = self.queries.load(Q), self.keys.of_query(self.queries.number)
         self.last_key, self.scale = bounds[1], fx.Float32(plan.scale * LOG2_E)
 
     def masked(self, scores: Any, tile: Any) -> Any:
         """The scores of a tile, without those of keys that the query does not see."""
-        return visible(scores, None, self.last_key - (tile * KEYS + self.queries.half * CHUNK))
+        return common.visible(scores, None, self.last_key - (tile * KEYS + self.queries.half * common.CHUNK))
 
     def scores(self, stage: int) -> Any:
         """Those of the keys in a buffer."""
@@ -148,11 +116,11 @@ class DualWave:
         fx.rocdl.sched_barrier(0)
         self.k.copy(tile + 2, stage)
         self.v.copy(tile + 1, stage ^ 1)
-        top, factor, shift = top_of(scores, self.scale, top, LAZY if self.lazy else 0.0)
+        top, factor, shift = common.top_of(scores, self.scale, top, LAZY if self.lazy else 0.0)
         done += multiply_fragments(self.product, turned, p, before[2:])
-        powers = powers_of(scores, self.scale, shift)
+        powers = common.powers_of(scores, self.scale, shift)
         by_turns(8)
-        return done, top, total * factor + sum_of(powers), weights(powers, self.plan.dtype), factor
+        return done, top, total * factor + common.sum_of(powers), weights(powers, self.plan.dtype), factor
 
     def finish(self, state: Any, stage: int) -> Any:
         """(sums, top, total) after P of the last tile."""
@@ -170,13 +138,13 @@ class DualWave:
         self.k.copy(start + 1, 1)
         self.v.copy(start, 0)
         scores = self.masked(self.scores(0), start)
-        top, _, shift = top_of(scores, self.scale, fx.Float32(LOWEST))
-        powers = powers_of(scores, self.scale, shift)
+        top, _, shift = common.top_of(scores, self.scale, fx.Float32(common.LOWEST))
+        powers = common.powers_of(scores, self.scale, shift)
         nothing = [zeros() for _ in range(self.plan.width // 32)]
-        state = nothing, top, sum_of(powers), weights(powers, self.plan.dtype), fx.Float32(1.0)
+        state = nothing, top, common.sum_of(powers), weights(powers, self.plan.dtype), fx.Float32(1.0)
         result: Any = walk(self.step, self.finish, self.masked, state, start, last)
         sums, top, total = result
-        return sums, top * self.scale, both_halves(total, fx.arith.addf)
+        return sums, top * self.scale, common.both_halves(total, fx.arith.addf)
 
 
 def tiles_of(count: Any, part: Any, parts: int) -> tuple[Any, Any]:
@@ -187,14 +155,9 @@ def tiles_of(count: Any, part: Any, parts: int) -> tuple[Any, Any]:
     pairs = (count + 1) >> 1
     if parts == 1:
         return fx.Int32(0), (pairs > TAIL // 2).select(pairs * 2, fx.Int32(TAIL))
-    length = larger((pairs + (parts - 1)) // parts * 2, fx.Int32(TAIL))
+    length = fx.max((pairs + (parts - 1)) // parts * 2, fx.Int32(TAIL))
     first = part * length
-    return first, larger(smaller(first + length, pairs * 2), first + TAIL)
-
-
-def larger(a: Any, b: Any) -> Any:
-    """The larger one of two numbers."""
-    return (a > b).select(a, b)
+    return first, fx.max(fx.min(first + length, pairs * 2), first + TAIL)
 
 
 def put_share(queries: Queries, workspace: Any, share: Any, sums: list[Any], top: Any, total: Any) -> None:
@@ -206,7 +169,7 @@ def put_share(queries: Queries, workspace: Any, share: Any, sums: list[Any], top
     of_share = replace(sequence, first=fx.Int64(share) * sequence.count)
     Queries(plan, of_share, queries.head, first).store(workspace, sums, inverse(total))
     behind = fx.Int64(fx.grid_dim.z) * sequence.count * (HEAD_DIM // TOTALS)  # in rows of pairs
-    totals = HeadRows(workspace, plan.heads, TOTALS, queries.head, of_share.first + behind, sequence.count)
+    totals = common.HeadRows(workspace, plan.heads, TOTALS, queries.head, of_share.first + behind, sequence.count)
     value = (queries.half == 0).select(top, total)  # the two lanes of a query have the same ones
     totals.view(first, plan.block_m).store((queries.number, queries.half), value.bitcast(fx.Int32))
 
@@ -239,15 +202,12 @@ def flash_attn_splitk_combine_kernel(
     rows_of(O, batch).vec_store(place, rounded(mean, kind).bitcast(fx.Int32))
 
 
-def tiles(plan: Plan, sequence: Sequence, head: Any, end: Any, K: Any, V: Any) -> tuple[CopiedTile, TurnedTile]:
-    """The tiles of keys and values of a query head, up to key `end`, with two buffers each."""
+def tiles(plan: Plan, k: common.HeadRows, v: common.HeadRows) -> tuple[common.CopiedTile, common.TurnedTile]:
+    """The tiles of keys and values, with two buffers each."""
     size = KEYS * HEAD_DIM * 2
     shared = fx.SharedAllocator().allocate(4 * size, 128).peek().ptr
-    k, v = (
-        HeadRows(tensor, plan.kv_heads, HEAD_DIM, head // (plan.heads // plan.kv_heads), sequence.kv_first, end)
-        for tensor in (K, V)
-    )
-    return CopiedTile(k, shared, KEYS, plan.threads), TurnedTile(v, shared, KEYS, plan.threads, 2 * size)
+    rest = shared, KEYS, plan.threads
+    return common.CopiedTile(k, *rest), common.TurnedTile(v, *rest, 2 * size)
 
 
 def arrive() -> None:
@@ -335,15 +295,16 @@ def build_flash_attn_dualwave_swp_module(
         cu_seqlens_kv: Any = (),
         workspace: Any = (),
     ) -> None:
-        require_types(plan, Q, K, V, O)
-        cu_seqlens = starts_of_sequences(varlen, cu_seqlens_q, cu_seqlens_kv)
+        cu_seqlens = generic.starts_of_sequences(cu_seqlens_q, cu_seqlens_kv)
+        wanted = "cu_seqlens_q with varlen=True, and only with it"
+        require(bool(cu_seqlens) == varlen, f"varlen={varlen} with {len(cu_seqlens) // 2} cu_seqlens", wanted)
+        generic.require_operands(plan, (Q, K, V, O), cu_seqlens, batch, seq_len, seq_len)
         require_workspace(num_kv_splits, workspace)
-        attributes = {**for_waves(waves_per_eu), **QUIET}
+        attributes = {**for_waves(waves_per_eu), **common.QUIET}
         kernel = flash_attn_dualwave_swp_gfx950_kernel(
-            Q, K, V, O, cu_seqlens, seq_len, workspace, plan, dualwave_swp_lazy_rescale, num_kv_splits,
+            (Q, K, V, O), cu_seqlens, seq_len, workspace, plan, dualwave_swp_lazy_rescale, num_kv_splits,
             value_attrs=attributes,
         )  # fmt: skip
-        require_sizes(plan, (Q, K, V, O), cu_seqlens, batch, seq_len, seq_len)
         if num_kv_splits > 1:
             size = workspace_size(num_kv_splits, 1, 1, num_heads)
             require_elements("workspace", workspace, batch * seq_len * size, or_more=True)
@@ -354,13 +315,6 @@ def build_flash_attn_dualwave_swp_module(
             launch_combine(O, workspace, seq_len * num_heads, num_kv_splits, dtype_str, batch, stream)
 
     return launch_flash_attn_gfx950
-
-
-def starts_of_sequences(varlen: bool, *cu_seqlens: Any) -> tuple[Any, ...]:
-    """Those of queries and of keys, which are the queries' where only these are given; none if not `varlen`."""
-    given = [cu for cu in cu_seqlens if not isinstance(cu, tuple)]
-    require(bool(given) == varlen, f"varlen={varlen} with {len(given)} cu_seqlens", "cu_seqlens_q with varlen=True")
-    return (given[0], given[-1]) if given else ()
 
 
 def launch_combine(O: Any, workspace: Any, rows: Any, splits: int, dtype: str, batch: Any, stream: Any) -> None:

@@ -35,15 +35,7 @@ from flydsl.expr.buffer_ops import buffer_store
 from .kernels_common import ceil_div, require, require_tensor
 from .launches import for_waves
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
-from .moe_gemm_2stage import (
-    Plan,
-    Result,
-    plan_of,
-    stage_launcher,
-    through_shared_memory,
-    tiles,
-    tuned_stage,
-)
+from .moe_gemm_2stage import Plan, Result, plan_of, stage_launcher, tiles, tuned_stage
 from .moe_routes import TABLES, Routes
 from .moe_sorting_kernel import SLOT_SHIFT
 from .quant import codes, e8m0, group_max, headroom
@@ -182,14 +174,13 @@ def compile_mixed_moe_gemm1(
     weights in their place give. Raises ArgumentError where sizes do not fit.
     """
     types = ("f16", "bf16", "f32") if k_batch > 1 else ("f16", "bf16", *ROUNDED)
-    require(out_dtype in types, f"out_dtype={out_dtype!r} of stage 1 with k_batch={k_batch}", f"one of {types}")
     require(act in ("silu", "swiglu"), f"act={act!r}", "silu or swiglu")
     rounded = out_dtype in ROUNDED
     require(not rounded or tile_n in (64, 128, 256), f"{out_dtype} with tile_n={tile_n}", "64, 128 or 256")
     plan = plan_of(
         _in_dtype(a_dtype, b_dtype), model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
-        out_dtype=out_dtype, gated=True, weighted=doweight_stage1, accumulate=False,
-        cshuffle=rounded or (out_dtype != "f32" if k_batch > 1 else bool(use_cshuffle_epilog)),
+        out_dtype=out_dtype, gated=True, weighted=doweight_stage1, out_types=types,
+        cshuffle=rounded or (out_dtype != "f32" if k_batch > 1 else use_cshuffle_epilog),
     )  # fmt: skip
     plan = replace(
         padded(plan, model_dim_pad, inter_dim_pad), biased=enable_bias,
@@ -221,8 +212,7 @@ def compile_mixed_moe_gemm2(
     require(unit % tile_m == 0, f"sort_block_m={sort_block_m}", f"a multiple of tile_m={tile_m}, or 0 for it")
     plan = plan_of(
         _in_dtype(a_dtype, b_dtype), inter_dim, (tile_m, tile_n, tile_k), columns=model_dim, experts=experts, topk=topk,
-        out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate,
-        cshuffle=through_shared_memory(out_dtype, use_cshuffle_epilog, accumulate),
+        out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate, cshuffle=use_cshuffle_epilog,
     )  # fmt: skip
     plan = padded(plan, inter_dim_pad, model_dim_pad)
     plan = replace(plan, biased=enable_bias, asynchronous=use_async_copy, blocks_of_unit=unit // tile_m)

@@ -21,7 +21,7 @@ import flydsl
 from kernels.kernels_common import require, require_array
 from kernels.launches import launch_flat
 from kernels.mla_fwd_decode_m16x8_fp8_fp8 import HEADS, KEY_BYTES, VALUE_BYTES, launch_mla_fwd_decode_m16x8_fp8_fp8
-from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, reduce_shares
+from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, merge_shares, room_for_shares
 
 # (contexts, num_cu): one token, blocks of 32 keys that are not whole, a request without keys, divided requests.
 SHAPES: tuple[tuple[tuple[int, ...], int], ...] = (((1,), 2), ((127, 0, 129), 3), ((33, 64), 1))
@@ -80,22 +80,17 @@ def mla_fwd_decode(
     stream: Any = None,
 ) -> None:
     """Divide the work, compute it, and merge what was divided. See the module."""
-    import torch
-
     batch = context_lengths.numel()
     shape = (batch, HEADS, VALUE_BYTES)
     require(tuple(output.shape) == shape, f"output of {tuple(output.shape)} for {batch} requests", f"{shape}")
     require(query.shape[0] == batch, f"query of {tuple(query.shape)} for {batch} requests", "one token of each")
     tables = get_pa_metadata(context_lengths, HEADS, 1, num_cu=num_cu, kv_granularity=1, stream=stream)
-    rows = tables["reduce_partial_map"].numel()
-    shares = torch.empty(rows, 1, HEADS, VALUE_BYTES, device=query.device)
-    lse = torch.empty(rows, 1, HEADS, 1, device=query.device)
+    shares = room_for_shares(tables, 1, HEADS, VALUE_BYTES)
     flydsl_mla_fwd_decode(
-        query, kv_buffer, kv_page_indices, tables["work_indptr"], tables["work_info"], output, shares, lse,
-        softmax_scale, stream,
+        query, kv_buffer, kv_page_indices, tables["work_indptr"], tables["work_info"], output, *shares, softmax_scale,
+        stream,
     )  # fmt: skip
-    maps = (tables[name] for name in ("reduce_indptr", "reduce_final_map", "reduce_partial_map"))
-    launch_flat(reduce_shares, output, shares, lse, *maps, batch, HEADS, VALUE_BYTES, 1, stream)
+    merge_shares(output, *shares, tables, batch, 1, stream)
 
 
 # Fewer workgroups than compute units leave less to merge.

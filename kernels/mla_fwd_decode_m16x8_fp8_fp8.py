@@ -27,12 +27,13 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store, create_buffer_resource
 from kernels.attention_common import LOWEST, QUIET, inverse
-from kernels.kernels_common import LOG2_E
+from kernels.kernels_common import LOG2_E, bytes_of, fp8_type
 from kernels.launches import launcher
 from kernels.mfma_preshuffle_pipeline import WAVE
 from kernels.pa_metadata import ITEM
 from kernels.paged_attention import BIAS, LN2, address, joined, kept, largest_of, numbers, softmax_step, unsigned, words
 from kernels.quant import fp8_codes
+from kernels.sizes import require_least, require_rows
 from kernels.tensor_shim import STensor
 
 HEADS, KEY_BYTES, VALUE_BYTES = 128, 576, 512
@@ -212,6 +213,15 @@ def kn_mla_fwd_decode_m16x8_fp8_fp8(
 
 
 def _launch(tensors: dict[str, Any], scale: float, bins: Any, stream: Any) -> None:
+    rows = {"query": HEADS * KEY_BYTES, "kv_buffer": KEY_BYTES, "work_info_set": ITEM}
+    rows |= {"final_output": HEADS * VALUE_BYTES, "split_output": HEADS * VALUE_BYTES, "split_lse": HEADS}
+    fp8, f32, i32 = (bytes_of(fp8_type()), 0), (fx.Float32, 0), (fx.Int32, 0)
+    require_least(
+        tensors, query=fp8, kv_buffer=fp8, kv_page_indices=i32, work_indptr=(fx.Int32, bins + 1), work_info_set=i32,
+        final_output=(fx.BFloat16, 0), split_output=f32, split_lse=f32,
+    )  # fmt: skip
+    for name, columns in rows.items():
+        require_rows(name, tensors[name], 0, columns)
     query, kv, pages, indptr, info, *results = tensors.values()
     kernel = kn_mla_fwd_decode_m16x8_fp8_fp8(query, kv, pages, (indptr, info), tuple(results), scale, value_attrs=QUIET)
     kernel.launch(grid=bins, block=THREADS, stream=stream)

@@ -20,23 +20,14 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import Any
 
-import flydsl.compiler as flyc
 import flydsl.expr as fx
 
+from . import moe_gemm_2stage as experts_gemm
 from .blockscale_preshuffle_gemm import BLOCK, multiply_blocks
 from .kernels_common import require
-from .mfma_preshuffle_pipeline import WAVE, WAVES, is_cdna4, main_loop, require_types
+from .mfma_preshuffle_pipeline import WAVE, WAVES, is_cdna4, main_loop
 from .moe_common import compile_moe_reduction
-from .moe_gemm_2stage import (
-    Plan,
-    Result,
-    launch_tiles,
-    plan_of,
-    stage_launcher,
-    through_shared_memory,
-    tiles,
-    tuned_stage,
-)
+from .moe_gemm_2stage import Plan
 from .moe_routes import Routes
 from .tensor_shim import GTensor
 
@@ -97,34 +88,21 @@ class RoutedScales:
         return [factor for first in self.firsts_w for factor in [self.w.load(first + block)] * self.plan.num_acc_n]
 
 
-@flyc.kernel
-def moe_blockscale_gemm_kernel(tensors: Any, tokens: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
-    """One tile of the result, if its block has rows. tensors: by the names of `moe_routes.OPERANDS`."""
-    require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
-    routes = Routes(plan, tensors, tokens)
-    if routes.exist:
-        tile(plan, routes, tensors)
-
-
-def tile(plan: Plan, routes: Routes, tensors: Any) -> None:
-    """One tile of the result."""
-    a, b = tiles(plan, routes, tensors)
-    scales = tensors["scale_activations"], tensors["scale_weights"]
+def product_of_blocks(plan: Plan, routes: Routes, a: Any, b: Any, scales: tuple[Any, Any]) -> Any:
+    """The sums of a tile."""
     factors = RoutedScales(plan, routes, scales)
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
         return multiply_blocks(b, sums, now_b, factors.load(now_scales), fragment, rows_at_a_time=1)
 
-    sums = main_loop(
+    return main_loop(
         a, b, b.product.tile_of_zeros(plan.tiling), multiply,
         scales=lambda k, stage, before: fx.Int32(k), extra_loads=factors.loads, ahead=(int(is_cdna4()), 0),
     )  # fmt: skip
-    Result(plan, routes, tensors["out"], scales).put(sums, a.buffer)
 
 
-moe_blockscale_gemm = tuned_stage(
-    "moe_blockscale_gemm", partial(launch_tiles, moe_blockscale_gemm_kernel), [(n, 128) for n in (64, 128, 256)]
-)
+_launch = partial(experts_gemm.launch_tiles, product=product_of_blocks)
+moe_blockscale_gemm = experts_gemm.tuned_stage("moe_blockscale_gemm", _launch, [(n, 128) for n in (64, 128, 256)])
 
 
 @cache
@@ -137,10 +115,9 @@ def compile_moe_blockscale_gemm1(
 
     inter_dim: a multiple of 128 and tile_n; model_dim: of tile_k, which is one of 128. Raises ArgumentError otherwise.
     """
-    require(out_dtype in ("f16", "bf16"), f"out_dtype={out_dtype!r} of stage 1", "f16 or bf16")
     return _compiled(
         model_dim, (tile_m, tile_n, tile_k), scale_block_k, waves_per_eu, columns=inter_dim, experts=experts, topk=topk,
-        out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=bool(use_cshuffle_epilog), accumulate=False,
+        out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=use_cshuffle_epilog,
     )  # fmt: skip
 
 
@@ -156,8 +133,7 @@ def compile_moe_blockscale_gemm2(
     """
     return _compiled(
         inter_dim, (tile_m, tile_n, tile_k), scale_block_k, waves_per_eu, columns=model_dim, experts=experts, topk=topk,
-        out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate,
-        cshuffle=through_shared_memory(out_dtype, use_cshuffle_epilog, accumulate),
+        out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate, cshuffle=use_cshuffle_epilog,
     )  # fmt: skip
 
 
@@ -167,5 +143,5 @@ def _compiled(k: int, tile: tuple[int, int, int], scale_block_k: int, waves_per_
     require(tile_k % BLOCK == 0, f"tile_k={tile_k}", f"a multiple of {BLOCK}")
     require(BLOCK % (tile_n // WAVES) == 0, f"tile_n={tile_n}", "64, 128, 256 or 512")
     require(known["columns"] % BLOCK == 0, f"{known['columns']} columns", f"a multiple of {BLOCK}")
-    plan = plan_of("fp8", k, tile, scaled=False, **known)
-    return stage_launcher(plan, partial(launch_tiles, moe_blockscale_gemm_kernel, waves_per_eu=waves_per_eu))
+    plan = experts_gemm.plan_of("fp8", k, tile, scaled=False, **known)
+    return experts_gemm.stage_launcher(plan, partial(_launch, waves_per_eu=waves_per_eu))

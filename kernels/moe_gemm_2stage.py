@@ -35,34 +35,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 
+from . import mfma_preshuffle_pipeline as pipeline
 from .kernels_common import require
 from .launches import for_waves, launcher, tuned
 from .layout_utils import idx2crd
 from .mfma_epilogues import c_shuffle_epilog, default_epilog
-from .mfma_preshuffle_pipeline import (
-    BITS,
-    CHUNK_BYTES,
-    W4A16,
-    WAVE,
-    WAVES,
-    Product,
-    TileA,
-    TileB,
-    Tiling,
-    is_cdna4,
-    main_loop,
-    multiply_groups,
-    no_scales,
-    require_types,
-    swizzle_xor16,
-)
+from .mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, W4A16, WAVE, WAVES, Product, TileA, TileB, Tiling, is_cdna4
 from .moe_common import compile_moe_reduction
 from .moe_routes import OPERANDS, OUT_OF_RANGE, TABLES, Routes, StagePlan, add_pair, gated
 from .sizes import require_elements, require_rows
@@ -219,7 +204,7 @@ class GatheredA(TileA):
         if first not in self._copies:
             chunks = self.tiling.row_bytes // CHUNK_BYTES
             row, chunk, byte = idx2crd(self.thread * bytes_ + first, (-1, chunks, CHUNK_BYTES))
-            place = swizzle_xor16(row, chunk, chunks) * CHUNK_BYTES + byte
+            place = pipeline.swizzle_xor16(row, chunk, chunks) * CHUNK_BYTES + byte
             self._copies[first] = self._source(row) * self.k_bytes + place, place
         place, byte = self._copies[first]
         return self._counting(place, step + byte, OUT_OF_RANGE), step
@@ -428,12 +413,17 @@ class Result:
 
 
 @flyc.kernel
-def moe_gemm_kernel(tensors: Any, tokens: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
-    """One tile of the result, if its block has rows. tensors: by the names of OPERANDS."""
-    require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
+def moe_gemm_kernel(tensors: Any, tokens: fx.Int32, plan: fx.Constexpr[Plan], product: fx.Constexpr[Any]) -> None:
+    """One tile of the result, if its block has rows. tensors: by the names of OPERANDS.
+
+    product(plan, routes, tile of the activations, of the weights, their scales): the sums.
+    """
+    pipeline.require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
     routes = Routes(plan, tensors, tokens)
     if routes.exist:
-        tile(plan, routes, tensors)
+        a, b = tiles(plan, routes, tensors)
+        scales = tensors["scale_activations"], tensors["scale_weights"]
+        Result(plan, routes, tensors["out"], scales).put(product(plan, routes, a, b, scales), a.buffer)
 
 
 def tiles(plan: Plan, routes: Routes, tensors: Any) -> tuple[GatheredA, TileB]:
@@ -445,23 +435,20 @@ def tiles(plan: Plan, routes: Routes, tensors: Any) -> tuple[GatheredA, TileB]:
     return a, TileB(plan.tiling, product, weights, routes.expert * (plan.columns // plan.tile_n) + place)
 
 
-def tile(plan: Plan, routes: Routes, tensors: Any) -> None:
-    """One tile of the result."""
-    a, b = tiles(plan, routes, tensors)
-    scales = tensors["scale_activations"], tensors["scale_weights"]
+def product_of_tiles(plan: Plan, routes: Routes, a: GatheredA, b: TileB, scales: tuple[Any, Any]) -> Any:
+    """The sums of a tile."""
     of_groups = GroupScales(plan, b.groups, scales[1], routes.expert) if plan.group_scales else None
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
         of_b = of_groups.factors(now_scales) if of_groups else None
-        return multiply_groups(b, sums, now_b, fragment, of_b=of_b)
+        return pipeline.multiply_groups(b, sums, now_b, fragment, of_b=of_b)
 
     # One fragment of A ahead of its use costs registers that decide how many waves there are.
-    sums = main_loop(
+    return pipeline.main_loop(
         a, b, b.product.tile_of_zeros(plan.tiling), multiply, ahead=(min(1, plan.tiling.m_repeat - 1), 0),
         unroll=plan.k_batch > 1, part=(fx.Int32(fx.block_idx.z), plan.k_batch),
-        scales=of_groups.load if of_groups else no_scales, extra_loads=of_groups.loads if of_groups else 0,
+        scales=of_groups.load if of_groups else pipeline.no_scales, extra_loads=of_groups.loads if of_groups else 0,
     )  # fmt: skip
-    Result(plan, routes, tensors["out"], scales).put(sums, a.buffer)
 
 
 def stage_launcher(
@@ -495,14 +482,13 @@ def require_sizes(plan: Any, tokens: Any, tensors: dict[str, Any]) -> None:
 
 
 def launch_tiles(
-    kernel: Any, plan: Any, tensors: dict[str, Any], tokens: Any, blocks: Any, stream: Any,
+    plan: Any, tensors: dict[str, Any], tokens: Any, blocks: Any, stream: Any, product: Any = product_of_tiles,
     waves_per_eu: int | None = None,
 ) -> None:  # fmt: skip
-    """Launch a workgroup for each tile of the result, inside of a launcher."""
+    """Launch a workgroup for each tile of the result, inside of a launcher. product: see `moe_gemm_kernel`."""
     grid = (plan.columns // plan.tile_n, blocks, plan.k_batch)
-    kernel(tensors, tokens, plan, value_attrs=for_waves(waves_per_eu)).launch(
-        grid=grid, block=plan.threads, stream=stream
-    )
+    kernel = moe_gemm_kernel(tensors, tokens, plan, product, value_attrs=for_waves(waves_per_eu))
+    kernel.launch(grid=grid, block=plan.threads, stream=stream)
 
 
 def tuned_stage(
@@ -524,9 +510,7 @@ def tuned_stage(
     return tuned(name, names, launch_tile, ["m_in", "plan"], choices, prune, m_in=fx.Int32, plan=object)
 
 
-moe_gemm = tuned_stage(
-    "moe_gemm", partial(launch_tiles, moe_gemm_kernel), [(n, k) for n in (64, 128, 256) for k in (128, 256)]
-)
+moe_gemm = tuned_stage("moe_gemm", launch_tiles, [(n, k) for n in (64, 128, 256) for k in (128, 256)])
 
 
 @cache
@@ -545,13 +529,12 @@ def compile_moe_gemm1(
     group_size: 32 for int4_bf16 whose weights have scales of groups, f32 (E, D/32, 2I), or bf16 (E, D/64, 2I, 2) with
     scale_is_bf16; by default they have one for each row. Raises ArgumentError where sizes do not fit.
     """
-    require(out_dtype in ("f16", "bf16"), f"out_dtype={out_dtype!r} of stage 1", "f16 or bf16")
     plan = plan_of(
         in_dtype, model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
-        out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=bool(use_cshuffle_epilog), accumulate=False,
+        out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=use_cshuffle_epilog,
         group_scales=_group_scales(in_dtype, group_size, scale_is_bf16),
     )  # fmt: skip
-    return stage_launcher(plan if k_batch == 1 else _split(plan, k_batch), partial(launch_tiles, moe_gemm_kernel))
+    return stage_launcher(plan if k_batch == 1 else _split(plan, k_batch), launch_tiles)
 
 
 @cache
@@ -569,11 +552,10 @@ def compile_moe_gemm2(
     """
     plan = plan_of(
         in_dtype, inter_dim, (tile_m, tile_n, tile_k), columns=model_dim, experts=experts, topk=topk,
-        out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate,
-        cshuffle=through_shared_memory(out_dtype, use_cshuffle_epilog, accumulate),
+        out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate, cshuffle=use_cshuffle_epilog,
         group_scales=_group_scales(in_dtype, group_size, scale_is_bf16),
     )  # fmt: skip
-    return stage_launcher(plan, partial(launch_tiles, moe_gemm_kernel))
+    return stage_launcher(plan, launch_tiles)
 
 
 def _split(plan: Plan, k_batch: int) -> Plan:
@@ -596,21 +578,29 @@ def through_shared_memory(out_dtype: str, wanted: bool | None, accumulate: bool)
     return cshuffle
 
 
-def plan_of(in_dtype: str, k: int, tile: tuple[int, int, int], *, scaled: bool = True, **known: Any) -> Plan:
+def plan_of(
+    in_dtype: str, k: int, tile: tuple[int, int, int], *, gated: bool, out_dtype: str, cshuffle: bool | None = None,
+    accumulate: bool = False, scaled: bool = True, out_types: Sequence[str] = ("f16", "bf16"), **known: Any,
+) -> Plan:  # fmt: skip
     """The plan of a stage. tile: tile_m, tile_n, tile_k. scaled: whether rows and columns have scales, if numbers do.
 
-    Raises ArgumentError where sizes do not fit.
+    cshuffle: as the caller said, or None. out_types: of stage 1. Raises ArgumentError where sizes do not fit.
     """
     tile_m, tile_n, tile_k = tile
+    if gated:
+        require(out_dtype in out_types, f"out_dtype={out_dtype!r} of stage 1", f"one of {', '.join(out_types)}")
+    cshuffle = bool(cshuffle) if gated else through_shared_memory(out_dtype, cshuffle, accumulate)
     require(known["columns"] % tile_n == 0, f"{known['columns']} columns", f"a multiple of tile_n={tile_n}")
-    require(not known["cshuffle"] or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")
+    require(not cshuffle or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")
     topk, experts = known["topk"], known["experts"]
     require(1 <= topk <= experts, f"the top {topk} of {experts} experts", "topk is 1 to the number of experts")
-    smooth = in_dtype == SMOOTH
-    tiling = Tiling("int8" if smooth else in_dtype, k, tile_m, tile_n * (2 if known["gated"] else 1), tile_k)
+    tiling = Tiling("int8" if in_dtype == SMOOTH else in_dtype, k, tile_m, tile_n * (2 if gated else 1), tile_k)
     in_groups = known.get("group_scales") is not None
     scaled = scaled and (tiling.dtype in SCALED or (tiling.dtype == W4A16 and not in_groups))
-    return Plan(tiling=tiling, tile_n=tile_n, smooth=smooth and known["gated"], scaled=scaled, **known)
+    return Plan(
+        tiling=tiling, tile_n=tile_n, smooth=in_dtype == SMOOTH and gated, scaled=scaled, gated=gated,
+        out_dtype=out_dtype, cshuffle=cshuffle, accumulate=accumulate, **known,
+    )  # fmt: skip
 
 
 class MoeGemm2Mode(Enum):

@@ -34,9 +34,10 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 
-from .kernels_common import ceil_div, power_of_two, refusal, require_waves_of_64
+from .kernels_common import FLOATS, TORCH_NAMES, ceil_div, power_of_two, require, require_array, require_waves_of_64
 from .launches import launcher
 from .rows import WAVE
+from .sizes import require_least, require_rows
 from .tensor_shim import GTensor, STensor
 from .topk_gating_softmax_kernel import Gating, build_topk_gating_softmax_module, route
 
@@ -45,7 +46,7 @@ MOST_EXPERTS = 1024
 MOST_AT_ONCE = 512  # ids
 MOST_ROUTED = 16  # tokens of a workgroup: it has a lane for each 16 numbers of the gating
 SLOT_SHIFT = 24
-TABLES = ("sorted_ids", "sorted_weights", "sorted_expert_ids", "num_valid_ids")
+OPERANDS = ("topk_ids", "topk_weights", "sorted_ids", "sorted_weights", "sorted_expert_ids", "num_valid_ids", "moe_buf")
 WAVES = 4
 THREADS = WAVE * WAVES
 EACH = 4  # ids that a lane reads at a time
@@ -374,14 +375,14 @@ def build_moe_sorting_module(
     are logits (T, E) instead, of up to MOST_ROUTED tokens, and topk_weights are not used; see
     `build_topk_gating_softmax_module`.
     """
-    if not 1 <= topk <= num_experts <= MOST_EXPERTS:
-        raise refusal(f"the top {topk} of {num_experts} experts", hint=f"supported: up to {MOST_EXPERTS} experts")
-    if unit_size < 1:
-        raise refusal(f"unit_size={unit_size}", hint="rows of a block, at least 1")
+    holds = 1 <= topk <= num_experts <= MOST_EXPERTS
+    require(holds, f"the top {topk} of {num_experts} experts", f"supported: up to {MOST_EXPERTS} experts")
+    require(unit_size >= 1, f"unit_size={unit_size}", "rows of a block, at least 1")
     spec = Sorting(num_experts, topk, unit_size, masked, counted)
     gating = None if renormalize is None else Gating(num_experts, topk, renormalize)
 
     def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
+        require_sizes(spec, tensors, tokens, at_once, gating is not None)
         ids, weights, *results, mask, local_tokens, workspace = tensors.values()
         inputs, moe_buf = (ids, weights, mask, local_tokens), results[-1]
         if at_once:
@@ -393,8 +394,23 @@ def build_moe_sorting_module(
             place = place_kernel(inputs, tuple(results), workspace, tokens, spec)
             place.launch(grid=spec.expert_blocks, block=THREADS, stream=stream)
 
-    names = f"topk_ids topk_weights {' '.join(TABLES)} moe_buf expert_mask num_local_tokens workspace"
+    names = " ".join((*OPERANDS, "expert_mask num_local_tokens workspace"))
     return launcher("launch_moe_sorting", names, launch, tokens=fx.Int32)
+
+
+def require_sizes(spec: Sorting, tensors: dict[str, Any], tokens: Any, at_once: bool, routed: bool) -> None:
+    """Refuse tensors of other types, or too small for so many tokens. routed: topk_ids are logits."""
+    rows = sorted_size(tokens, spec.experts, spec.topk, spec.unit)
+    wanted: dict[str, Any] = {
+        "topk_ids": (FLOATS, tokens * spec.experts) if routed else (fx.Int32, tokens * spec.topk),
+        "topk_weights": (fx.Float32, 0 if routed else tokens * spec.topk), "sorted_ids": (fx.Int32, rows),
+        "sorted_weights": (fx.Float32, rows), "sorted_expert_ids": (fx.Int32, (rows + (spec.unit - 1)) // spec.unit),
+        "num_valid_ids": (fx.Int32, 2), "expert_mask": (fx.Int32, spec.experts if spec.masked else 0),
+        "num_local_tokens": (fx.Int32, 1), "workspace": (fx.Int32, 0 if at_once else spec.experts),
+    }  # fmt: skip
+    require_least(tensors, **wanted)
+    moe_buf = tensors["moe_buf"]
+    require_rows("moe_buf", moe_buf, 0, max(1, 32 // moe_buf.dtype.width))  # whole words
 
 
 def moe_sorting_get_workspace_size(M: int, num_experts: int, topk: int, unit_size: int = UNIT) -> int:
@@ -416,29 +432,19 @@ def moe_softmax_sort_flydsl(
     import torch
 
     tokens = gating_logits.shape[0]
-    wanted = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}.get(dtype_str)
-    if gating_logits.shape[1:] != (num_experts,) or gating_logits.dtype != wanted:
-        raise refusal(
-            f"gating_logits of {tuple(gating_logits.shape)}, {gating_logits.dtype}",
-            hint=f"(tokens, {num_experts}) of dtype_str={dtype_str!r}: f32, f16 or bf16",
-        )
+    kind = getattr(torch, TORCH_NAMES.get(dtype_str, ""), None)
+    require_array("gating_logits", gating_logits, kind, (tokens, num_experts))
     results = (sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf)
+    options = (num_experts, unit_size, expert_mask, num_local_tokens)
     at_once = tokens <= MOST_ROUTED and tokens * topk <= MOST_AT_ONCE
     ids = torch.empty(0 if at_once else tokens, topk, dtype=torch.int32, device=gating_logits.device)
     weights = torch.empty_like(ids, dtype=torch.float32)
-    if not at_once:
+    if at_once:
+        _sort((gating_logits, weights, *results), tokens, topk, *options, renormalize=renormalize)
+    else:
         gate = build_topk_gating_softmax_module(num_experts, topk, dtype_str, renormalize)
         gate(gating_logits, weights, ids, torch.empty_like(ids), tokens)
-        options = (num_experts, unit_size, expert_mask, num_local_tokens)
         moe_sorting_flydsl(ids, weights, *results, *options)
-        return
-    _require_tables(tokens, topk, results, num_experts, unit_size, expert_mask, num_local_tokens)
-    mask, local_tokens = (num_valid_ids if t is None else t for t in (expert_mask, num_local_tokens))
-    launch = build_moe_sorting_module(
-        num_experts, topk, unit_size, expert_mask is not None, num_local_tokens is not None, True, renormalize
-    )
-    tables = (tensor.view(-1) for tensor in results)
-    launch(gating_logits, weights.view(-1), *tables, mask, local_tokens, num_valid_ids, tokens)
 
 
 def moe_sorting_flydsl(
@@ -452,45 +458,26 @@ def moe_sorting_flydsl(
     workspace: i32, `moe_sorting_get_workspace_size` of them; by default it is allocated.
     Raises ArgumentError for tensors of other types or sizes.
     """
-    import torch
-
     tokens, topk = topk_ids.shape
     needed = moe_sorting_get_workspace_size(tokens, num_experts, topk, unit_size)
-    if workspace is None:
-        workspace = torch.empty(max(1, needed), dtype=torch.int32, device=topk_ids.device)
-    mask, local_tokens = (num_valid_ids if t is None else t for t in (expert_mask, num_local_tokens))
-    _require("topk_ids", topk_ids, torch.int32, 0)
-    _require("topk_weights", topk_weights, torch.float32, tokens * topk)
-    _require("workspace", workspace, torch.int32, needed)
-    results = (sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf)
-    _require_tables(tokens, topk, results, num_experts, unit_size, expert_mask, num_local_tokens)
+    if workspace is None and needed:
+        workspace = topk_ids.new_empty(needed)
+    tensors = (topk_ids, topk_weights, sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf)
+    options = (num_experts, unit_size, expert_mask, num_local_tokens)
+    _sort(tensors, tokens, topk, *options, None if needed == 0 else workspace)
+
+
+def _sort(
+    tensors: tuple[Any, ...], tokens: int, topk: int, experts: int, unit: int, mask: Any, local_tokens: Any,
+    workspace: Any = None, renormalize: bool | None = None,
+) -> None:  # fmt: skip
+    """Launch the sorting. workspace: None for one kernel."""
     launch = build_moe_sorting_module(
-        num_experts, topk, unit_size, expert_mask is not None, num_local_tokens is not None,
-        tokens * topk <= MOST_AT_ONCE,
-    )  # fmt: skip
-    tables = (tensor.view(-1) for tensor in (topk_ids, topk_weights, *results))
-    launch(*tables, mask, local_tokens, workspace, tokens)
-
-
-def _require_tables(
-    tokens: int, topk: int, results: Any, experts: int, unit: int, expert_mask: Any, num_local_tokens: Any
-) -> None:
-    import torch
-
-    *tables, moe_buf = results
-    rows = sorted_size(tokens, experts, topk, unit)
-    kinds = (torch.int32, torch.float32, torch.int32, torch.int32)
-    for name, tensor, dtype, least in zip(TABLES, tables, kinds, (rows, rows, -(-rows // unit), 2), strict=True):
-        _require(name, tensor, dtype, least)
-    _require("moe_buf", moe_buf, moe_buf.dtype, 0)
-    if expert_mask is not None:
-        _require("expert_mask", expert_mask, torch.int32, experts)
-    if num_local_tokens is not None:
-        _require("num_local_tokens", num_local_tokens, torch.int32, 1)
-
-
-def _require(name: str, tensor: Any, dtype: Any, least: int) -> None:
-    size = tensor.numel() * tensor.element_size()
-    if tensor.dtype != dtype or not tensor.is_contiguous() or tensor.numel() < least or size % 4 or size >= 1 << 31:
-        wanted = f"contiguous, of {dtype}, at least {least} elements, less than 2 GiB in whole words of 4 bytes"
-        raise refusal(f"{name} of {tuple(tensor.shape)}, {tensor.dtype}", hint=wanted)
+        experts, topk, unit, mask is not None, local_tokens is not None, workspace is None, renormalize
+    )
+    unused = tensors[len(OPERANDS) - 2]
+    given = (*tensors, *(unused if t is None else t for t in (mask, local_tokens, workspace)))
+    for name, tensor in zip((*OPERANDS, "expert_mask", "num_local_tokens", "workspace"), given, strict=True):
+        require_array(name, tensor)
+    first, *others = given
+    launch(first if renormalize is not None else first.view(-1), *(tensor.view(-1) for tensor in others), tokens)

@@ -32,26 +32,17 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.kernels_common import require
-from kernels.launches import tuned
+from kernels.launches import launch_flat
 from kernels.mfma_preshuffle_pipeline import THREADS
-from kernels.pa_decode_swa import decode_window
-from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, reduce_shares
-from kernels.paged_attention import PARTITION, Attention, Decode, Work, partitions_of
-from kernels.paged_attention_launch import (
-    INPUTS,
-    PARTIALS,
-    TENSORS,
-    Given,
-    decode_launcher,
-    kind_of_scales,
-    launch_flat,
-    reduce_launcher,
-    reduce_parts,
-    run_parts,
-)
+from kernels.pa_decode_swa import compile_pa_decode_sw, parts_of
+from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, merge_shares, room_for_shares
+from kernels.paged_attention import OUT_TYPES, PARTITION, Attention, Decode, Work
+from kernels.paged_attention_launch import Given, compile_parts, decode_launcher, kind_of_scales, run_parts
+from kernels.sizes import require_least, require_rows
 
 # (contexts, Hkv, group, ql, D, block): one key, partitions that are not whole, a request without keys, several queries.
 SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int, int], ...] = (
@@ -59,6 +50,7 @@ SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int, int], ...] = (
     ((700,), 1, 16, 3, 64, 16), ((260, 5), 1, 16, 1, 256, 1024),
 )  # fmt: skip
 SMALL_BLOCK = 64  # tokens
+RESULTS, WORK = ("output", "shares", "lse"), ("work_indptr", "work_info", "partition_indptr")
 BINS = 2 * COMPUTE_UNITS
 
 
@@ -133,26 +125,17 @@ def compile_pa_decode_metadata(
 
     def launch(results: Any, inputs: Any, work: Any, sizes: Any, stream: Any) -> None:
         bins, heads = sizes
+        rows, of_row = dict(zip(RESULTS, results, strict=True)), heads * (plan.group * plan.dim)
+        require_least(rows, output=(OUT_TYPES[plan.out_dtype], 0), shares=(fx.Float32, 0), lse=(fx.Float32, 0))
+        for name, width in (("output", of_row), ("shares", of_row), ("lse", heads * plan.group)):
+            require_rows(name, rows[name], 0, width)
+        require_least(dict(zip(WORK, work, strict=True)), work_indptr=(fx.Int32, bins + 1), work_info=(fx.Int32, ITEM),
+                      partition_indptr=(fx.Int32, 1))  # fmt: skip
         kernel = pa_decode_metadata_kernel(inputs, *results, work, heads, plan, value_attrs=plan.attributes)
         kernel.launch(grid=bins, block=THREADS, stream=stream)
 
-    launch_pa_decode_metadata = decode_launcher(
-        "launch_pa_decode_metadata", ("output", "shares", "lse"), launch,
-        ("work_indptr", "work_info", "partition_indptr"), ("bins", "heads"),
-    )  # fmt: skip
-    return {"launch": launch_pa_decode_metadata, "kernel": pa_decode_metadata_kernel, "allocator": None}
-
-
-@flyc.kernel
-def pa_decode_ps_kernel(tensors: Any, partials: Any, parts: fx.Constexpr[int], plan: fx.Constexpr[Decode]) -> None:
-    """A part of a request's partitions, for one key head."""
-    batch, head, part = (fx.Int32(i) for i in fx.block_idx)
-    heads = fx.Int32(fx.grid_dim.y)
-    context = fx.Int32(tensors["contexts"][batch])
-    first, last = (fx.Int32(fx.Uint32(partitions_of(context) * n) // parts) for n in (part, part + 1))
-    attention = Attention(plan, tensors, heads)
-    work = Work(batch * plan.queries, head, context, fx.Int32(tensors["starts"][batch]), first, last)
-    attention.partial(attention.walk(work), ((batch * heads + head) * parts + part) * plan.rows, *partials)
+    launcher = decode_launcher("launch_pa_decode_metadata", plan, RESULTS, launch, WORK, ("bins", "heads"))
+    return {"launch": launcher, "kernel": pa_decode_metadata_kernel, "allocator": None}
 
 
 @cache
@@ -175,36 +158,7 @@ def compile_pa_decode_ps(
         kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5,
     )  # fmt: skip
 
-    def launch(partials: Any, inputs: Any, _: Any, sizes: Any, stream: Any) -> None:
-        batch, heads = sizes
-        launch_parts(partials, inputs, batch, heads, stream, parts, plan)
-
-    launch_pa_decode_ps = decode_launcher("launch_pa_decode_ps", PARTIALS, launch)
-    return {"launch": launch_pa_decode_ps, "reduce": reduce_launcher(plan, parts)}
-
-
-def launch_parts(
-    partials: tuple[Any, ...], inputs: dict[str, Any], batch: Any, heads: Any, stream: Any, parts: int, plan: Decode
-) -> None:
-    """Launch a workgroup for each part of each request and key head."""
-    kernel = pa_decode_ps_kernel(inputs, partials, parts, plan, value_attrs=plan.attributes)
-    kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
-
-
-def _launch(tensors: dict[str, Any], batch: Any, heads: Any, plan: Decode, parts: int, stream: Any) -> None:
-    """A launcher of (output, temporary_output, exp_sums, max_logits, query, ..., batch, heads, plan, stream), with a
-    number of parts that is chosen by measurement. Tensors as `compile_pa_decode_ps` has them, with room for 32 parts.
-    """
-    out, *others = tensors.values()
-    partials = tuple(others[: len(PARTIALS)])
-    launch_parts(partials, dict(zip(TENSORS, others[len(PARTIALS) :], strict=True)), batch, heads, stream, parts, plan)
-    reduce_parts(out, partials, batch, heads, parts, plan, stream)
-
-
-pa_decode_ps = tuned(
-    "pa_decode_ps", " ".join(("output", *PARTIALS, *INPUTS)), _launch, ["batch", "heads", "plan"],
-    [{"parts": parts} for parts in (1, 2, 4, 8, 16, 32)], batch=fx.Int32, heads=fx.Int32, plan=Decode,
-)  # fmt: skip
+    return compile_parts("launch_pa_decode_ps", plan, parts)
 
 
 def default_parts(batch: int, heads: int, block_size: int) -> int:
@@ -215,23 +169,13 @@ def default_parts(batch: int, heads: int, block_size: int) -> int:
 
 def decode_divided(given: Given, pages: tuple[Any, Any], scale: float | None, metadata: Any, stream: Any) -> None:
     """Run the persistent kernel, and merge what it divided."""
-    import torch
-
     heads, queries = given.heads, given.queries
     if metadata is None:
         metadata = get_pa_metadata(given.contexts, heads * given.group, heads, queries, num_cu=BINS, stream=stream)
-    rows = metadata["reduce_partial_map"].numel() * queries
-    shares = torch.empty(rows, heads * given.group, given.dim, device=given.query.device)
-    lse = torch.empty(rows, heads * given.group, device=given.query.device)
-    compiled = compile_pa_decode_metadata(scale, **given.options)
-    work = [metadata[name] for name in ("work_indptr", "work_info", "partition_indptr")]
-    launch_flat(
-        compiled["launch"], given.output, shares, lse, *given.inputs(pages), *work, work[0].numel() - 1, heads, stream
-    )
-    maps = [metadata[name] for name in ("reduce_indptr", "reduce_final_map", "reduce_partial_map")]
-    launch_flat(
-        reduce_shares, given.output, shares, lse, *maps, given.batch, heads * given.group, given.dim, queries, stream
-    )
+    shares = room_for_shares(metadata, queries, heads * given.group, given.dim)
+    launch, work = compile_pa_decode_metadata(scale, **given.options)["launch"], [metadata[name] for name in WORK]
+    launch_flat(launch, given.output, *shares, *given.inputs(pages), *work, work[0].numel() - 1, heads, stream)
+    merge_shares(given.output, *shares, metadata, given.batch, queries, stream)
 
 
 def pa_decode_ps_launch(
@@ -250,11 +194,20 @@ def pa_decode_ps_launch(
     """
     given = Given(output, query, key_cache, value_cache, context_lengths, key_scale, value_scale)
     pages = given.pages(kv_page_indices, kv_indptr, block_tables)
-    if sliding_window:
-        decode_window(given, pages, sliding_window, softmax_scale, stream)
-    elif given.block > SMALL_BLOCK:
+    if not sliding_window and given.block > SMALL_BLOCK:
         decode_divided(given, pages, softmax_scale, metadata, stream)
+        return
+    if sliding_window:
+        parts = parts_of(sliding_window, given.queries)
+        compiled = compile_pa_decode_sw(sliding_window, softmax_scale, **given.options)
     else:
         parts = max_context_partition_num or default_parts(given.batch, given.heads, given.block)
         compiled = compile_pa_decode_ps(max_context_partition_num=parts, softmax_scale=softmax_scale, **given.options)
-        run_parts(given, pages, compiled, parts, (temporary_output, exp_sums, max_logits), stream)
+    run_parts(given, pages, compiled, parts, (temporary_output, exp_sums, max_logits), stream)
+
+
+# With workgroups for each request and key head that are chosen by measurement.
+pa_decode_ps = flydsl.autotune(
+    configs=[flydsl.Config(max_context_partition_num=parts) for parts in (1, 2, 4, 8, 16, 32)],
+    key=["query", "key_cache", "context_lengths"],
+)(pa_decode_ps_launch)

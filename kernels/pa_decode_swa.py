@@ -14,14 +14,9 @@ from functools import cache
 from typing import Any
 
 import flydsl
-import flydsl.compiler as flyc
-import flydsl.expr as fx
-from kernels.attention_common import QUIET
 from kernels.kernels_common import require
-from kernels.launches import launch_flat
-from kernels.mfma_preshuffle_pipeline import THREADS
-from kernels.paged_attention import PARTITION, Attention, Decode, Work, partitions_of
-from kernels.paged_attention_launch import PARTIALS, Given, decode_launcher, kind_of_scales, reduce_launcher, run_parts
+from kernels.paged_attention import PARTITION, Decode
+from kernels.paged_attention_launch import Given, compile_parts, kind_of_scales, run_parts
 
 # (contexts, Hkv, group, ql, D, block, window): a window within a partition, across several, one key, more than all.
 SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int, int, int], ...] = (
@@ -33,24 +28,6 @@ SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int, int, int], ...] = (
 def parts_of(window: int, queries: int) -> int:
     """The partitions that the queries of a request can reach."""
     return -(-(window + queries - 1) // PARTITION) + 1
-
-
-@flyc.kernel
-def pa_decode_sw_kernel(tensors: Any, out: Any, parts: fx.Constexpr[int], plan: fx.Constexpr[Decode]) -> None:
-    """A partition of a request's window, or all, for one key head. out: the output, or three tensors of partials."""
-    batch, head, part = (fx.Int32(i) for i in fx.block_idx)
-    heads = fx.Int32(fx.grid_dim.y)
-    context = fx.Int32(tensors["contexts"][batch])
-    first = fx.max(context - plan.queries - plan.window, 0) // PARTITION + part
-    partitions, fused = partitions_of(context), len(out) == 1
-    last = partitions if fused else fx.min(first + 1, partitions)
-    attention = Attention(plan, tensors, heads)
-    work = Work(batch * plan.queries, head, context, fx.Int32(tensors["starts"][batch]), first, last)
-    rows = attention.walk(work, once=not fused)
-    if fx.const_expr(fused):
-        attention.finish(work, rows, out[0])
-    else:
-        attention.partial(rows, ((batch * heads + head) * parts + part) * plan.rows, *out)
 
 
 @cache
@@ -71,24 +48,7 @@ def compile_pa_decode_sw(
         kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5, sliding_window,
     )  # fmt: skip
     parts = 1 if fuse_partitions else parts_of(sliding_window, query_length)
-
-    def launch(results: Any, inputs: Any, _: Any, sizes: Any, stream: Any) -> None:
-        kernel = pa_decode_sw_kernel(inputs, results, parts, plan, value_attrs=QUIET)
-        kernel.launch(grid=(*sizes, parts), block=THREADS, stream=stream)
-
-    compiled = {"launch": decode_launcher("launch_pa_decode_sw", ("output",) if fuse_partitions else PARTIALS, launch)}
-    return compiled if fuse_partitions else {**compiled, "reduce": reduce_launcher(plan, parts)}
-
-
-def decode_window(
-    given: Given, pages: tuple[Any, Any], window: int, scale: float | None, stream: Any, fuse: bool = False
-) -> None:
-    """Run the kernels on checked tensors. fuse: one workgroup for each request and key head."""
-    compiled = compile_pa_decode_sw(window, scale, fuse_partitions=fuse, **given.options)
-    if fuse:
-        launch_flat(compiled["launch"], given.output, *given.inputs(pages), given.batch, given.heads, stream)
-    else:
-        run_parts(given, pages, compiled, parts_of(window, given.queries), (None, None, None), stream)
+    return compile_parts("launch_pa_decode_sw", plan, parts, fuse_partitions)
 
 
 @flydsl.autotune(
@@ -103,4 +63,5 @@ def pa_decode_swa(
     """`pa_decode_ps_launch` with a window, divided in the way that is the faster one."""
     given = Given(output, query, key_cache, value_cache, context_lengths, key_scale, value_scale)
     pages = given.pages(kv_page_indices, kv_indptr, None)
-    decode_window(given, pages, sliding_window, softmax_scale, stream, fuse_partitions)
+    compiled = compile_pa_decode_sw(sliding_window, softmax_scale, fuse_partitions=fuse_partitions, **given.options)
+    run_parts(given, pages, compiled, parts_of(sliding_window, given.queries), (None, None, None), stream)

@@ -23,22 +23,26 @@ next head's begin behind them. The walk is one chain of scalar instructions, abo
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.attention_common import merged
-from kernels.kernels_common import LOG2_E, ceil_div, require, require_waves_of_64
+from kernels.kernels_common import FLOATS, LOG2_E, ceil_div, require, require_array, require_waves_of_64
 from kernels.launches import launch_flat, launcher
 from kernels.rows import WAVE
+from kernels.sizes import require_least, require_rows
 from kernels.tensor_shim import GTensor
 
 COMPUTE_UNITS = 304  # of an MI300X
 GRANULARITY = 256
 ITEM = 8
 TABLES = "work_indptr work_info reduce_indptr reduce_final_map reduce_partial_map partition_indptr"
+MAPS = TABLES.split()[2:5]
 # (contexts, num_cu, num_heads_k, group, queries): divided requests, some without keys, more bins than keys.
 SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int], ...] = (
     ((1027, 5000, 33), 8, 1, 8, 1), ((8192,) * 3, 16, 2, 8, 4), ((0, 700, 0, 0, 129, 0), 6, 3, 4, 2),
@@ -65,38 +69,32 @@ def reference(
 ) -> dict[str, list[Any]]:
     """The tables as lists, without what lies behind their ends."""
     pieces = [ceil_div(int(context), kv_granularity) for context in contexts]
-    bins = num_cu // num_heads_k
-    quotas = [sum(pieces) // bins + (number < sum(pieces) % bins) for number in range(bins)]
+    bins, total = num_cu // num_heads_k, sum(pieces)
+    quotas = [total // bins + (number < total % bins) for number in range(bins)]
+    begin, cuts = ([0, *accumulate(numbers)] for numbers in (pieces, quotas))
     items: list[list[int]] = []
-    ends, groups = [0], [0]
-    shares: list[int] = []
-    final: list[list[int]] = []
-    quota, done = quotas[0], 0
-    for request, left in enumerate(pieces):
-        divided, queries = False, [request * query_length, (request + 1) * query_length]
-        while True:
-            take, last = min(quota, left), quota >= left
-            if last or take:
-                divided |= not last
-                items.append([request, len(shares) * query_length if divided else -1, *queries, done, done + take, 0])
-                shares += [len(shares) * query_length] if divided else []
-            quota, left, done = quota - take, left - take, done + take
-            if last:
-                break
-            ends.append(len(items))
-            quota = quotas[len(ends) - 1]
+    owners, shares, groups, final = [0], list[int](), [0], []
+    for request, (first, last) in enumerate(pairwise(begin)):
+        parts = [(number, max(first, a), min(last, b)) for number, (a, b) in enumerate(pairwise(cuts))]
+        parts = [part for part in parts if part[1] < part[2]] or [(owners[-1], first, last)]
+        queries, divided = [request * query_length, (request + 1) * query_length], len(parts) > 1
+        for number, a, b in parts:
+            row = len(shares) * query_length
+            items.append([request, row if divided else -1, *queries, a, b, 0])
+            owners.append(number)
+            shares += [row] if divided else []
         if divided:
             groups.append(len(shares))
             final.append(queries)
-    ends += [len(items)] * (bins + 1 - len(ends))
+    ends = [bisect_right(owners, number) - 1 for number in range(bins)]
     heads = [(head + 1) * gqa << 16 | head * gqa for head in range(num_heads_k)]
     return {
-        "work_indptr": [0, *(head * len(items) + end for head in range(num_heads_k) for end in ends[1:])],
+        "work_indptr": [0, *(head * len(items) + end for head in range(num_heads_k) for end in ends)],
         "work_info": [[*item, both] for both in heads for item in items],
         "reduce_indptr": groups + [len(shares)] * (len(pieces) + 1 - len(groups)),
         "reduce_final_map": final,
         "reduce_partial_map": shares,
-        "partition_indptr": [sum(pieces[:request]) for request in range(len(pieces) + 1)],
+        "partition_indptr": begin,
     }
 
 
@@ -236,6 +234,10 @@ def compile_pa_metadata_v1(
     spec = Scheduling(num_cu // num_heads_k, num_heads_k, gqa, kv_granularity, query_length)
 
     def launch(tensors: dict[str, Any], batch: Any, stream: Any) -> None:
+        most = batch + (num_cu - 1)
+        shares = fx.max(fx.min(most, 2 * (num_cu - 1)), 1)
+        sizes = (batch, num_cu + 1, most * (num_heads_k * ITEM), batch + 1, batch * 2, shares, batch + 1)
+        require_least(tensors, **{name: (fx.Int32, size) for name, size in zip(tensors, sizes, strict=True)})
         contexts, *tables = tensors.values()
         kernel = pa_metadata_v1_kernel(contexts, dict(zip(TABLES.split(), tables, strict=True)), batch, spec)
         kernel.launch(grid=1, block=WAVE, stream=stream)
@@ -252,44 +254,30 @@ def get_pa_metadata_v1(
 
     Raises ArgumentError for tensors of other types or sizes, and for heads that do not divide.
     """
-    import torch
-
-    batch, num_cu = context_lengths.numel(), work_indptr.numel() - 1
-    require(
-        num_heads_k > 0 and num_heads_q % num_heads_k == 0,
-        f"{num_heads_q} query heads for {num_heads_k} key heads",
-        "a multiple",
-    )
-    require(context_lengths.dtype == torch.int32, f"context_lengths of {context_lengths.dtype}", "torch.int32")
-    tables = (work_indptr, work_info, reduce_indptr, reduce_final_map, reduce_partial_map, partition_indptr)
-    for (name, shape), tensor in zip(get_pa_metadata_info_v1(batch, num_cu, num_heads_k).items(), tables, strict=True):
-        fits = tensor.dtype == torch.int32 and tensor.is_contiguous() and tensor.shape[0] >= shape[0]
-        require(fits, f"{name} of {tuple(tensor.shape)}, {tensor.dtype}", f"contiguous, of torch.int32, {shape}")
+    num_cu, holds = work_indptr.numel() - 1, num_heads_k > 0 and num_heads_q % num_heads_k == 0
+    require(holds, f"{num_heads_q} query heads for {num_heads_k} key heads", "a multiple")
+    tensors = (
+        context_lengths, work_indptr, work_info, reduce_indptr, reduce_final_map, reduce_partial_map, partition_indptr
+    )  # fmt: skip
+    for name, tensor in zip(f"context_lengths {TABLES}".split(), tensors, strict=True):
+        require_array(name, tensor)
     launch = compile_pa_metadata_v1(
         num_cu=num_cu, num_heads_k=num_heads_k, gqa=num_heads_q // num_heads_k, kv_granularity=kv_granularity,
         query_length=query_length,
     )  # fmt: skip
-    launch_flat(launch, context_lengths, *tables, batch, stream)
+    launch_flat(launch, *tensors, context_lengths.numel(), stream)
 
 
 def get_pa_metadata(
-    context_lengths: Any,
-    num_heads_q: int,
-    num_heads_k: int,
-    query_length: int = 1,
-    *,
-    num_cu: int = COMPUTE_UNITS,
-    kv_granularity: int = GRANULARITY,
-    stream: Any = None,
-) -> dict[str, Any]:
+    context_lengths: Any, num_heads_q: int, num_heads_k: int, query_length: int = 1, *, num_cu: int = COMPUTE_UNITS,
+    kv_granularity: int = GRANULARITY, stream: Any = None,
+) -> dict[str, Any]:  # fmt: skip
     """The tables by name, in tensors that are allocated here. num_cu is rounded down to a multiple of num_heads_k."""
     import torch
 
-    bins = max(num_heads_k, num_cu // num_heads_k * num_heads_k)
+    bins, options = max(num_heads_k, num_cu // num_heads_k * num_heads_k), {"dtype": torch.int32}
     shapes = get_pa_metadata_info_v1(context_lengths.numel(), bins, num_heads_k)
-    tables = {
-        name: torch.zeros(shape, dtype=torch.int32, device=context_lengths.device) for name, shape in shapes.items()
-    }
+    tables = {n: torch.zeros(shape, device=context_lengths.device, **options) for n, shape in shapes.items()}
     get_pa_metadata_v1(
         context_lengths, **tables, num_heads_q=num_heads_q, num_heads_k=num_heads_k, query_length=query_length,
         kv_granularity=kv_granularity, stream=stream,
@@ -317,6 +305,12 @@ def reduce_shares_kernel(out: fx.Tensor, shares: fx.Tensor, lse: fx.Tensor, maps
 
 def _reduce(tensors: dict[str, Any], batch: Any, heads: Any, columns: int, queries: Any, stream: Any) -> None:
     out, shares, lse, *maps = tensors.values()
+    require_least(
+        tensors, output=(FLOATS, 0), shares=(fx.Float32, 0), lse=(fx.Float32, shares.shape[0] // columns),
+        reduce_indptr=(fx.Int32, batch + 1), reduce_final_map=(fx.Int32, 0), reduce_partial_map=(fx.Int32, 0),
+    )  # fmt: skip
+    for name in ("output", "shares"):
+        require_rows(name, tensors[name], 0, heads * columns)
     kernel = reduce_shares_kernel(out, shares, lse, tuple(maps))
     kernel.launch(grid=(batch, heads, queries), block=columns, stream=stream)
 
@@ -325,6 +319,22 @@ def _reduce(tensors: dict[str, Any], batch: Any, heads: Any, columns: int, queri
 # reduce_indptr, reduce_final_map, reduce_partial_map, batch, heads, columns, queries, stream). shares and lse are f32,
 # lse the logarithm of a share's sum of powers of e.
 reduce_shares = launcher(
-    "reduce_shares", "output shares lse reduce_indptr reduce_final_map reduce_partial_map", _reduce,
-    batch=fx.Int32, heads=fx.Int32, columns=int, queries=fx.Int32,
+    "reduce_shares", f"output shares lse {' '.join(MAPS)}", _reduce, batch=fx.Int32, heads=fx.Int32, columns=int,
+    queries=fx.Int32,
 )  # fmt: skip
+
+
+def room_for_shares(metadata: dict[str, Any], queries: int, heads: int, columns: int) -> tuple[Any, Any]:
+    """(shares (rows, heads, columns), lse (rows, heads, 1)) for what tables of `get_pa_metadata` divide."""
+    import torch
+
+    rows, device = metadata["reduce_partial_map"].numel() * queries, metadata["reduce_partial_map"].device
+    return torch.empty(rows, heads, columns, device=device), torch.empty(rows, heads, 1, device=device)
+
+
+def merge_shares(
+    output: Any, shares: Any, lse: Any, metadata: dict[str, Any], batch: int, queries: int, stream: Any
+) -> None:
+    """Write the rows of divided requests to output."""
+    maps, (_, heads, columns) = [metadata[name] for name in MAPS], shares.shape
+    launch_flat(reduce_shares, output, shares, lse, *maps, batch, heads, columns, queries, stream)

@@ -132,7 +132,8 @@ class Decode:
     @property
     def attributes(self) -> dict[str, Any]:
         """The kernel's: how many waves per SIMD registers are allocated for."""
-        return {**for_waves(3 if self.row_tiles * self.dim * self.element <= 128 else 2), **QUIET}
+        few = self.row_tiles * self.dim * self.element <= 128
+        return QUIET if self.window >= 0 else {**for_waves(3 if few else 2), **QUIET}
 
     @property
     def row_bytes(self) -> int:
@@ -534,18 +535,6 @@ class Attention:
             buffer_store((v * factor).to(out.dtype), memory, first + tile * TILE, mask=exists)
 
 
-def quantised(pieces: list[Any]) -> tuple[list[Any], Any]:
-    """(a row as fp8, the scale): four lanes, 16 apart, have the row, each vectors of 8 numbers."""
-    largest = vector_reduce(
-        fx.Vector.from_elements([vector_reduce(fx.absf(v), "max") for v in pieces], fx.Float32), "max"
-    )
-    for distance in (TILE, 2 * TILE):
-        largest = fx.arith.maxnumf(largest, fx.gpu.shuffle_xor(largest, distance, WAVE))
-    scale, factor = scale_and_factor(largest, "fp8")
-    codes = [fp8_codes(v * factor).bitcast(fx.Int32) for v in pieces]
-    return [first.shuffle(second, range(4)) for first, second in zip(codes[::2], codes[1::2], strict=True)], scale
-
-
 def cleared(values: Any, missing: Any) -> Any:
     """[column tile][piece]: 0 in the last `missing` bits of the first piece, 128 more of each that follows."""
     columns: list[list[Any]] = [[] for _ in values]
@@ -621,6 +610,30 @@ def joined(vectors: list[Any]) -> Any:
 def largest_of(vectors: list[Any]) -> Any:
     """The largest element; NaNs are left out."""
     return vector_reduce(joined(vectors), "max")
+
+
+@flyc.kernel
+def pa_decode_parts_kernel(tensors: Any, out: Any, parts: fx.Constexpr[int], plan: fx.Constexpr[Decode]) -> None:
+    """A part of a request's keys, or all, for one key head. out: the output, or three tensors of partials.
+
+    Parts are of one length, but with a window each is one partition of those that it reaches.
+    """
+    batch, head, part = (fx.Int32(i) for i in fx.block_idx)
+    heads, fused = fx.Int32(fx.grid_dim.y), len(out) == 1
+    context = fx.Int32(tensors["contexts"][batch])
+    if fx.const_expr(plan.window < 0):
+        first, last = (fx.Int32(fx.Uint32(partitions_of(context) * n) // parts) for n in (part, part + 1))
+    else:
+        first = fx.max(context - plan.queries - plan.window, 0) // PARTITION + part
+        partitions = partitions_of(context)
+        last = partitions if fused else fx.min(first + 1, partitions)
+    attention = Attention(plan, tensors, heads)
+    work = Work(batch * plan.queries, head, context, fx.Int32(tensors["starts"][batch]), first, last)
+    rows = attention.walk(work, once=plan.window >= 0 and not fused)
+    if fx.const_expr(fused):
+        attention.finish(work, rows, out[0])
+    else:
+        attention.partial(rows, ((batch * heads + head) * parts + part) * plan.rows, *out)
 
 
 @flyc.kernel

@@ -2,76 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import flydsl.expr as fx
-from kernels.kernels_common import dtype_str, require, require_array
+from kernels.kernels_common import bytes_of, dtype_str, fp8_type, require, require_array
 from kernels.launches import launch_flat, launcher
-from kernels.paged_attention import TILE, Decode, pa_reduce_kernel
+from kernels.mfma_preshuffle_pipeline import THREADS
+from kernels.paged_attention import OUT_TYPES, QUERY_TYPES, TILE, Decode, pa_decode_parts_kernel, pa_reduce_kernel
+from kernels.sizes import require_elements, require_least, require_rows
 
-# The kernels' inputs, in the order of their launchers.
+# The kernels' inputs, in the order of their launchers, which have some by other names.
 TENSORS = ("query", "key_cache", "value_cache", "contexts", "pages", "starts", "key_scale", "value_scale")
-INPUTS = (*TENSORS[:3], "context_lengths", "kv_page_indices", "kv_indptr", *TENSORS[6:])  # as launchers name them
+INPUTS = (*TENSORS[:3], "context_lengths", "kv_page_indices", "kv_indptr", *TENSORS[6:])
 PARTIALS = ("temporary_output", "exp_sums", "max_logits")
 
 
 class Given:
-    """The tensors of a call, checked. Raises ArgumentError where they do not fit each other."""
+    """The tensors of a call. Raises ArgumentError where their shapes do not fit each other; launchers check types."""
 
     def __init__(
         self, output: Any, query: Any, key_cache: Any, value_cache: Any, contexts: Any, key_scale: Any, value_scale: Any
     ) -> None:
-        import torch
-
         self.output, self.query, self.contexts = output, query, contexts
         self.key_cache, self.value_cache, self.scales = key_cache, value_cache, (key_scale, value_scale)
         known = key_cache.dim() == 5 and key_cache.shape[-1] == TILE
         require(known, f"key_cache of {tuple(key_cache.shape)}", f"(pages, key heads, D / {TILE}, block, {TILE})")
         self.count, self.heads, packs, self.block, _ = key_cache.shape
-        self.dim, self.batch = packs * TILE, contexts.numel()
-        self._require_caches()
-        self._require_queries()
-        require_array("context_lengths", contexts, torch.int32)
-
-    def _require_caches(self) -> None:
-        import torch
-
-        values, shape = self.value_cache, (self.count, self.heads)
-        plain, packed = (*shape, self.dim, self.block), (*shape, self.block // TILE, self.dim, TILE)
-        fits = tuple(values.shape) in (plain, packed) and values.dtype == self.key_cache.dtype
-        wanted = f"{plain} or {packed}, {self.key_cache.dtype}"
-        require(fits, f"value_cache of {tuple(values.shape)}, {values.dtype}", wanted)
-        require_array("key_cache", self.key_cache)
-        require_array("value_cache", values)
-        for name, scale in zip(("key_scale", "value_scale"), self.scales, strict=True):
-            require_array(name, scale, torch.float32)
-
-    def _require_queries(self) -> None:
-        shape = tuple(self.query.shape)
+        self.dim, self.batch, of_pages = packs * TILE, contexts.numel(), (self.count, self.heads)
+        plain, packed = (*of_pages, self.dim, self.block), (*of_pages, self.block // TILE, self.dim, TILE)
+        values = f"value_cache of {tuple(value_cache.shape)}, {value_cache.dtype}"
+        fits = tuple(value_cache.shape) in (plain, packed) and value_cache.dtype == key_cache.dtype
+        require(fits, values, f"{plain} or {packed}, {key_cache.dtype}")
+        shape = tuple(query.shape)
         fits = len(shape) == 3 and shape[0] > 0 < self.batch and shape[0] % self.batch == 0 and shape[2] == self.dim
-        wanted = f"(B queries, H, {self.dim}) for B={self.batch} context lengths"
-        require(fits, f"query of {shape}", wanted)
+        require(fits, f"query of {shape}", f"(B queries, H, {self.dim}) for B={self.batch} context lengths")
         require(shape[1] % self.heads == 0, f"{shape[1]} query heads for {self.heads} key heads", "a multiple")
-        require_array("query", self.query)
-        require_array("output", self.output, shape=shape)
+        require_array("output", output, shape=shape)
         self.queries, self.group = shape[0] // self.batch, shape[1] // self.heads
-
-    @cached_property
-    def kind_of_scales(self) -> str:
-        """tensor, block or token."""
-        sizes = {1: "tensor", self.count * self.heads: "block", self.count * self.heads * self.block: "token"}
-        sizes[1] = "tensor"
-        key, value = (scale.numel() for scale in self.scales)
-        given = f"{key} scales of keys and {value} of values"
-        require(key == value and key in sizes, given, f"of both one of {[*sizes]}")
-        return sizes[key]
+        for name, tensor in zip(("query", "key_cache", "value_cache", "context_lengths", *TENSORS[6:]),
+                                (query, key_cache, value_cache, contexts, *self.scales), strict=True):  # fmt: skip
+            require_array(name, tensor)
 
     @property
-    def out_dtype(self) -> str:
-        """The short name of the output's type."""
-        return dtype_str(self.output)
+    def kind_of_scales(self) -> str:
+        """tensor, block or token."""
+        pages, (key, value) = self.count * self.heads, (scale.numel() for scale in self.scales)
+        sizes = {pages * self.block: "token", pages: "block", 1: "tensor"}
+        given = f"{key} scales of keys and {value} of values"
+        require(key == value and key in sizes, given, f"of both one of {sorted(sizes)}")
+        return sizes[key]
 
     @property
     def options(self) -> dict[str, Any]:
@@ -81,7 +61,7 @@ class Given:
         return {
             "block_size": self.block, "trans_v": self.value_cache.dim() == 5, "query_group_size": self.group,
             "query_length": self.queries, "query_input_dtype": query, "head_dim": self.dim,
-            "output_dtype_str": self.out_dtype, "cache_dtype": "fp8" if fp8 else dtype_str(self.key_cache),
+            "output_dtype_str": dtype_str(self.output), "cache_dtype": "fp8" if fp8 else dtype_str(self.key_cache),
             "per_token_kv": self.kind_of_scales == "token", "per_block_kv": self.kind_of_scales == "block",
         }  # fmt: skip
 
@@ -95,10 +75,8 @@ class Given:
             require(fits, f"block_tables of {shape}, {kind}", f"({self.batch}, pages), torch.int32")
             starts = torch.arange(self.batch, dtype=torch.int32, device=block_tables.device) * block_tables.shape[1]
             return block_tables.contiguous(), starts
-        for name, tensor in (("kv_page_indices", indices), ("kv_indptr", indptr)):
-            require_array(name, tensor, torch.int32)
-        wanted = f"{self.batch + 1} for {self.batch} requests"
-        require(indptr.numel() > self.batch, f"kv_indptr of {indptr.numel()}", wanted)
+        require_array("kv_page_indices", indices)
+        require_array("kv_indptr", indptr)
         return indices, indptr
 
     def inputs(self, pages: tuple[Any, Any]) -> tuple[Any, ...]:
@@ -107,38 +85,73 @@ class Given:
 
 
 def decode_launcher(
-    name: str, results: Sequence[str], launch: Callable[..., None], tables: Sequence[str] = (),
+    name: str, plan: Decode, results: Sequence[str], launch: Callable[..., None], tables: Sequence[str] = (),
     sizes: Sequence[str] = ("batch", "heads"),
 ) -> Any:  # fmt: skip
-    """The launcher (results, the kernels' inputs, tables, sizes, stream), by names.
+    """The launcher (results, the kernels' inputs, tables, sizes, stream), by names; key heads are the last size.
 
     launch(results, inputs by the kernels' names, tables, sizes, stream).
     """
 
     def launch_values(given: dict[str, Any], *sizes_and_stream: Any) -> None:
         *of_sizes, stream = sizes_and_stream
+        require_inputs(plan, given, of_sizes[-1], 0 if tables else of_sizes[0])
         of_results, inputs, of_tables = (tuple(given[n] for n in names) for names in (results, INPUTS, tables))
         launch(of_results, dict(zip(TENSORS, inputs, strict=True)), of_tables, tuple(of_sizes), stream)
 
     return launcher(name, " ".join((*results, *INPUTS, *tables)), launch_values, **dict.fromkeys(sizes, fx.Int32))
 
 
-def reduce_launcher(plan: Decode, parts: int) -> Any:
-    """The launcher (output, temporary_output, exp_sums, max_logits, B, key heads, stream)."""
+def require_inputs(plan: Decode, given: dict[str, Any], heads: Any, batch: Any = 0) -> None:
+    """Refuse inputs of other types, for fewer requests, and caches of other pages and scales than the plan's."""
+    cache = bytes_of(fp8_type()) if plan.element == 1 else fx.BFloat16
+    query, keys = QUERY_TYPES[plan.query_dtype], given["key_cache"].shape[0]
+    scales = {"tensor": 1, "token": keys // plan.dim, "block": keys // (plan.dim * plan.block)}[plan.scales]
+    require_least(
+        given, key_cache=(cache, 0), value_cache=(cache, 0), kv_page_indices=(fx.Int32, 0),
+        query=(bytes_of(fp8_type()) if query.width == 8 else query, 0),
+        context_lengths=(fx.Int32, batch), kv_indptr=(fx.Int32, batch),
+        key_scale=(fx.Float32, scales), value_scale=(fx.Float32, scales),
+    )  # fmt: skip
+    require_rows("query", given["query"], batch * plan.queries, heads * (plan.group * plan.dim))
+    require_rows("key_cache", given["key_cache"], 0, heads * (plan.dim * plan.block))
+    require_elements("value_cache", given["value_cache"], keys)
 
-    def launch(tensors: dict[str, Any], batch: Any, heads: Any, stream: Any) -> None:
+
+def require_results(plan: Decode, tensors: Mapping[str, Any], rows: Any, parts: int) -> None:
+    """Refuse an output or partials of other types, or with too few rows of queries, of which each has so many parts."""
+    out, of_parts = (OUT_TYPES[plan.out_dtype], rows * plan.dim), rows * parts
+    partials = (fx.BFloat16, of_parts * plan.dim), (fx.Float32, of_parts), (fx.Float32, of_parts)
+    wanted = dict(zip(("output", *PARTIALS), (out, *partials), strict=True))
+    require_least(tensors, **{name: wanted[name] for name in tensors})
+
+
+def compile_parts(name: str, plan: Decode, parts: int, fused: bool = False) -> dict[str, Any]:
+    """{"launch", "reduce"} of a kernel with `parts` workgroups for each request and key head.
+
+    launch: (temporary_output, exp_sums, max_logits, the inputs, B, key heads, stream). reduce: (output,
+    temporary_output, exp_sums, max_logits, B, key heads, stream). fused: one workgroup, whose launch takes the output
+    instead of the partials; there is no reduce.
+    """
+
+    def launch(results: Any, inputs: Any, _: Any, sizes: Any, stream: Any) -> None:
+        batch, heads = sizes
+        require_results(plan, dict(zip(names, results, strict=True)), batch * heads * plan.rows, parts)
+        kernel = pa_decode_parts_kernel(inputs, results, parts, plan, value_attrs=plan.attributes)
+        kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
+
+    def reduce(tensors: dict[str, Any], batch: Any, heads: Any, stream: Any) -> None:
+        require_results(plan, tensors, batch * heads * plan.rows, parts)
         out, *partials = tensors.values()
-        reduce_parts(out, tuple(partials), batch, heads, parts, plan, stream)
+        kernel = pa_reduce_kernel(out, tuple(partials), parts, plan)
+        kernel.launch(grid=(batch, heads, plan.rows), block=plan.dim, stream=stream)
 
-    return launcher("launch_pa_reduce", " ".join(("output", *PARTIALS)), launch, batch=fx.Int32, heads=fx.Int32)
-
-
-def reduce_parts(
-    out: Any, partials: tuple[Any, ...], batch: Any, heads: Any, parts: int, plan: Decode, stream: Any
-) -> None:
-    """Launch the reduction of parts, inside of a launcher."""
-    kernel = pa_reduce_kernel(out, partials, parts, plan)
-    kernel.launch(grid=(batch, heads, plan.rows), block=plan.dim, stream=stream)
+    names = ("output",) if fused else PARTIALS
+    launchers = {"launch": decode_launcher(name, plan, names, launch)}
+    if not fused:
+        sizes: dict[str, Any] = {"batch": fx.Int32, "heads": fx.Int32}
+        launchers["reduce"] = launcher("launch_pa_reduce", " ".join(("output", *PARTIALS)), reduce, **sizes)
+    return launchers
 
 
 def kind_of_scales(per_token: bool, per_block: bool) -> str:
@@ -148,28 +161,22 @@ def kind_of_scales(per_token: bool, per_block: bool) -> str:
 
 
 def run_parts(
-    given: Given,
-    pages: tuple[Any, Any],
-    compiled: dict[str, Any],
-    parts: int,
-    temporaries: tuple[Any, ...],
-    stream: Any,
+    given: Given, pages: tuple[Any, Any], compiled: dict[str, Any], parts: int, temporaries: Sequence[Any], stream: Any
 ) -> None:
-    """Launch a kernel with several parts for each request and key head, and the reduction.
+    """Launch a kernel with several parts for each request and key head, and the reduction, if there is one.
 
     temporaries: temporary_output, exp_sums, max_logits, None to allocate one.
     """
     import torch
 
-    shape = (given.batch, given.heads, parts, given.queries * given.group)
-    made = []
-    for number, tensor in enumerate(temporaries):
-        size, dtype = ((*shape, given.dim), torch.bfloat16) if number == 0 else (shape, torch.float32)
-        if tensor is None:
-            tensor = torch.empty(size, dtype=dtype, device=given.query.device)
-        fits = tensor.dtype == dtype and tensor.is_contiguous() and tensor.numel() >= torch.Size(size).numel()
-        name = PARTIALS[number]
-        require(fits, f"{name} of {tuple(tensor.shape)}, {tensor.dtype}", f"contiguous, {size}, {dtype}")
-        made.append(tensor)
-    launch_flat(compiled["launch"], *made, *given.inputs(pages), given.batch, given.heads, stream)
+    of_launch = (*given.inputs(pages), given.batch, given.heads, stream)
+    if "reduce" not in compiled:
+        launch_flat(compiled["launch"], given.output, *of_launch)
+        return
+    shape, numbers = (given.batch, given.heads, parts, given.queries * given.group), torch.float32
+    sizes, made = ((*shape, given.dim), shape, shape), []
+    for tensor, size, kind in zip(temporaries, sizes, (torch.bfloat16, numbers, numbers), strict=True):
+        made.append(torch.empty(size, dtype=kind, device=given.query.device) if tensor is None else tensor)
+        require_array(PARTIALS[len(made) - 1], made[-1])
+    launch_flat(compiled["launch"], *made, *of_launch)
     launch_flat(compiled["reduce"], given.output, *made, given.batch, given.heads, stream)

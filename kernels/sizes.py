@@ -9,11 +9,12 @@ host, before its first kernel. Numbers that are wanted may be those of a launch,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import require
+from kernels.kernels_common import require, require_tensors
 
 
 def require_rows(name: str, tensor: Any, rows: Any, columns: Any, *, bits: int = 0, apart: bool = False) -> None:
@@ -42,6 +43,13 @@ def require_elements(name: str, tensor: Any, count: Any, *, bits: int = 0, or_mo
     holds = (total >= wanted if or_more else total == wanted) & _is_dense(tensor, extents)
     more = " or more" if or_more else ""
     _refuse_unless(holds, name, extents, f"{{}} elements{more} here, one behind the other", wanted)
+
+
+def require_least(tensors: Mapping[str, Any], **wanted: tuple[Any, Any]) -> None:
+    """Refuse tensors of other types, or of fewer elements: name -> (its type, or several in a tuple, elements)."""
+    for name, (kinds, count) in wanted.items():
+        require_tensors(tensors, **{name: kinds})
+        require_elements(name, tensors[name], count, or_more=True)
 
 
 @flyc.jit

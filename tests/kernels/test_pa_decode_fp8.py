@@ -9,8 +9,8 @@ from flydsl.errors import ArgumentError
 from flydsl.simulator import checking
 from kernels import pa_decode_fp8 as kernel
 from kernels.fused_rope_cache_kernel import build_fused_rope_cache_module
-from kernels.pa_metadata import get_pa_metadata
-from kernels.paged_attention import SCALES, Decode
+from kernels.pa_metadata import get_pa_metadata, reduce_shares
+from kernels.paged_attention import SCALES
 from tests.kernels.paged import FP8, Requests, assert_close, requests
 
 BF16 = torch.bfloat16
@@ -186,28 +186,18 @@ def test_whole_partitions_need_no_mask() -> None:
     )
     with checking():
         compiled["launch"](output.view(-1), shares.view(-1), lse.view(-1), *inputs, *work, 3, 1)
-        kernel.reduce_shares(output.view(-1), shares.view(-1), lse.view(-1), *maps, 2, 8, 64, 1)
+        reduce_shares(output.view(-1), shares.view(-1), lse.view(-1), *maps, 2, 8, 64, 1)
     assert_close(output.float(), given.expected())
 
 
 @pytest.mark.slow
 def test_a_number_of_parts_that_is_measured() -> None:
     given = requests((70, 600), 1, 8, 1, 64, 16)
-    plan = Decode(64, 16, 8, 1, "bf16", "bf16", "fp8", "tensor", True, given.scale)
-    out, rows = torch.full((2, 8, 64), torch.nan, dtype=BF16), 2 * 32 * 8
-    partials = (torch.zeros(rows * 64, dtype=BF16), torch.zeros(rows), torch.zeros(rows))
-    caches = [cache.view(torch.uint8).view(-1) for cache in given.caches]
-    inputs = (
-        given.query.view(-1),
-        *caches,
-        given.contexts,
-        given.pages,
-        given.starts,
-        given.key_scale,
-        given.value_scale,
-    )
-    kernel.pa_decode_ps(out.view(-1), *partials, *inputs, 2, 1, plan)
-    assert_close(out.float(), given.expected())
+    output = torch.full(given.query.shape, torch.nan, dtype=BF16)
+    tensors = (given.query, *given.caches, given.contexts, given.pages, given.starts)
+    kernel.pa_decode_ps(output, *tensors, given.scale, given.key_scale, given.value_scale)
+    assert_close(output.float(), given.expected())
+    assert not any(kernel.pa_decode_ps.failures.values())
 
 
 def test_the_reference_itself() -> None:

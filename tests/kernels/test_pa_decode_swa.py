@@ -10,7 +10,6 @@ from flydsl.simulator import checking
 from kernels import pa_decode_swa as kernel
 from kernels.launches import launch_flat
 from kernels.paged_attention import SCALES
-from kernels.paged_attention_launch import Given
 from tests.kernels.paged import FP8, assert_close, requests
 
 
@@ -64,8 +63,8 @@ def test_a_window_of_nothing_shows_the_last_key(fuse: bool) -> None:
     """It is one partition, which is no reason to leave out the partials of a launcher that has them."""
     given = requests((300, 1), 1, 8, 1, 64, 64)
     output = torch.full(given.query.shape, torch.nan, dtype=torch.bfloat16)
-    checked = Given(output, given.query, *given.caches, given.contexts, given.key_scale, given.value_scale)
-    kernel.decode_window(checked, (given.pages, given.starts), 0, given.scale, None, fuse)
+    tensors = (given.query, *given.caches, given.contexts, given.pages, given.starts)
+    kernel.pa_decode_swa.fn(output, *tensors, given.scale, given.key_scale, given.value_scale, 0, fuse)
     assert_close(output.float(), given.expected(0))
 
 
