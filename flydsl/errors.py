@@ -8,76 +8,9 @@ and in a notebook, where IPython shows that text in place of the stack of compil
 from __future__ import annotations
 
 import difflib
-import linecache
-import os
-import re
-import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-_MOST_SOURCE_BYTES = 1 << 24
-_NOTEBOOK_CELL = re.compile(r"(ipykernel_\d+[/\\]\d+\.py|<ipython-input-.*>)$")
-
-
-@dataclass(frozen=True)
-class SourceLocation:
-    """A place in the user's Python source. `line` counts from 1; columns count UTF-8 bytes from 0, as Python's do."""
-
-    file: str
-    line: int
-    column: int | None = None
-    end_column: int | None = None
-
-    @property
-    def source_line(self) -> str | None:
-        """The text of the line, or None if the source is not available."""
-        if self.file not in linecache.cache and not _is_readable(self.file):
-            return None
-        text = linecache.getline(self.file, self.line)
-        return text.rstrip("\n") if text else None
-
-    @property
-    def file_label(self) -> str:
-        """The file as a user knows it: `cell` for a notebook cell, whatever temporary file it was compiled from."""
-        return "cell" if self.is_in_cell else self.file
-
-    @property
-    def is_in_cell(self) -> bool:
-        """True for a notebook's cell, whose file is named after the process."""
-        return _NOTEBOOK_CELL.search(self.file) is not None
-
-    def __str__(self) -> str:
-        return f"{self.file_label}:{self.line}"
-
-    def excerpt(self) -> list[str]:
-        """The source line and, where the columns are known, a caret line under it."""
-        text = self.source_line
-        if text is None:
-            return []
-        shown = text.strip()
-        lines = [f"    {shown}"]
-        if self.column is not None:
-            indent = len(text) - len(text.lstrip())
-            start = max(_characters(text, self.column) - indent, 0)
-            end = len(shown) if self.end_column is None else max(_characters(text, self.end_column) - indent, start + 1)
-            lines.append("    " + " " * start + "^" * max(min(end, len(shown)) - start, 1))
-        return lines
-
-
-def _is_readable(file: str) -> bool:
-    """True if the file may be a source file: the name can come from a listing that somebody sent."""
-    try:
-        status = os.stat(file)
-    except OSError:
-        return True  # linecache knows other places, too
-    except ValueError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_SOURCE_BYTES
-
-
-def _characters(text: str, column: int) -> int:
-    """A column of UTF-8 bytes as one of characters."""
-    return len(text.encode()[:column].decode(errors="ignore"))
+from flydsl.places import SourceLocation, innermost_place
 
 
 class FlyError(Exception):
@@ -105,9 +38,10 @@ class FlyError(Exception):
 
     def __str__(self) -> str:
         lines = [self.message]
-        if self.at is not None:
-            lines.append(f"  at {self.at}")
-            lines.extend(self.at.excerpt())
+        at = self.at or innermost_place(self)
+        if at is not None:
+            lines.append(f"  at {at}")
+            lines.extend(at.excerpt())
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
@@ -127,6 +61,10 @@ class TraceError(FlyError):
 
 class ArgumentError(FlyError, TypeError, ValueError):
     """An argument whose type or value a kernel, a launcher or an operation does not accept."""
+
+
+class MissingName(FlyError, AttributeError):
+    """A name that a module or an object does not have. hint: where people find what they look for."""
 
 
 class LaunchError(FlyError, ValueError):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from flydsl.errors import did_you_mean
+from flydsl.errors import MissingName, did_you_mean
 
 
 class _LiveView:
@@ -14,7 +14,7 @@ class _LiveView:
 
     def __get__(self, instance: object, owner: type) -> NoReturn:
         hint = "%load_ext workbench adds it in a notebook, and workbench.explore(...) is the same"
-        raise AttributeError(f"{owner.__name__!r} object has no attribute 'explore'; {hint}")
+        raise MissingName(f"{owner.__name__!r} object has no attribute 'explore'", hint=hint)
 
 
 class Explorable:
@@ -37,7 +37,7 @@ class Explained(Explorable):
         def __getattr__(self, name: str) -> Any:
             if hasattr(type(self), name) or name == "explore":
                 return object.__getattribute__(self, name)  # a property raised this error: it says why
-            known = [attribute for attribute in dir(type(self)) if not attribute.startswith("_")]
+            known = [other for other in dir(type(self)) if not other.startswith("_") and other != "elsewhere"]
             hint = self.elsewhere.get(name) or ("" if name.startswith("_") else did_you_mean(name, known).strip())
-            told = f"{'; ' if hint else ''}{hint}"
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{told}")
+            hint = hint or f"it has {', '.join(known)}"
+            raise MissingName(f"{type(self).__name__!r} object has no attribute {name!r}", hint=hint)

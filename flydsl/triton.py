@@ -27,9 +27,9 @@ from flydsl.arch.instruction_costs import peaks
 from flydsl.binary import BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.compiler.user_error import user_facing
-from flydsl.dialect.location import leave_out
 from flydsl.errors import ArchError, ArgumentError, DeviceError
 from flydsl.hsaco import read_hsaco
+from flydsl.places import leave_out
 from flydsl.runtime.device import target_arch
 from flydsl.simulator.counters import counting
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import CDNA4, GFX1250
-from flydsl.dialect.location import line_that_calls
 from flydsl.errors import ArgumentError
 from flydsl.expr.coop import warp_size
 from flydsl.expr.emit import target_name
+from flydsl.places import line_that_calls
 
 GFX942 = "gfx942"
 LOG2_E = 1.4426950408889634

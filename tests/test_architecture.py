@@ -13,8 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 # A part may import these, what they may import, and what every part may.
-EVERY_PART_MAY = {"errors", "missing_attributes", "how_made", "env"}
+EVERY_PART_MAY = {"places", "errors", "missing_attributes", "how_made", "env"}
 MAY_IMPORT = {
+    "places": (),
     "errors": (),
     "missing_attributes": (),
     "how_made": (),

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flydsl.compiler.user_error import user_facing
+
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
@@ -50,12 +52,13 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        from flydsl.errors import did_you_mean
+        from flydsl.errors import MissingName, did_you_mean
 
-        suggestion = "" if name.startswith("_") else f"; {did_you_mean(name, __all__)}there are {', '.join(__all__)}"
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{suggestion}")
+        suggestion = f"{did_you_mean(name, __all__)}there are {', '.join(__all__)}"
+        raise MissingName(f"module {__name__!r} has no attribute {name!r}", hint=suggestion)
 
 
+@user_facing
 def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
     """The live view of a pipeline, stage, artifact, kernel or layout: an ipywidgets widget.
 
@@ -67,6 +70,7 @@ def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
     return explore(value, *arguments, **keywords)
 
 
+@user_facing
 def compare(before: Any, after: Any, stage: str | int | None = None) -> Any:
     """Compare two pipelines or artifacts (stage: only that stage of both), two stages, texts, counted runs or traces.
 
@@ -79,6 +83,7 @@ def compare(before: Any, after: Any, stage: str | int | None = None) -> Any:
     return compare(before, after, stage)
 
 
+@user_facing
 def find(pipeline: Pipeline, text: str) -> Search:
     """Search a compilation for operations whose name contains a text: where they appear and where they disappear."""
     from workbench.stages.search import find
@@ -86,6 +91,7 @@ def find(pipeline: Pipeline, text: str) -> Search:
     return find(pipeline, text)
 
 
+@user_facing
 def export(value: Any, path: str | Path) -> Path:
     """Write one self-contained HTML page of a pipeline, an artifact, a launch or a trace, or of several of them."""
     from workbench.page import export
@@ -93,6 +99,7 @@ def export(value: Any, path: str | Path) -> Path:
     return export(value, path)
 
 
+@user_facing
 def listing(
     value: Any,
     kernel: str | None = None,
@@ -115,6 +122,7 @@ def listing(
     return part_of(value, kernel, first=first, count=count, registers=registers, encodings=encodings)
 
 
+@user_facing
 def open(path: str | Path, listing: str | Path | None = None, *, check_listing: bool = True) -> BinaryModule:
     """Open a code object for an AMD GPU that any compiler made. It displays its ISA, resources and occupancy.
 
@@ -132,6 +140,7 @@ def open(path: str | Path, listing: str | Path | None = None, *, check_listing: 
     return open_binary(path, listing, check_listing=check_listing)
 
 
+@user_facing
 def occupancy_figure(kernel: Kernel) -> Figure:
     """Waves per SIMD against each resource, with the kernel's point on each curve, as a plotly figure.
 
@@ -146,6 +155,7 @@ def occupancy_figure(kernel: Kernel) -> Figure:
     return occupancy_figure(kernel)
 
 
+@user_facing
 def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
     """Launch, count what the simulator executes, and return the launch. It displays itself; `.counters` has the
     numbers.
@@ -157,6 +167,7 @@ def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
     return profile(launcher, *arguments, **keywords)
 
 
+@user_facing
 def roofline_figure(counters: LaunchCounters) -> Figure:
     """The roofline of the GPU with the estimated point of a launch, as a plotly figure.
 
@@ -171,6 +182,7 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
     return roofline_figure(counters)
 
 
+@user_facing
 def timeline(
     source: Any,
     baseline: Any = None,
@@ -192,6 +204,7 @@ def timeline(
     return timeline(source, baseline, counters=counters, arch=arch, clock_mhz=clock_mhz)
 
 
+@user_facing
 def heat_map_figure(
     table: Table, x: str | None = None, y: str | None = None, value: str | None = None, **where: Any
 ) -> Figure:
@@ -210,6 +223,7 @@ def heat_map_figure(
     return heat_map_figure(table, x, y, value, **where)
 
 
+@user_facing
 def pareto_figure(table: Table, small: str | None = None, large: str = "waves_per_simd") -> Figure:
     """The rows of a sweep by time and waves per SIMD, and the front that no other row beats in both; for plotly.
 
@@ -224,6 +238,7 @@ def pareto_figure(table: Table, small: str | None = None, large: str = "waves_pe
     return pareto_figure(table, small, large)
 
 
+@user_facing
 def trace(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
     """Launch, time what the simulator executes, and return the launch. `.trace` displays itself as a timeline.
 

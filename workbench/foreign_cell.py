@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import linecache
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from workbench.binary_report import BinaryReport, binary_reports
 from workbench.live_views import explore
 
 DEFAULT_NAME = "module"
+_CALL = "--call"
 # The names of languages for --language, and what compiles them.
 LANGUAGES: dict[str, Callable[..., BinaryModule]] = {"hip": compile_hip, "opencl": compile_opencl}
 
@@ -46,9 +48,10 @@ def run_source(
 
 
 def _call(shell: Any, text: str) -> None:
-    """Run --call. It has no file that a traceback could show, so what Python says of it is one message."""
+    """Run --call. It is no line of the cell's, so what Python says of it is one message."""
+    linecache.cache[_CALL] = len(text), None, [text], _CALL  # for errors
     try:
-        shell.ev(text)
+        shell.ev(compile(text.strip(), _CALL, "eval"))
     except FlyError:
         raise
     except (NameError, SyntaxError, AttributeError, LookupError, TypeError) as error:

@@ -8,9 +8,11 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from traceback import walk_stack
 from typing import Any, NoReturn
 
+import IPython
 from IPython.display import display
 
 from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
@@ -18,6 +20,7 @@ from flydsl.binary import capture_binary_launches, open_binary
 from flydsl.compiler import Pipeline, capture_launches
 from flydsl.compiler.stages import number_of, stages
 from flydsl.errors import ArgumentError, FlyError, did_you_mean
+from flydsl.places import leave_out
 from workbench.binary_report import binary_reports
 from workbench.comparisons import compare
 from workbench.foreign_cell import DEFAULT_NAME, LANGUAGES, run_source
@@ -161,6 +164,7 @@ def register_magics(shell: Any) -> None:
         with _interruptible("%flydiff"):
             flydiff(shell, line)
 
+    leave_out(str(Path(IPython.__file__).parent))  # what it calls for the cell is the cell's line
     cell_magic.__doc__ = _flykernel_parser().format_help()
     line_magic.__doc__ = _flydiff_parser().format_help()
     shell.register_magic_function(cell_magic, "line_cell", "flykernel")

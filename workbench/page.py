@@ -17,6 +17,7 @@ from typing import Any
 from flydsl.binary import BinaryLaunch, BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline
+from flydsl.compiler.saved import place_to_write
 from flydsl.errors import ArgumentError
 from flydsl.simulator.timing import Trace
 from workbench.binary_report import binary_chapter, binary_heading
@@ -68,9 +69,7 @@ def export(value: Any, path: str | Path) -> Path:
     values = value if isinstance(value, list | tuple) else [value]
     if not values:
         raise ArgumentError("there is no compilation to write a page of", hint="give a pipeline or an artifact")
-    written = Path(path)
-    if not written.parent.is_dir():
-        raise ArgumentError(f"{written}: there is no folder {written.parent} to write it to")
+    written = place_to_write(path)
     written.write_text(page([_subject(item) for item in values]), "utf-8")
     return written
 

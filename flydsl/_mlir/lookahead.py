@@ -26,9 +26,9 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from flydsl.compiler.trace import CompilationContext, is_tracing
-from flydsl.dialect.location import user_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr import builder
+from flydsl.places import user_location
 
 _STDOUT, _STDERR = 1, 2
 _NOTE_BYTES = 512

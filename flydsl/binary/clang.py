@@ -130,7 +130,7 @@ def _error(output: str, name: str) -> CompileError:
     """Clang's words, the first error at its line of the source."""
     first = _DIAGNOSTIC.search(output)
     if first is None or first["file"] != name:
-        return CompileError(f"clang: {output[:_MOST_SHOWN]}", hint="the first line names the place")
+        return CompileError(f"clang: {output[:_MOST_SHOWN]}", hint="look at the file and the options that it names")
     line, column = int(first["line"]), int(first["column"])
     at = SourceLocation(name, line, column - 1, column)
     rest = _DIAGNOSTIC.findall(output)[1:]

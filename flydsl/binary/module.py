@@ -13,7 +13,7 @@ from flydsl.binary.arguments import kernarg, kinds_of
 from flydsl.binary.capture import BinaryLaunch, recorded
 from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.user_error import user_facing
-from flydsl.errors import ArgumentError, FlyError, LaunchError, did_you_mean
+from flydsl.errors import ArgumentError, FlyError, LaunchError, MissingName, did_you_mean
 from flydsl.hsaco import KernelArg
 from flydsl.simulator import launch, prepare
 from flydsl.simulator.memory import Memory
@@ -82,7 +82,7 @@ class BinaryModule:
         try:
             return self.kernel(name)
         except ArgumentError as error:
-            raise AttributeError(f"{error.message}; {error.hint}") from None
+            raise MissingName(error.message, hint=error.hint) from None
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.kernels]

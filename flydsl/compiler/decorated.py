@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from flydsl.compiler.signature import Signature, annotations_of, read_annotations
-from flydsl.dialect.location import argument_error, user_frame
+from flydsl.dialect.location import argument_error
 from flydsl.missing_attributes import Explained
+from flydsl.places import user_frame
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
 
@@ -102,6 +103,22 @@ def _received(
     made = kind(function)
     vars(made).update(settings)
     return made
+
+
+_LAUNCHED = "the launcher says it: kernel(...).launch(grid=..., block=..., smem=...)"
+_HINTED = 'flyc.compile[{"waves_per_eu": 2}](launcher, ...) gives the compiler hints'
+_OPTIONS = {
+    "arch": "flyc.compile(launcher, ..., arch=...) compiles for another GPU; FLYDSL_GPU_ARCH is the default",
+    **dict.fromkeys(("grid", "block", "threads", "num_warps", "block_size", "smem", "cluster"), _LAUNCHED),
+    **dict.fromkeys(("waves_per_eu", "maxnreg", "fastmath", "llvm_options", "num_stages"), _HINTED),
+}
+
+
+def refuse_options(decorator: str, options: dict[str, Any]) -> None:
+    """Raise ArgumentError for options that a decorator does not have."""
+    for name in options:
+        takes = "it takes known_block_size and name" if decorator == "@flyc.kernel" else "it stands alone above the def"
+        raise argument_error(f"{decorator} has no option {name!r}", _OPTIONS.get(name, takes))
 
 
 class BoundFunction:

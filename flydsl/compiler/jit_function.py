@@ -6,7 +6,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from flydsl import env
 from flydsl.arch import Arch, get_arch
@@ -17,7 +17,7 @@ from flydsl.compiler.artifact_cache import Place, place_of, tools_version
 from flydsl.compiler.backends import launch_stages
 from flydsl.compiler.cache_key import cache_key, python_signature, surroundings
 from flydsl.compiler.capture import Launch, current_capture, stages_are_kept
-from flydsl.compiler.decorated import DecoratedFunction
+from flydsl.compiler.decorated import DecoratedFunction, refuse_options
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.hints import NO_HINTS, all_hints, compile_hints, hints_for
 from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
@@ -319,7 +319,9 @@ class CompileCallable:
 
     def __getitem__(self, hints: Mapping[str, Any]) -> CompileCallable:
         if not isinstance(hints, Mapping):
-            raise argument_error(f"flyc.compile[...] expects a dict of hints, not {hints!r}")
+            raise argument_error(
+                f"flyc.compile[...] expects a dict of hints, not {hints!r}", 'such as flyc.compile[{"waves_per_eu": 2}]'
+            )
         return CompileCallable({**self._compile_hints, **hints})
 
     def __call__(self, function: JitFunction, *args: Any, arch: str | None = None, **kwargs: Any) -> Any:
@@ -348,10 +350,19 @@ class CompileCallable:
 compile = CompileCallable({})
 
 
-def jit(function: Callable[..., Any]) -> JitFunction:
+@overload
+def jit(function: Callable[..., Any], /) -> JitFunction: ...
+
+
+@overload
+def jit() -> Callable[[Callable[..., Any]], JitFunction]: ...
+
+
+def jit(function: Callable[..., Any] | None = None, /, **unknown: Any) -> Any:
     """Decorate a launcher: a host function that computes launch configurations and launches kernels.
 
     It is compiled for the types of its arguments. Sizes of tensors and `fx.Int32` values may change; each new value of
     an `fx.Constexpr` is another compilation.
     """
-    return JitFunction(function)
+    refuse_options("@flyc.jit", unknown)
+    return JitFunction if function is None else JitFunction(function)

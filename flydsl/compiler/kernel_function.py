@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 from mlir import ir
 
 from flydsl.arch import launch_limits
-from flydsl.compiler.decorated import DecoratedFunction
+from flydsl.compiler.decorated import DecoratedFunction, refuse_options
 from flydsl.compiler.kernel_attributes import set_attributes
 from flydsl.compiler.launch_configuration import dimensions, known_block_size_of, smem_bytes
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Parameter, shown
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
-from flydsl.dialect.location import argument_error, definition_location, mlir_location, user_location
+from flydsl.dialect.location import argument_error, mlir_location
 from flydsl.dialect.upstream import upstream
 from flydsl.errors import LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
@@ -30,6 +30,7 @@ from flydsl.expr.struct_value import StructValue
 from flydsl.expr.tree import Container, is_own_object
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 from flydsl.passes.fly_rocdl_cluster_attr import CLUSTER
+from flydsl.places import definition_location, user_location
 
 __all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]
 
@@ -335,7 +336,9 @@ class KernelLauncher:
             raise LaunchError(
                 f"{self.symbol}: block {given} differs from known_block_size {self._known_block_size}",
                 at=user_location(),
-                hint="None stands for a size of run time" if None in given else None,
+                hint="None stands for a size of run time: known_block_size needs one that is known when compiling"
+                if None in given
+                else "launch it with that block, or change known_block_size, or leave it away",
             )
 
 
@@ -345,6 +348,7 @@ def kernel(
     known_block_size: Sequence[int] | None = None,
     name: str | None = None,
     some_args: Any = None,
+    **unknown: Any,
 ) -> Any:
     """Decorate a device function, as `@flyc.kernel` or `@flyc.kernel(known_block_size=[256, 1, 1])`.
 
@@ -353,6 +357,7 @@ def kernel(
     known_block_size: the block size of every launch. name: the kernel's name in the program, followed by a number.
     some_args: taken as FlyDSL takes it, and not used.
     """
+    refuse_options("@flyc.kernel", unknown)
     if function is None:
         return lambda decorated: KernelFunction(decorated, known_block_size, name)
     return KernelFunction(function, known_block_size, name)

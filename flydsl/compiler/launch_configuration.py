@@ -9,10 +9,11 @@ from typing import Any
 from mlir import ir
 
 from flydsl.arch import Arch, launch_limits
-from flydsl.dialect.location import argument_error, user_location
+from flydsl.dialect.location import argument_error
 from flydsl.errors import LaunchError
 from flydsl.expr.numeric import Boolean, Int32, Numeric, as_numeric
 from flydsl.expr.operands import located
+from flydsl.places import user_location
 
 
 def known_block_size_of(size: Sequence[int]) -> tuple[int, ...]:

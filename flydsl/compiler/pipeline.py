@@ -357,7 +357,10 @@ class Pipeline(Explained):
         """
         if index > 0 and self.stages[index - 1].state != "done":
             stage = self.stages[index - 1]
-            raise CompileError(f"stage {stage.name} has {'failed' if stage.error else 'not run yet'}")
+            raise CompileError(
+                f"stage {stage.name} has {'failed' if stage.error else 'not run yet'}",
+                hint=".error of the stage says why" if stage.error else ".run(until=...) of the pipeline runs it",
+            )
         if not self._snapshots:
             assert self._bytecode is not None
             with context():

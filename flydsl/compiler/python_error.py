@@ -5,25 +5,26 @@ from __future__ import annotations
 import builtins
 import dis
 import inspect
+import os
 import re
 from collections import Counter
-from collections.abc import Iterator
 from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 from mlir import ir
 
 import flydsl.expr as fx
-from flydsl.dialect.location import in_standard_library, is_users, location_of
 from flydsl.errors import SourceLocation, TraceError, did_you_mean
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.operands import FlyValue
 from flydsl.expr.other_names import OTHER_NAMES
 from flydsl.expr.positions import Tuple3D
+from flydsl.places import in_standard_library, is_users, location_of, steps_of
 
 _KINDS = (
     TypeError, AttributeError, NameError, UnboundLocalError, ValueError, KeyError, IndexError, ZeroDivisionError,
-    OverflowError, RecursionError, RuntimeError,
+    OverflowError, RecursionError, RuntimeError, OSError, FileNotFoundError, FileExistsError, IsADirectoryError,
+    NotADirectoryError, PermissionError,
 )  # fmt: skip
 
 
@@ -53,6 +54,8 @@ def as_trace_error(error: Exception, at: SourceLocation | None) -> Exception:
         at = location_of(again.tb_frame.f_code, again.tb_lasti, again.tb_lineno)
     made: Exception = kind(_message(error), at=at, hint=_hint(error))
     made.__suppress_context__ = True
+    if isinstance(error, OSError) and isinstance(made, OSError):
+        made.errno, made.strerror, made.filename = error.errno, error.strerror, error.filename
     return made
 
 
@@ -60,7 +63,7 @@ def as_fault(error: Exception, at: SourceLocation | None) -> Exception:
     """A TraceError for an error of Python's kinds that this package did not expect; that one is its cause."""
     if type(error) not in _TRACED or at is None:
         return error
-    if isinstance(error, TypeError) and _OTHER_NUMBER.match(str(error)):
+    if isinstance(error, OSError) or (isinstance(error, TypeError) and _OTHER_NUMBER.match(str(error))):
         return as_trace_error(error, at)
     made = TraceError(
         f"flydsl cannot make sense of this: {type(error).__name__}: {error}",
@@ -96,19 +99,15 @@ def _recursive(error: Exception) -> TracebackType:
     return next(step for step in steps if step.tb_frame.f_code is calls.most_common(1)[0][0])
 
 
-def steps_of(error: BaseException) -> Iterator[TracebackType]:
-    """The steps of an error's traceback, outermost first."""
-    step = error.__traceback__
-    while step is not None:
-        yield step
-        step = step.tb_next
-
-
 def _message(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return f"{_recursive(error).tb_frame.f_code.co_name} calls itself without end while it is traced"
     if isinstance(error, KeyError) and error.args:
         return f"there is no key {error.args[0]!r}"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, AttributeError) and str(error) == "__delitem__":
+        return "an element of a tensor cannot be deleted"
     return _of_module(error)[0] if isinstance(error, AttributeError) else str(error)
 
 
@@ -125,6 +124,10 @@ def _hint(error: Exception) -> str:
         return "a runtime value is known on the device only: look it up in a tensor, or use a compile-time key"
     if isinstance(error, AttributeError):
         return _hint_of_attribute(error)
+    if isinstance(error, FileNotFoundError):
+        return f"is the path right? relative ones begin at {os.getcwd()}"
+    if isinstance(error, OSError):
+        return "so says the operating system: is it a file that may be read and written, and is there room?"
     if isinstance(error, UnboundLocalError):
         return "assign it before it is read, on every way that leads here"
     if isinstance(error, NameError):
@@ -140,6 +143,8 @@ def _hint(error: Exception) -> str:
 
 def _hint_of_attribute(error: AttributeError) -> str:
     name, hint = error.name or "", _of_module(error)[1]
+    if str(error) == "__delitem__":
+        return "x[i] = value changes it"
     if hint or name in OTHER_NAMES:
         return hint or OTHER_NAMES[name]
     if error.obj is None and name == "launch":
@@ -191,6 +196,9 @@ _TYPE_HINTS = (
     ("'Tensor'", "index it, tensor[i], or work on fragments: fragment.load() is a vector with operators"),
     ("__format__|format string", "its value is known on the device only: write it to a tensor, and print that"),
     ("divmod", "n // d and n % d"),
+    ("for @", "fx.gemm multiplies fragments, a * b numbers, and (v * w).reduce(...) is a dot product of vectors"),
+    ("for [^:]+: .*'(Storage|Array)", "memory has no operators, its elements have: memory.peek()[i]"),
+    ("unsupported operand|bad operand", "convert the operands to numbers or vectors: value.to(fx.Float32), tensor[i]"),
 )
 
 

@@ -62,9 +62,12 @@ _COMPILED_IN = _CompiledIn()
 def save(artifact: CompiledArtifact, path: str | os.PathLike[str]) -> None:
     """Write an artifact to a file, whole or not at all, for `load`, in another process or on another machine.
 
-    Raises ArgumentError for a launcher that takes values of the program's own classes, OSError.
+    Raises ArgumentError for what is no artifact or cannot be written - a launcher that takes values of the program's
+    own classes -, and for a folder that does not exist; OSError.
     """
-    content, place = to_bytes(artifact), Path(path)
+    if not isinstance(artifact, CompiledArtifact):
+        raise argument_error(f"save takes an artifact, not {artifact!r}", "flyc.compile(launcher, ...) returns one")
+    content, place = to_bytes(artifact), place_to_write(path)
     descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -79,7 +82,22 @@ def save(artifact: CompiledArtifact, path: str | os.PathLike[str]) -> None:
 @user_facing
 def load(path: str | os.PathLike[str]) -> CompiledArtifact:
     """The artifact that `save` wrote to a file. Raises ArgumentError for other files, OSError."""
-    return from_bytes(Path(path).read_bytes(), os.fspath(path))
+    return from_bytes(path_of(path).read_bytes(), os.fspath(path))
+
+
+def path_of(path: object) -> Path:
+    """A path that the user gave. Raises ArgumentError for anything else."""
+    if not isinstance(path, str | os.PathLike):
+        raise argument_error(f"{path!r} is not a path", 'such as "scale.flydsl"')
+    return Path(path)
+
+
+def place_to_write(path: object) -> Path:
+    """The path of a file to be written, whose folder exists. Raises ArgumentError."""
+    place = path_of(path)
+    if not place.parent.is_dir():
+        raise argument_error(f"{place}: there is no folder {place.parent} to write it to", "make the folder first")
+    return place
 
 
 def to_bytes(artifact: CompiledArtifact) -> bytes:

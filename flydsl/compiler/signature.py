@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import FunctionType, SimpleNamespace
 from typing import Any, get_args, get_origin
 
-from flydsl.dialect.location import argument_error, definition_location, location_of
+from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
@@ -33,6 +33,7 @@ from flydsl.expr.typing import (
     TiledCopy,
     TiledMma,
 )
+from flydsl.places import definition_location, location_of
 
 _MISSING = inspect.Parameter.empty
 # Python's numbers say no more than an argument does: it decides.

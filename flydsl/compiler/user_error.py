@@ -5,23 +5,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import mlir
 
-from flydsl.compiler.python_error import ATTRIBUTE_HOOKS, as_fault, as_trace_error, steps_of
-from flydsl.compiler.trace import trace
-from flydsl.dialect.location import is_users, line_that_calls, location_of, user_location
+from flydsl.compiler.python_error import ATTRIBUTE_HOOKS, as_fault, as_trace_error
 from flydsl.errors import FlyError, SourceLocation
+from flydsl.places import PACKAGES, is_users, line_that_calls, location_of, steps_of, user_location
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OF_MLIR = tuple(path + os.sep for path in mlir.__path__)
-_HIDDEN = (_PACKAGE + os.sep, *_OF_MLIR)
+_HIDDEN = (*PACKAGES, *_OF_MLIR)
 # MLIR, and what hands the user's calls to it: where the user called it, what fails in it is the user's error.
 _PASSING_ON = (*_OF_MLIR, *(os.path.join(_PACKAGE, "_mlir", file) for file in ("faces.py", "passmanager.py")))
 
@@ -31,12 +31,18 @@ def user_facing(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        __tracebackhide__ = True
         try:
             return function(*args, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
-            error = shown_to_user(error)
-            raise error
+            shown = shown_to_user(error)
+            traceback = shown.__traceback__
+            if shown is error:
+                raise  # without a name: so Python adds no frame of this function
+            try:
+                raise shown
+            except type(shown):
+                shown.__traceback__ = traceback
+                raise
 
     return called
 
@@ -46,17 +52,25 @@ def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardI
 
     An error that Python itself raises at a user's line becomes a TraceError that is also an error of that kind.
     """
-    fault_of_package = _is_fault_of_package(error)
-    at = _place(error)
-    traceback = user_frames(error)
+    at, traceback = _place(error), _users_steps(error)
     if isinstance(error, FlyError):
         error.located(line_that_calls(error.package) if error.package else at or user_location())
     elif isinstance(error, Exception):
-        if not fault_of_package:
-            error = as_trace_error(error, at)
-        elif _is_of_trace(error):
-            return as_fault(error, at).with_traceback(traceback)
+        if at is not None and not _is_fault_of_package(error):
+            return as_trace_error(error, at).with_traceback(traceback)
+        made = as_fault(error, at or user_location())
+        return error if made is error else made.with_traceback(traceback)
     return error.with_traceback(traceback)
+
+
+def _uncaught(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None, show: Any = sys.excepthook
+) -> None:
+    """Python's hook for what ends a program: an error of this package is shown without the package's frames."""
+    show(kind, error, _users_steps(error) if isinstance(error, FlyError) else traceback)
+
+
+sys.excepthook = _uncaught
 
 
 def user_frames(error: BaseException) -> TracebackType | None:
@@ -65,18 +79,15 @@ def user_frames(error: BaseException) -> TracebackType | None:
     An error that is neither a FlyError nor raised by the user's code is a bug in this package and keeps all frames.
     KeyboardInterrupt does not count as one.
     """
-    if _is_fault_of_package(error):
-        return error.__traceback__
+    return error.__traceback__ if _is_fault_of_package(error) else _users_steps(error)
+
+
+def _users_steps(error: BaseException) -> TracebackType | None:
     shown: TracebackType | None = None
     for frame in reversed(list(steps_of(error))):
         if not _is_hidden(frame) and frame.tb_frame.f_code.co_filename != contextlib.__file__:
             shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return shown
-
-
-def _is_of_trace(error: Exception) -> bool:
-    """True if the user's code, while it was traced, called a function of this package that failed."""
-    return any(step.tb_frame.f_code is trace.__code__ for step in steps_of(error))
 
 
 def _place(error: BaseException) -> SourceLocation | None:

@@ -21,7 +21,7 @@ from flydsl import layout as algebra
 from flydsl.dialect import atom_inference, inference
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import Attributes, Check, Infer, infer_algebra
-from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.location import mlir_location
 from flydsl.dialect.types import (
     ComposedLayoutType,
     CopyAtomType,
@@ -38,6 +38,7 @@ from flydsl.dialect.types import (
     fly_type,
 )
 from flydsl.errors import FlyError, LayoutError, SourceLocation
+from flydsl.places import user_location
 
 _HOW_MADE = {
     "int_tuple": "an integer, or a tuple of them",

@@ -8,7 +8,7 @@ from typing import Any, Union
 
 from mlir import ir
 
-from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.location import mlir_location
 from flydsl.dialect.types import FlyType
 from flydsl.errors import ArgumentError, FlyError
 from flydsl.expr.arith_value import ArithValue
@@ -16,6 +16,7 @@ from flydsl.expr.emit import require_trace
 from flydsl.expr.numeric import NumericMeta
 from flydsl.expr.operands import FlyValue, as_ir_value
 from flydsl.expr.trace_limit import count_operation
+from flydsl.places import user_location
 
 
 def is_value(value: Any) -> bool:

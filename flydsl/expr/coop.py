@@ -202,6 +202,11 @@ class WarpScan(WarpReduce):
         """See `warp_exclusive_scan`."""
         return warp_exclusive_scan(cls.dtype(value), op, width=cls.width, init=init)
 
+    @classmethod
+    def scan_with_aggregate(cls, value: Any, op: Any, *, init: Any = 0) -> tuple[Any, Any, Any]:
+        """See `warp_scan_with_aggregate`."""
+        return warp_scan_with_aggregate(cls.dtype(value), op, width=cls.width, init=init)
+
 
 class _Block:
     """Threads of a block in one dimension, and a number per wave in shared memory."""
@@ -288,21 +293,32 @@ class BlockScan(_Block):
         return cls._scan(value, op, storage, init)[1]
 
     @classmethod
-    def _scan(cls, value: Any, op: Any, storage: Any, init: Any) -> tuple[Result, Result]:
+    def scan_with_aggregate(cls, value: Any, op: Any, storage: Any, *, init: Any = 0) -> tuple[Any, Any, Any]:
+        """The inclusive and the exclusive scan, and all values of the block combined, without `init`."""
+        inclusive, exclusive, total = cls._scan(value, op, storage, init)
+        return inclusive, exclusive, total()
+
+    @classmethod
+    def _scan(cls, value: Any, op: Any, storage: Any, init: Any) -> tuple[Result, Result, Callable[[], Result]]:
         if not isinstance(value, Vector):
             return cls._scan_threads(cls.dtype(value), op, storage, init)
         combine, items = combination(op), cls._items(value)
-        before = [cls._scan_threads(reduce(combine, items), op, storage, init)[1]]
+        _, first, total = cls._scan_threads(reduce(combine, items), op, storage, init)
+        before = [first]
         for item in items:
             before.append(combine(before[-1], item))
-        return Vector.from_elements(before[1:], cls.dtype), Vector.from_elements(before[:-1], cls.dtype)
+        return Vector.from_elements(before[1:], cls.dtype), Vector.from_elements(before[:-1], cls.dtype), total
 
     @classmethod
-    def _scan_threads(cls, number: Any, op: Any, storage: Any, init: Any) -> tuple[Result, Result]:
+    def _scan_threads(
+        cls, number: Any, op: Any, storage: Any, init: Any
+    ) -> tuple[Result, Result, Callable[[], Result]]:
+        """The inclusive and the exclusive scan, and what reads the sum of the waves where it is asked for."""
         combine, lanes = combination(op), min(cls.width, warp_size())
         start = cls.dtype(init)
         if cls._waves() == 1:
-            return warp_scan(number, op, width=lanes, init=start)
+            inclusive, exclusive, total = warp_scan_with_aggregate(number, op, width=lanes, init=start)
+            return inclusive, exclusive, lambda: total
         # What lies before this wave is not known yet, so lane 0's exclusive scan is chosen apart.
         own = warp_inclusive_scan(number, op, width=lanes)
         totals = cls._put(warp_broadcast(own, lanes - 1, width=lanes), storage)
@@ -310,7 +326,8 @@ class BlockScan(_Block):
         for earlier in range(cls._waves() - 1):
             start = (wave > earlier).select(combine(start, memref_load(totals, earlier)), start)
         lane = thread_idx.x % lanes
-        return combine(start, own), (lane == 0).select(start, combine(start, shuffle_up(own, 1, lanes)))
+        before = (lane == 0).select(start, combine(start, shuffle_up(own, 1, lanes)))
+        return combine(start, own), before, lambda: reduce(combine, (totals[wave] for wave in range(cls._waves())))
 
 
 @cache

@@ -9,11 +9,12 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect import ops
-from flydsl.dialect.location import mlir_location, trace_error, user_location
+from flydsl.dialect.location import mlir_location, trace_error
 from flydsl.errors import FlyError, TraceError
 from flydsl.expr.fastmath_flags import flags_of_block
 from flydsl.expr.trace_limit import count_operation
 from flydsl.expr.undefined import refuse_undefined
+from flydsl.places import user_location
 
 
 def is_traced() -> bool:

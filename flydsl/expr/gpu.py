@@ -10,7 +10,6 @@ from mlir import ir
 
 from flydsl.arch import DEFAULT_ARCH, get_arch
 from flydsl.dialect.context import context
-from flydsl.dialect.location import user_location
 from flydsl.errors import TraceError
 from flydsl.expr.block_threads import traced_kernel
 from flydsl.expr.emit import emit, require_trace, target_name
@@ -18,6 +17,7 @@ from flydsl.expr.names import unknown_name
 from flydsl.expr.positions import Tuple3D, block_dim, block_id, block_idx, grid_dim, thread_id, thread_idx
 from flydsl.expr.shared_allocator import SharedAllocator
 from flydsl.expr.shuffle import shuffle, shuffle_down, shuffle_idx, shuffle_up, shuffle_xor
+from flydsl.places import user_location
 
 __all__ = [
     "SharedAllocator",

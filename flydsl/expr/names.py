@@ -11,6 +11,7 @@ from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from flydsl.errors import MissingName
 from flydsl.expr.other_names import OTHER_NAMES
 
 FLYDSL_NAMES: dict[str, frozenset[str]] = {
@@ -290,10 +291,11 @@ def unknown_name(
             return getattr(import_module(elsewhere[name]), name)
         if name.startswith("_") and name not in OTHER_NAMES:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        shown = f"dir(...) of the module has the names of {module}"
         if name in FLYDSL_NAMES[module]:
-            raise AttributeError(f"{module}.{name} is part of FlyDSL's API, but unsupported")
-        hint = OTHER_NAMES.get(name) or close_to(name, namespace)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{'; ' if hint else ''}{hint}")
+            raise MissingName(f"{module}.{name} is part of FlyDSL's API, but unsupported", hint=shown)
+        hint = OTHER_NAMES.get(name) or close_to(name, namespace) or shown
+        raise MissingName(f"module {module!r} has no attribute {name!r}", hint=hint)
 
     return __getattr__
 

@@ -17,7 +17,7 @@ import numpy as np
 from mlir import ir
 
 from flydsl.dialect.elements import ARITHMETIC_FLOATS, TORCH_ELEMENTS, element_bits, element_type, round_float
-from flydsl.dialect.location import argument_error, trace_error, user_location
+from flydsl.dialect.location import argument_error, trace_error
 from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit, require_trace
@@ -25,6 +25,7 @@ from flydsl.expr.names import unknown_name
 from flydsl.expr.outlived import note
 from flydsl.expr.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
 from flydsl.expr.undefined import Undefined, refuse_undefined
+from flydsl.places import user_location
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import Result, Value

@@ -11,7 +11,7 @@ from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.leaves import is_static
-from flydsl.dialect.location import argument_error, user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import infer
 from flydsl.dialect.types import ComposedLayoutType, FlyType, IntTupleType, LayoutType, SwizzleType, TileType, fly_type
 from flydsl.errors import FlyError
@@ -21,6 +21,7 @@ from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_s
 from flydsl.expr.outlived import note
 from flydsl.layout import ComposedLayout, IntLeaf, Layout, Swizzle, Tile
 from flydsl.layout.int_tuple import as_int_tuple
+from flydsl.places import user_location
 
 # Type of a static operand -> its fly type.
 _STATIC_TYPES: dict[type, Callable[[Any], FlyType]] = {

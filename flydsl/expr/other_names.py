@@ -22,6 +22,7 @@ _GLOBAL_ID = "fx.block_idx.x * fx.block_dim.x + fx.thread_idx.x numbers the thre
 _OF_WAVE = "fx.warp_reduce(value, fx.ReductionOp.ADD) combines the values of a wave's lanes"
 _OF_BLOCK = "fx.coop.BlockReduce and fx.coop.BlockScan work with all threads of a block"
 _SCAN = "fx.warp_inclusive_scan(value, fx.ReductionOp.ADD) scans a wave, fx.coop.BlockScan a block"
+_TO_BLOCK = "one thread writes a value to shared memory, and all read it behind fx.barrier()"
 _UNROLL = "range_constexpr(n) unrolls a loop, and range(n) is a loop on the device"
 _FENCE = 'fx.barrier() orders the accesses of a workgroup, fx.memory_fence(syncscope="agent") those of more'
 _IN_STEP = "the lanes of a wave run in step; fx.barrier() waits for the waves of a workgroup"
@@ -30,7 +31,7 @@ _PARTS = "fx.zipped_divide(tensor, fx.make_tile(8, 8))[None, i] is a tile; thr_c
 _MODULE = "fx is the language, and its names are in it: fx.make_layout, fx.copy, fx.gemm"
 _PRINT = 'fx.printf("{}", x) prints on the device; print runs while tracing'
 _ASSERT = "`assert` checks what is known when compiling; the device cannot stop, so write a flag to a tensor"
-_RANDOM = "random numbers come from the host: pass torch.rand(...) as an argument"
+_RANDOM = "fx.random.rand(seed, offset) is a number from 0 to 1; fx.random has randn and randint, too"
 _DYNAMIC_SHARED = "fx.get_dyn_shared(fx.Float32) is the memory that launch(..., smem=bytes) gives"
 _ON_HOST = "the launcher says it: kernel(...).launch(grid=..., block=...)"
 _EIGHT_BITS = "fx.Float8E4M3FNUZ is a type of CDNA 3, fx.Float8E4M3FN of CDNA 4, and fx.Float8E5M2 has the wider range"
@@ -85,6 +86,7 @@ OTHER_NAMES: dict[str, str] = {
         _REDUCE: "sum mean amax amin prod",
         _OF_WAVE: "warp_sum warp_max warp_reduce_sum warp_reduce_max wave_reduce simd_sum reduce reduce_sum",
         _OF_BLOCK: "block_reduce block_sum block_reduce_sum blockReduceSum block_scan",
+        _TO_BLOCK: "block_broadcast broadcast_block BlockBroadcast BlockShuffle",
         _SCAN: "cumsum scan associative_scan inclusive_scan prefix_sum warp_prefix_sum",
         _ELEMENTS: "numel nelement ndim size",
         _UNROLL: "unroll static_range range_static range_dynamic fori_loop for_range serial grid",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flydsl.dialect.inference import algebra_value
-from flydsl.dialect.location import argument_error, trace_error, user_location
+from flydsl.dialect.location import argument_error, trace_error
 from flydsl.dialect.types import (
     ComposedLayoutType,
     CopyAtomType,
@@ -41,6 +41,7 @@ from flydsl.expr.mma import __all__ as _mma
 from flydsl.expr.operands import is_runtime
 from flydsl.expr.printing import printf, refuse
 from flydsl.expr.typing import T
+from flydsl.places import user_location
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import Result

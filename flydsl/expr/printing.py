@@ -7,7 +7,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import argument_error, user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import LayoutType
 from flydsl.errors import TraceError
 from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride
@@ -16,6 +16,7 @@ from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Boolean, Float32, Float64, Index, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
 from flydsl.expr.operands import FlyValue
 from flydsl.expr.vector_value import Vector
+from flydsl.places import user_location
 from flydsl.printing import Format, Kind
 
 __all__ = ["printf", "refuse"]

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from flydsl.dialect.location import in_standard_library, is_users, location_of, trace_error, user_location
+from flydsl.dialect.location import trace_error
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.places import in_standard_library, is_users, location_of, user_location
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BRANCHES = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)

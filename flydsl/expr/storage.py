@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, NoReturn, Protocol
 
 from flydsl.dialect.location import argument_error, trace_error
-from flydsl.errors import TraceError
+from flydsl.errors import MissingName
 from flydsl.expr.memory import Pointer, Tensor, add_offset, make_view, memref_load, memref_store, recast_iter
 from flydsl.expr.numeric import Int8, Uint8
 from flydsl.expr.struct import Align, Array, align_of, fields_of, is_composite_type, is_struct_type, size_of
@@ -47,12 +47,8 @@ class _PlaceAt:
         return recast_iter(type(kind)(element, kind.space).aligned(kind.known_alignment), moved)
 
 
-def _no_elements(memory: Any, instead: str) -> TraceError:
-    return trace_error(f"an index into {memory!r}, which has no layout yet", instead)
-
-
 class ArrayInMemory:
-    """An `fx.Array` in memory. ptr: a pointer to its first element."""
+    """An `fx.Array` in memory: `array[i]` reads and writes its elements. ptr: a pointer to the first of them."""
 
     def __init__(self, kind: type[Array], place: Place) -> None:
         self._kind, self._place = kind, place
@@ -65,11 +61,21 @@ class ArrayInMemory:
         """The array viewed with a layout."""
         return make_view(self.ptr, layout)
 
-    def __getitem__(self, index: Any) -> NoReturn:
-        raise _no_elements(self, "array.view(fx.make_layout(64))[i]")
+    def __getitem__(self, index: Any) -> Any:
+        return self._elements(index)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self[index]
+        self._elements(index)[index] = value
+
+    def __len__(self) -> int:
+        return self._kind.size
+
+    def _elements(self, index: Any) -> Tensor:
+        if isinstance(index, tuple):
+            raise trace_error(
+                f"{len(index)} indices into {self!r}, which has one mode", "array.view(fx.make_layout((4, 8)))[i, j]"
+            )
+        return self.view(make_layout(self._kind.size, 1))
 
     def __repr__(self) -> str:
         return f"<{self._kind.__name__} in memory>"
@@ -99,12 +105,15 @@ class Storage:
     def __getattr__(self, name: str) -> Storage:
         known = fields_of(self.kind).kinds if is_composite_type(self.kind) else {}
         if name.startswith("__") or name not in known:
-            hint = f"; it has {', '.join(known)}" if known else ""
+            hint = f"it has {', '.join(known)}" if known else ".peek() is what it holds, .poke(value) changes that"
             if name in ("view", "ptr") and issubclass(self.kind, Array):
-                hint = f"; its contents have it: .peek().{name}"
-            raise AttributeError(f"{self!r} has no field {name!r}{hint}")
+                hint = f"its contents have it: .peek().{name}"
+            raise MissingName(f"{self!r} has no field {name!r}", hint=hint)
         if isinstance(known[name], Known):
-            raise AttributeError(f"{self!r}.{name} is compile-time only, and takes no memory")
+            raise MissingName(
+                f"{self!r}.{name} is compile-time only, and takes no memory",
+                hint="the type has its value; what a kernel stores needs a type such as fx.Int32",
+            )
         offset, kind = fields_of(self.kind).places[name]
         return _storage_of(kind).at(self._place.moved(offset))
 
@@ -145,7 +154,7 @@ class Storage:
             memref_store(value, self._number(), 0)
 
     def __getitem__(self, index: Any) -> NoReturn:
-        raise _no_elements(self, "storage.peek().view(fx.make_layout(64))[i]")
+        raise trace_error(f"an index into {self!r}, which is the place of it", "storage.peek()[i]")
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self[index]

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from types import CodeType
 
 from flydsl import env
-from flydsl.dialect.location import is_users, user_frame, user_location
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.places import is_users, user_frame, user_location
 
 VARIABLE = "FLYDSL_COMPILE_MAX_TRACED_OPS"
 _WARN_AT = 50_000

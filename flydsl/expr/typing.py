@@ -13,7 +13,7 @@ from flydsl.arch import DEFAULT_ARCH, get_arch
 from flydsl.atoms.instruction_sets import CDNA4, GFX12
 from flydsl.dialect.context import context
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import argument_error, user_location
+from flydsl.dialect.location import argument_error
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr.algebra import IntTuple, LayoutValue
 from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy
@@ -63,6 +63,7 @@ from flydsl.expr.raw_values import as_dsl_value, as_ir_value
 from flydsl.expr.vector_alias import vector_names
 from flydsl.expr.vector_value import ReductionOp, Vector, empty_like, full, full_like, ones_like, zeros_like
 from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
+from flydsl.places import user_location
 
 __all__ = [
     "AddressSpace",

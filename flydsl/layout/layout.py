@@ -139,6 +139,11 @@ class Layout(_OpenLayout, Immutable, Explorable):
             return functions.slice(self, mode)
         try:
             return modes_of(self)[mode]
+        except IndexError:
+            raise LayoutError(
+                f"{self}[{mode}]: there is no mode {mode}",
+                hint="modes count from 0; layout(coordinate) is the index of a coordinate",
+            ) from None
         except TypeError:
             raise LayoutError(
                 f"{self}[{shown(mode)}]: a mode is known when compiling",

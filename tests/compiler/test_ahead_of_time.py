@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from flydsl import layout as algebra
 from flydsl.arch import ARCHS
 from flydsl.compiler import TensorSpec, saved
 from flydsl.disk_cache import packed, unpacked
-from flydsl.errors import ArchError, ArgumentError
+from flydsl.errors import ArchError, ArgumentError, FlyError
 
 
 @flyc.kernel
@@ -255,3 +256,22 @@ def test_a_file_that_cannot_be_written_leaves_nothing(artifact: flyc.CompiledArt
     with pytest.raises(IsADirectoryError):
         flyc.save(artifact, tmp_path / "a")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (lambda artifact: flyc.load("no/such.flydsl"), "no/such.flydsl: No such file"),
+        (lambda artifact: flyc.load(3), "3 is not a path"),
+        (lambda artifact: flyc.save(artifact, "no/such.flydsl"), "there is no folder no to write it to"),
+        (lambda artifact: flyc.save(flyc.compile, "such.flydsl"), "save takes an artifact"),
+    ],
+)
+def test_misuse_of_files_is_one_error_at_the_users_line(
+    use: Callable[[Any], Any], says: str, artifact: flyc.CompiledArtifact
+) -> None:
+    with pytest.raises(FlyError) as caught:
+        use(artifact)
+    assert says in caught.value.message
+    assert caught.value.at is not None
+    assert (caught.value.at.file, bool(caught.value.hint)) == (__file__, True)

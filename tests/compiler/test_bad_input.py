@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,8 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.compiler import arguments, jit_argument
-from flydsl.errors import ArchError, ArgumentError, FlyError, LaunchError, TraceError
+from flydsl.compiler import arguments, jit_argument, user_error
+from flydsl.errors import ArchError, ArgumentError, FlyError, LaunchError, LayoutError, TraceError
 
 
 @flyc.kernel
@@ -461,7 +462,7 @@ def test_the_users_own_errors_keep_type_and_line(body: Callable[..., Any], error
     with pytest.raises(error) as info:
         trace(body)
     names = frames(info.value)
-    assert len(names) <= 7
+    assert len(names) <= 6
     assert body.__name__ in names
     step = info.value.__traceback__
     while step is not None and step.tb_next is not None:
@@ -500,8 +501,16 @@ def test_recursion_ends_where_compile_time_values_decide() -> None:
 def test_our_errors_have_short_tracebacks() -> None:
     with pytest.raises(TraceError) as info:
         trace(indexes)
-    assert frames(info.value)[1:] == ["trace", "called", "traced", "indexes"]
+    assert frames(info.value)[1:] == ["trace", "traced", "indexes"]
     assert info.value.__context__ is None or info.value.__suppress_context__
+
+
+def test_an_error_that_ends_a_program_is_shown_with_the_users_frames_only() -> None:
+    with pytest.raises(LayoutError) as info:
+        fx.make_layout((4, -8))
+    shown: list[Any] = []
+    user_error._uncaught(info.type, info.value, info.tb, show=lambda *given: shown.append(given))
+    assert {step.filename for step in traceback.extract_tb(shown[0][2])} == {__file__}
 
 
 def test_parameters_that_cannot_be_are_named_where_they_stand() -> None:

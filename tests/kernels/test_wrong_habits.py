@@ -370,10 +370,26 @@ def fourth_of_three(A, C, I, n):
     I[fx.thread_idx.w] = 1  # here
 
 
-@habit("which has no layout yet", ".peek().view(")
+@habit("which is the place of it", ".peek()[i]")
 def shared_array_indexed(A, C, I, n):
     s = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 64])
     s[fx.thread_idx.x] = 1.0  # here
+
+
+@habit("2 indices into <Array", ".view(")
+def shared_array_of_two_modes(A, C, I, n):
+    s = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 64]).peek()
+    s[0, fx.thread_idx.x] = 1.0  # here
+
+
+@habit("unsupported operand type(s) for @", "fx.gemm")
+def product_of_numbers(A, C, I, n):
+    C[0, 0] = A[0, 0] @ A[0, 1]  # here
+
+
+@habit("cannot be deleted", "x[i] = value")
+def deleted_element(A, C, I, n):
+    del A[0, 0]  # here
 
 
 @habit("has a `yield`", "write results to a tensor")
@@ -431,7 +447,26 @@ def forgotten_decorator() -> None:
     launch(torch.zeros(64))
 
 
+@programs.program("@flyc.jit has no option 'arch'")
+def target_of_a_launcher() -> None:
+    flyc.jit(arch="gfx950")  # here
+
+
+@programs.program("@flyc.kernel has no option 'num_warps'")
+def warps_of_a_kernel() -> None:
+    flyc.kernel(num_warps=4)  # here
+
+
+@programs.program("differs from known_block_size (64, 1, 1)")
+def another_block() -> None:
+    kernel = flyc.kernel(known_block_size=[64, 1, 1])(lambda A: None)
+    flyc.jit(lambda A: kernel(A).launch(grid=1, block=128))(torch.zeros(64))  # here
+
+
 HINTS |= {
+    "target_of_a_launcher": "flyc.compile(launcher, ..., arch=",
+    "warps_of_a_kernel": ".launch(grid=",
+    "another_block": "change known_block_size",
     "forgotten_smem": "smem=256",
     "short_smem": "smem=256",
     "empty_launch": "`if n > 0:`",

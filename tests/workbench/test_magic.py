@@ -167,6 +167,7 @@ def test_bad_options_are_told_before_the_cell_runs(notebook, options, message):
     assert type(outcome.error).__name__ in {"ArchError", "ArgumentError"}
     assert message in outcome.text
     assert "hint:" in outcome.text
+    assert f"  at cell:1\n    %%flykernel {options}\n    ^^^^" in outcome.text
     assert "Traceback" not in outcome.text
     assert "ran" not in notebook.shell.user_ns
 

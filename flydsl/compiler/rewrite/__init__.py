@@ -20,10 +20,10 @@ from typing import Any
 
 from flydsl import env
 from flydsl.compiler.rewrite.rewriter import Rewriter
-from flydsl.dialect.location import definition_location
 from flydsl.errors import TraceError
 from flydsl.expr.control_flow import RUNTIME
 from flydsl.expr.primitive import const_expr, range_constexpr
+from flydsl.places import definition_location
 
 
 def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:

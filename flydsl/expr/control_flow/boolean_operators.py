@@ -14,13 +14,13 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import user_location
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.conditional_expression import chosen, traced
 from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.numeric import Boolean, Numeric, as_numeric, is_python_number
 from flydsl.expr.refusals import no_truth
 from flydsl.expr.tree import is_leaf
+from flydsl.places import user_location
 
 Thunk = Callable[[], Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.location import mlir_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.containers import Reachable
@@ -20,6 +20,7 @@ from flydsl.expr.control_flow.region import TracedRegion, regions_closed
 from flydsl.expr.numeric import Boolean
 from flydsl.expr.operands import FlyValue
 from flydsl.expr.tree import leaf_like, leaf_value
+from flydsl.places import user_location
 
 Thunk = Callable[[], Any]
 

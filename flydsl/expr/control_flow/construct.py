@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from flydsl.dialect.location import trace_error, user_location
+from flydsl.dialect.location import trace_error
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import unassigned
+from flydsl.places import user_location
 
 Thunks = Sequence[Callable[[], Any]]
 

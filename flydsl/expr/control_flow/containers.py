@@ -17,9 +17,9 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import user_frame
 from flydsl.expr.numeric import is_python_number
 from flydsl.expr.tree import flatten, is_leaf
+from flydsl.places import user_frame
 
 # Objects of these packages do not change while they are traced, or are not ours to look into.
 _FOREIGN = {"flydsl", "mlir", "torch", "numpy", "builtins", "types", "typing", "functools", "ast"}

@@ -18,7 +18,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.location import mlir_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
@@ -31,6 +31,7 @@ from flydsl.expr.numeric import Boolean
 from flydsl.expr.refusals import change_within
 from flydsl.expr.tree import leaf_like, leaf_type
 from flydsl.expr.undefined import Undefined
+from flydsl.places import user_location
 
 Rebuild = Callable[[Sequence[Any]], Any]
 

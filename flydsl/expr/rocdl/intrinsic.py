@@ -17,7 +17,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_bits, element_type
-from flydsl.dialect.location import argument_error, user_location
+from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import ArchError
@@ -27,6 +27,7 @@ from flydsl.expr.memory import Tensor, get_iter
 from flydsl.expr.numeric import Index, Integer, Numeric, as_numeric, is_python_number, numeric_class
 from flydsl.expr.operands import as_fly_value
 from flydsl.expr.storage import ArrayInMemory, Storage, start_of
+from flydsl.places import user_location
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

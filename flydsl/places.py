@@ -1,0 +1,212 @@
+"""Places in the user's source: of a frame on the stack, of a function, of an error on its way out.
+
+A user's frame is one of code that is neither of this package, nor of the workbench, nor of Python's library. Python
+3.11 and later also give columns, which error messages turn into carets.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FrameType, TracebackType
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# The workbench calls launchers for its user, whose line is the one that counts.
+PACKAGES = (_PACKAGE, os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "workbench") + os.sep)
+_NOT_THE_USERS: tuple[str, ...] = (*PACKAGES, "<frozen ")
+_MOST_SOURCE_BYTES = 1 << 24
+_NOTEBOOK_CELL = re.compile(r"(ipykernel_\d+[/\\]\d+\.py|<ipython-input-.*>)$")
+_QUOTED = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_MAGIC_CALL = re.compile(rf"get_ipython\(\)\.run_(cell|line)_magic\({_QUOTED}, {_QUOTED}")
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_MADE = ("<string>", "__init__")  # of a dataclass
+
+
+def leave_out(folder: str) -> None:
+    """Take the frames of a package, by its folder, for those of a library between the user and this one."""
+    global _NOT_THE_USERS
+    if folder + os.sep not in _NOT_THE_USERS:
+        _NOT_THE_USERS = (*_NOT_THE_USERS, folder + os.sep)
+
+
+@dataclass(frozen=True)
+class SourceLocation:
+    """A place in the user's Python source. `line` counts from 1; columns count UTF-8 bytes from 0, as Python's do."""
+
+    file: str
+    line: int
+    column: int | None = None
+    end_column: int | None = None
+
+    @property
+    def source_line(self) -> str | None:
+        """The text of the line, or None if the source is not available."""
+        if self.file not in linecache.cache and not _is_readable(self.file):
+            return None
+        text = linecache.getline(self.file, self.line)
+        return text.rstrip("\n") if text else None
+
+    @property
+    def file_label(self) -> str:
+        """The file as a user knows it: `cell` for a notebook cell, whatever temporary file it was compiled from."""
+        return "cell" if self.is_in_cell else self.file
+
+    @property
+    def is_in_cell(self) -> bool:
+        """True for a notebook's cell, whose file is named after the process."""
+        return _NOTEBOOK_CELL.search(self.file) is not None
+
+    def __str__(self) -> str:
+        return f"{self.file_label}:{self.line}"
+
+    def excerpt(self) -> list[str]:
+        """The source line and, where the columns are known, a caret line under it."""
+        text = self.source_line
+        if text is None:
+            return []
+        magic = _magic(text)
+        if magic is not None:
+            return [f"    {magic}", "    " + "^" * len(magic)]
+        shown = text.strip()
+        lines = [f"    {shown}"]
+        if self.column is not None:
+            indent = len(text) - len(text.lstrip())
+            start = max(_characters(text, self.column) - indent, 0)
+            end = len(shown) if self.end_column is None else max(_characters(text, self.end_column) - indent, start + 1)
+            lines.append("    " + " " * start + "^" * max(min(end, len(shown)) - start, 1))
+        return lines
+
+
+def _magic(text: str) -> str | None:
+    """A notebook's magic as its user typed it, if this is the call that IPython makes of it."""
+    found = _MAGIC_CALL.match(text)
+    if found is None:
+        return None
+    try:
+        name, options = (ast.literal_eval(word) for word in found.groups()[1:3])
+    except (ValueError, SyntaxError):
+        return None
+    return f"{'%%' if found[1] == 'cell' else '%'}{name} {options}".strip()
+
+
+def _is_readable(file: str) -> bool:
+    """True if the file may be a source file: the name can come from a listing that somebody sent."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return True  # linecache knows other places, too
+    except ValueError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_SOURCE_BYTES
+
+
+def _characters(text: str, column: int) -> int:
+    """A column of UTF-8 bytes as one of characters."""
+    return len(text.encode()[:column].decode(errors="ignore"))
+
+
+class _Places:
+    """The locations of the instructions of a code object, which it keeps: so no other has its id."""
+
+    def __init__(self, code: CodeType) -> None:
+        self._code = code
+        self._positions: list[tuple[int | None, int | None, int | None, int | None]] = []
+        if sys.version_info >= (3, 11):
+            self._positions = list(code.co_positions())
+        self.locations: dict[int, SourceLocation] = {}
+
+    def locate(self, instruction: int, line: int | None) -> SourceLocation:
+        """The place of an instruction, given as the offset of its code, in a line."""
+        file = self._code.co_filename
+        position = self._positions[instruction // 2] if instruction // 2 < len(self._positions) else None
+        if position is None or position[0] is None:
+            return SourceLocation(file, line or 0)
+        if position[0] != position[1]:  # a loop, or an expression of several lines
+            return SourceLocation(file, position[0], position[2])
+        return SourceLocation(file, position[0], position[2], position[3])
+
+
+_places: dict[int, _Places] = {}
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame outside this package on the Python stack."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame):
+        frame = frame.f_back
+    return frame
+
+
+def is_users(frame: FrameType) -> bool:
+    """True if a frame is of code outside this package, except Python's: its library's, or a dataclass's."""
+    code = frame.f_code
+    file = code.co_filename
+    return not (file.startswith(_NOT_THE_USERS) or in_standard_library(file) or (file, code.co_name) == _MADE)
+
+
+def in_standard_library(file: str) -> bool:
+    """True for a file of Python's own."""
+    return file.startswith(_STANDARD_LIBRARY) and "-packages" not in file
+
+
+def user_location() -> SourceLocation | None:
+    """The innermost place outside this package on the Python stack."""
+    frame = user_frame()
+    return None if frame is None else location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def line_that_calls(package: str) -> SourceLocation | None:
+    """The innermost place of the user's outside of a package of Python's; where there is none, the innermost place."""
+    frame = user_frame()
+    while frame is not None and (_is_within(frame, package) or not is_users(frame)):
+        frame = frame.f_back
+    return user_location() if frame is None else location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def _is_within(frame: FrameType, package: str) -> bool:
+    name = frame.f_globals.get("__package__") or ""
+    return bool(package) and f"{name}.".startswith(f"{package}.")
+
+
+def location_of(code: CodeType, instruction: int, line: int | None) -> SourceLocation:
+    """The place of an instruction of a code object, given as the offset of its code, in a line."""
+    places = _places.get(id(code))
+    if places is None:
+        places = _places[id(code)] = _Places(code)
+    found = places.locations.get(instruction)
+    if found is None:
+        found = places.locations[instruction] = places.locate(instruction, line)
+    return found
+
+
+def definition_location(code: CodeType) -> SourceLocation:
+    """The name behind a function's `def`, below its decorators; the function's first line if its source is unknown."""
+    first = SourceLocation(code.co_filename, code.co_firstlineno)
+    named = re.compile(rf"\s*(?:async\s+)?def\s+({re.escape(code.co_name)})\b")
+    at = first
+    while (text := at.source_line) is not None:
+        if found := named.match(text):
+            start, end = (len(text[:place].encode()) for place in found.span(1))
+            return SourceLocation(at.file, at.line, start, end)
+        at = SourceLocation(at.file, at.line + 1)
+    return first
+
+
+def steps_of(error: BaseException) -> Iterator[TracebackType]:
+    """The steps of an error's traceback, outermost first."""
+    step = error.__traceback__
+    while step is not None:
+        yield step
+        step = step.tb_next
+
+
+def innermost_place(error: BaseException) -> SourceLocation | None:
+    """The user's innermost line that an error passed through."""
+    users = [step for step in steps_of(error) if is_users(step.tb_frame)]
+    return location_of(users[-1].tb_frame.f_code, users[-1].tb_lasti, users[-1].tb_lineno) if users else None
