@@ -27,8 +27,8 @@ def collection_paused() -> Iterator[None]:
 def take_for_old() -> None:
     """Put all objects among the old ones, without looking at them: imported modules stay.
 
-    Otherwise the import leaves Python with enough new objects to look at every one of the process within the first call.
-    Does nothing where somebody froze objects, which would be unfrozen.
+    Otherwise the import leaves Python with so many new objects that the first call has it look at every one of the
+    process. Does nothing where somebody froze objects, which would be unfrozen.
     """
     if not gc.get_freeze_count():
         gc.freeze()

@@ -130,8 +130,9 @@ def summary(pairs: Sequence[Compared]) -> list[str]:
     for name, group in groups.items():
         errors = np.abs([p.error for p in group])
         bias = np.median([p.error for p in group])
-        figures = f"{rank_correlation(group):.3f} | {np.median(errors):.0%} | {np.quantile(errors, 0.9):.0%} | {bias:+.0%} | {np.mean([p.is_within for p in group]):.0%}"
-        lines.append(f"| {name} | {len(group)} | {figures} |")
+        within = np.mean([p.is_within for p in group])
+        spread = f"{np.median(errors):.0%} | {np.quantile(errors, 0.9):.0%} | {bias:+.0%} | {within:.0%}"
+        lines.append(f"| {name} | {len(group)} | {rank_correlation(group):.3f} | {spread} |")
     return lines
 
 
