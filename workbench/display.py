@@ -14,6 +14,7 @@ from flydsl.simulator.stepping.simulation import Simulation
 from flydsl.simulator.timing import Trace, TracedLaunch, Tracing
 from flydsl.sweeps import Row, Table
 from workbench.binary_report import kernel_view_html, kernel_view_text, module_html, module_text
+from workbench.launch_view import launch_html, launch_text
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import (
@@ -27,7 +28,6 @@ from workbench.resources.occupancy import (
 )
 from workbench.run.counters import counters_html, counters_text, counting_html, counting_text
 from workbench.run.stepper import simulation_html
-from workbench.run.view import run_html, run_text
 from workbench.stages.pipeline import pipeline_html, stage_html, stage_text
 from workbench.sweeps.rows import row_html, sweep_html, sweep_text
 from workbench.thread_trace.view import trace_html, trace_text, tracing_html, tracing_text
@@ -53,10 +53,10 @@ VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
     Resources: (resources_html, resources_text),
     Occupancy: (occupancy_html, occupancy_text),
     Simulation: (simulation_html, repr),
-    Launch: (run_html, run_text),
+    Launch: (launch_html, launch_text),
     BinaryModule: (module_html, module_text),
     BinaryKernel: (kernel_view_html, kernel_view_text),
-    BinaryLaunch: (run_html, run_text),
+    BinaryLaunch: (launch_html, launch_text),
     LaunchCounters: (counters_html, counters_text),
     Counting: (counting_html, counting_text),
     Trace: (trace_html, trace_text),

@@ -83,10 +83,11 @@ def explore_simulation(simulation: Simulation) -> Any:
 
 
 def explore_run(launch: Launch | BinaryLaunch) -> Any:
-    """The counters of a past launch, and a stepper on copies of its tensors."""
+    """The timeline of a past launch if it was timed, its counters, and a stepper on copies of its tensors."""
+    from workbench.launch_explorer import LaunchExplorer
     from workbench.run.widget import RunExplorer
 
-    return RunExplorer(launch)
+    return LaunchExplorer(launch) if launch.traces else RunExplorer(launch)
 
 
 def explore_counters(counters: LaunchCounters) -> Any:

@@ -117,6 +117,7 @@ _STYLES = {
 }
 _STYLES |= {"margin", "margin-left", "max-height", "min-width", "opacity", "overflow", "padding"}
 _STYLES |= {"padding-left", "text-align", "text-indent", "vertical-align", "white-space", "width", "max-width"}
+_STYLES |= {"word-break", "overflow-wrap"}
 
 
 @dataclass

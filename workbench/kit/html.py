@@ -106,9 +106,12 @@ def details(summary: str, content: str, *, is_open: bool = False) -> str:
 
 def listing(content: str, *, wraps: bool = True) -> str:
     """Code, one line per line. Long lines go on in the next one if it wraps, else they scroll. content: HTML."""
+    if wraps:  # JupyterLab breaks a word anywhere unless it is told otherwise
+        breaks = "white-space:pre-wrap;word-break:normal;overflow-wrap:break-word"
+        return f'<pre style="{_LISTING};{breaks}">{content}</pre>'
     # The span is as wide as the longest line, so that a line's background goes all the way when scrolled.
     inner = f'<span style="display:inline-block;min-width:100%">{content}</span>'
-    return f'<pre style="{_LISTING};white-space:{"pre-wrap" if wraps else "pre"}">{inner}</pre>'
+    return f'<pre style="{_LISTING};white-space:pre">{inner}</pre>'
 
 
 def code_line(content: str, *, columns: int, indent: int) -> str:

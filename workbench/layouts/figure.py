@@ -95,7 +95,6 @@ def panels_data(
         "margin": {"l": _LEFT_PX, "r": _RIGHT_PX, "t": top_px, "b": _BOTTOM_PX},
         "showlegend": False,
         **PLOT,
-        "modebar": {"remove": ["sendChartToCloud"]},
         **axes,
     }
     return {"data": traces, "layout": layout}

@@ -28,6 +28,7 @@ function mountIsa(root, data) {
   if (lines.some((line) => line.encoding)) options.append(element("label", {}, encoded, " Encoding"));
   root.append(options, status, views, help);
   const instructionColumns = Math.min(Math.max(0, ...lines.map((line) => line.length ?? 0)) + 2, MOST_INSTRUCTION_COLUMNS);
+  list.root.classList.add("wrapped");
   list.fill(lines.map(lineHtml), () => true);
   if (data.blocks > 1) views.append(graph());
   describe([]);

@@ -13,13 +13,13 @@ from workbench.resources.limits import curve, next_steps
 from workbench.resources.occupancy_curves import occupancy_image
 
 
-def _amounts(resources: Resources) -> dict[str, str]:
-    """The resources of a wave, labelled as in the tables."""
+def _amounts(resources: Resources, lds_bytes: int) -> dict[str, str]:
+    """The resources of a wave, labelled as in the tables. lds_bytes: of a workgroup, with what its launch adds."""
     return {
         "VGPR": str(resources.vgprs),
         "AGPR": str(resources.agprs),
         "SGPR": str(resources.sgprs),
-        "LDS": f"{resources.lds_bytes} B",
+        "LDS": f"{lds_bytes} B",
         "scratch": f"{resources.scratch_bytes} B",
         "spills": str(resources.vgpr_spills + resources.sgpr_spills),
         "code": f"{resources.code_bytes} B",
@@ -28,10 +28,11 @@ def _amounts(resources: Resources) -> dict[str, str]:
 
 def kernels_html(kernels: Sequence[Kernel]) -> str:
     """A table with one row per kernel, and what would let more waves run."""
-    header = ("kernel", *_amounts(kernels[0].resources), "waves per SIMD", "limited by") if kernels else ("kernel",)
+    amounts = [_amounts(k.resources, k.usage.lds_bytes) for k in kernels]
+    header = ("kernel", *amounts[0], "waves per SIMD", "limited by") if kernels else ("kernel",)
     rows = [
-        [code(k.name), *_amounts(k.resources).values(), _bar(now), escape(now.limiter or "nothing")]
-        for k, now in ((k, k.usage.occupancy) for k in kernels)
+        [code(k.name), *taken.values(), _bar(now), escape(now.limiter or "nothing")]
+        for k, taken, now in ((k, taken, k.usage.occupancy) for k, taken in zip(kernels, amounts, strict=True))
     ]
     notes = ((k.name, note) for k in kernels for note in (*launch_notes(k), next_wave(k)) if note)
     advice = "".join(title(f"{code(name)}: {escape(note)}") for name, note in notes)
@@ -77,7 +78,7 @@ def _steps_text(usage: Usage, resource: str) -> str:
 
 def kernel_text(kernel: Kernel) -> str:
     """One kernel as text."""
-    lines = [f"{kernel.name} for {kernel.arch.name}", f"  {resources_text(kernel.resources)}"]
+    lines = [f"{kernel.name} for {kernel.arch.name}", f"  {_text(_amounts(kernel.resources, kernel.usage.lds_bytes))}"]
     now = kernel.usage.occupancy
     lines += [f"  {line}" for line in (occupancy_text(now), *launch_notes(kernel), next_wave(kernel)) if line]
     return "\n".join(lines)
@@ -85,13 +86,17 @@ def kernel_text(kernel: Kernel) -> str:
 
 def resources_html(resources: Resources) -> str:
     """A table of the resources of a wave."""
-    amounts = _amounts(resources)
+    amounts = _amounts(resources, resources.lds_bytes)
     return f"<div>{table(tuple(amounts), [tuple(amounts.values())], numbers=range(len(amounts)))}</div>"
 
 
 def resources_text(resources: Resources) -> str:
     """The resources as text."""
-    return ", ".join(f"{name} {amount}" for name, amount in _amounts(resources).items())
+    return _text(_amounts(resources, resources.lds_bytes))
+
+
+def _text(amounts: dict[str, str]) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in amounts.items())
 
 
 def occupancy_html(occupancy: Occupancy) -> str:

@@ -59,7 +59,6 @@ def occupancy_figure(kernel: Kernel | Usage) -> Figure:
         height=320,
         margin={"l": 40, "r": 20, "t": 70, "b": 40},
         **PLOT,
-        modebar={"remove": ["sendChartToCloud"]},
     )
     return Picture(figure, occupancy_image(usage), heading)
 

@@ -10,12 +10,11 @@ import ipywidgets as widgets
 from flydsl.arch import ARCHS, Usage, get_arch
 from flydsl.arch.occupancy import MAX_SGPRS
 from flydsl.errors import ArchError
+from workbench.kit.controls import dropdown
 from workbench.kit.html import escape, message, title
 from workbench.kit.live_view import HtmlPart, LiveView
 from workbench.kit.slider import Slider
 from workbench.resources.occupancy import occupancy_text, usage_html
-
-_ALIGNED = {"description_width": "8em"}
 
 
 class WhatIf(LiveView):
@@ -23,12 +22,7 @@ class WhatIf(LiveView):
 
     def __init__(self, usage: Usage, name: str = "") -> None:
         self._usage, self._name = usage, name
-        self._arch = widgets.Dropdown(
-            description="Architecture",
-            options=[arch.name for arch in ARCHS],
-            value=usage.arch.name,
-            style=_ALIGNED,
-        )
+        self._arch = dropdown("Architecture", [arch.name for arch in ARCHS], usage.arch.name)
         self._sliders = {
             "vgprs": self._slider("VGPRs", usage.vgprs, 1024),
             "agprs": self._slider("AGPRs", usage.agprs, 256),

@@ -13,6 +13,7 @@ from flydsl.simulator.counters import Counting, LaunchCounters
 from workbench.kit.html import code, escape, table, title
 from workbench.run.measures import MEASURES, estimate
 from workbench.run.view import why_not_counted
+from workbench.stages.names import compilation_names
 
 # What has counters: launches, and what `counting()` yields.
 Run = Launch | BinaryLaunch | LaunchCounters | Counting
@@ -22,7 +23,7 @@ _HEAD = ("what", "baseline", "now", "change")
 
 @dataclass(frozen=True)
 class Row:
-    """One amount of both runs, with the digits that are worth showing."""
+    """One amount of both runs."""
 
     name: str
     before: float
@@ -30,7 +31,7 @@ class Row:
 
     def cells(self) -> list[str]:
         """The row as text; an amount that only one of them has is new, or gone."""
-        return [self.name, f"{self.before:.6g}", f"{self.after:.6g}", self.change]
+        return [self.name, _text(self.before), _text(self.after), self.change]
 
     @property
     def change(self) -> str:
@@ -42,20 +43,21 @@ class Row:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Two runs, kernel by kernel in the order of their launches."""
+    """Two runs, kernel by kernel in the order of their launches. called: what was launched, where it is known."""
 
     before: Sequence[LaunchCounters]
     after: Sequence[LaunchCounters]
+    called: Sequence[str] = ()
 
     def kernels(self) -> Iterator[tuple[str, list[Row]]]:
         """For each kernel what both launched, the headings of both, and the amounts."""
         for before, after in zip(self.before, self.after, strict=False):
-            yield f"{before.heading} → {after.heading}", list(_rows(before, after))
+            yield " → ".join(dict.fromkeys([before.heading, after.heading])), list(_rows(before, after))
 
     @property
     def names(self) -> list[str]:
-        """The first launch of each run."""
-        return [run[0].heading for run in (self.before, self.after)]
+        """What each run is called: by its compilation, or by its first launch of a kernel."""
+        return list(self.called) or [run[0].heading for run in (self.before, self.after)]
 
     @property
     def alone(self) -> list[str]:
@@ -73,10 +75,11 @@ class RunComparison:
             + table(_HEAD, [[escape(cell) for cell in row.cells()] for row in rows], numbers=(1, 2, 3))
             for heading, rows in self.kernels()
         ]
-        return f"<div>{''.join(parts)}{''.join(title(escape(note)) for note in self.alone)}</div>"
+        head = title(code(" → ".join(self.called))) if self.called else ""
+        return f"<div>{head}{''.join(parts)}{''.join(title(escape(note)) for note in self.alone)}</div>"
 
     def __repr__(self) -> str:
-        lines: list[str] = []
+        lines = [" → ".join(self.called)] if self.called else []
         for heading, rows in self.kernels():
             lines.append(heading)
             cells = [_HEAD, *(row.cells() for row in rows)]
@@ -89,7 +92,9 @@ class RunComparison:
 
 def compare_runs(before: Run, after: Run) -> RunComparison:
     """Compare what two runs counted. Raises ArgumentError for one that was not counted."""
-    return RunComparison(_counted(before), _counted(after))
+    compilations = [run.pipeline for run in (before, after) if isinstance(run, Launch)]
+    called = compilation_names(compilations) if len(compilations) == 2 else ()
+    return RunComparison(_counted(before), _counted(after), called)
 
 
 def _counted(run: Run) -> Sequence[LaunchCounters]:
@@ -105,6 +110,10 @@ def _counted(run: Run) -> Sequence[LaunchCounters]:
             f"a run without counters: {reason}", hint="workbench.profile(launcher, ...) counts a launch"
         )
     return found
+
+
+def _text(amount: float) -> str:
+    return str(int(amount)) if amount == int(amount) else f"{amount:.4g}"
 
 
 def _rows(before: LaunchCounters, after: LaunchCounters) -> Iterator[Row]:

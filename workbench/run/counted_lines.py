@@ -105,8 +105,8 @@ class Columns:
     @property
     def head(self) -> str:
         """The heads of the columns, as text that is as wide as they are."""
-        names = "  ".join(m.head.rjust(width) for m, width in zip(self._measures, self._widths, strict=True))
-        return f"{names}   lanes  share"
+        names = " ".join(m.head.rjust(width) for m, width in zip(self._measures, self._widths, strict=True))
+        return f"{names} lanes  share"
 
     @property
     def width(self) -> int:
@@ -139,7 +139,7 @@ class Columns:
         lanes = f"{counts.active_lanes / counts.vector_executions:.1f}" if counts.vector_executions else ""
         amount = self.heat.amount(counts)
         share = f"{amount / self._total:.1%}" if amount else ""
-        return "  ".join([*numbers, lanes.rjust(6), share.rjust(6)])
+        return " ".join([*numbers, lanes.rjust(5), share.rjust(6)])
 
 
 def source_html(lines: Sequence[CountedLine[Amounts]], columns: LineColumns[Amounts]) -> str:

@@ -16,7 +16,6 @@ _HEADER = (
     *("target", "kernel", "lanes", "instructions", "VGPR", "AGPR", "SGPR", "LDS", "waves per SIMD", "limited by"),
     *("executed", "vector", "matrix", "lines of memory", "estimate", "bound by"),
 )
-_NUMBERS = (2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14)
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Target:
 
 
 class Targets:
-    """A row for every kernel and target. It shows itself as a table, in notebooks and as text."""
+    """As text a row for every kernel and target; in notebooks a table for each kernel, a column for each target."""
 
     def __init__(self, call: str, targets: Sequence[Target]) -> None:
         self._call = call
@@ -37,10 +36,15 @@ class Targets:
         self.notes = [f"{t.pipeline.arch.name} did not run: {t.reason}" for t in targets if t.reason]
 
     def _repr_html_(self) -> str:
-        cells = [[code(row[0]), code(row[1]), *map(escape, row[2:])] for row in self.rows]
+        tables = "".join(map(self._kernel_html, dict.fromkeys(row[1] for row in self.rows)))
         notes = "".join(title(escape(note)) for note in self.notes)
-        head = title(f"<strong>{code(self._call)}</strong>")
-        return f"<div>{head}{table(_HEADER, cells, numbers=_NUMBERS)}{notes}</div>"
+        return f"<div>{title(f'<strong>{code(self._call)}</strong>')}{tables}{notes}</div>"
+
+    def _kernel_html(self, kernel: str) -> str:
+        targets = [row for row in self.rows if row[1] == kernel]
+        amounts = list(zip(_HEADER, *targets, strict=True))[2:]
+        header = [code(kernel), *(escape(row[0]) for row in targets)]
+        return table(header, [list(map(escape, cells)) for cells in amounts], numbers=range(1, len(header)))
 
     def __repr__(self) -> str:
         widths = [max(map(len, column)) for column in zip(_HEADER, *self.rows, strict=True)]
@@ -56,7 +60,7 @@ def _rows(target: Target) -> list[tuple[str, ...]]:
 def _row(pipeline: Pipeline, kernel: Kernel, counters: LaunchCounters | None) -> tuple[str, ...]:
     resources, now = kernel.resources, kernel.usage.occupancy
     instructions = sum(len(a.instructions) for a in analyses(pipeline.artifact.code) if a.kernel.name == kernel.name)
-    amounts = (resources.vgprs, resources.agprs, resources.sgprs, resources.lds_bytes)
+    amounts = (resources.vgprs, resources.agprs, resources.sgprs, kernel.usage.lds_bytes)
     compiled = (pipeline.arch.name, kernel.name, str(kernel.info.wave_size), str(instructions), *map(str, amounts))
     return (*compiled, f"{now.waves_per_simd} of {now.max_waves_per_simd}", now.limiter or "nothing", *_ran(counters))
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import ceil
+
 from flydsl.errors import ArgumentError
 from flydsl.sweeps import Row, Table
 from flydsl.sweeps.table import cell_text, heading, table_text
-from workbench.kit.html import code, details, escape, message, table, title
+from workbench.kit.html import code, details, escape, message, nowrap, table, title
 from workbench.sweeps.choice import best_or_none
 
 MOST_ROWS = 100
+_MOST_COLUMNS = 9  # that fit beside each other in a window 1280 pixels wide
 
 
 def sweep_html(rows: Table, *, most_rows: int = MOST_ROWS) -> str:
@@ -37,19 +41,19 @@ def heading_html(rows: Table) -> str:
 
 
 def rows_html(rows: Table, most_rows: int = MOST_ROWS) -> str:
-    """The first rows as a table, and below it what went wrong."""
-    columns, best = [name for name in rows.columns if name != "error"], best_or_none(rows)
+    """The first rows as a table, in parts where it has many columns, and below it what went wrong."""
     shown = rows[:most_rows]
-    is_number = {name: all(isinstance(row[name], int | float | None) for row in shown) for name in columns}
-    cells = [
-        ["best ▶" if row is best else "", *(escape(cell_text(row[name])) for name in columns), _error(row)]
-        for row in shown
-    ]
-    # There are many columns, so a long name may take several lines.
-    names = [escape(name).replace("_", "_<wbr>") for name in columns]
-    numbers = [i for i, name in enumerate(columns, start=1) if is_number[name]]
-    faint = [i for i, row in enumerate(shown) if row.error is not None]
-    parts = [table(["", *names, ""], cells, numbers=numbers, faint_rows=faint)] if shown else []
+    columns = [name for name in rows.columns if name != "error"]
+    alike = [name for name in columns if len(shown) > 1 and len({cell_text(row[name]) for row in shown}) == 1]
+    given = [name for name in columns if name in ("launcher", "arch", *rows.parameters)]
+    others = [name for name in columns if name not in (*given, *alike)]
+    alike = [name for name in alike if name not in given]
+    pieces = max(ceil(len(others) / max(_MOST_COLUMNS - len(given), 3)), 1)
+    ends = [len(others) * piece // pieces for piece in range(pieces + 1)]
+    parts = [_piece(rows, shown, [*given, *others[start:end]]) for start, end in pairwise(ends) if shown]
+    if alike:
+        same = ", ".join(f"{escape(name)} {escape(cell_text(shown[0][name]))}" for name in alike)
+        parts.append(title(f"The same in all rows: {same}"))
     if len(rows) > most_rows:
         parts.append(title(f"{len(rows) - most_rows} more rows: {code('table.records()')}"))
     failures = rows.failures
@@ -57,6 +61,20 @@ def rows_html(rows: Table, most_rows: int = MOST_ROWS) -> str:
         texts = "".join(title(code(label(row))) + message(str(row.error)) for row in failures[:most_rows])
         parts.append(details(f"{len(failures)} errors", texts))
     return "".join(parts)
+
+
+def _piece(rows: Table, shown: list[Row], columns: list[str]) -> str:
+    """Some columns of the table."""
+    best = best_or_none(rows)
+    cells = [
+        [nowrap("best ▶") if row is best else "", *(escape(cell_text(row[name])) for name in columns), _error(row)]
+        for row in shown
+    ]
+    # There may be many columns, so a long name may take several lines.
+    names = [escape(name).replace("_", "_<wbr>") for name in columns]
+    is_number = [all(isinstance(row[name], int | float | None) for row in shown) for name in columns]
+    numbers = [i for i, number in enumerate(is_number, start=1) if number]
+    return table(["", *names, ""], cells, numbers=numbers, faint_rows=[i for i, row in enumerate(shown) if row.error])
 
 
 def label(row: Row) -> str:

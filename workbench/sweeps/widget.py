@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import ipywidgets as widgets
+
 from flydsl.sweeps import Table
 from flydsl.sweeps.table import cell_text
 from workbench.kit.controls import dropdown
@@ -32,14 +34,17 @@ class SweepExplorer(LiveView):
             control.observe(self._show, names="value")
         self._show()
         axes = [self._x, self._y] if self._has_map else []
-        super().__init__([self._value, *axes, *self._where.values(), self._map, self._table])
+        controls = [self._value, *axes, *self._where.values()]
+        row = widgets.Box(controls, layout=widgets.Layout(flex_flow="row wrap"))
+        super().__init__([row, self._map, self._table])
 
     def _choice(self, name: str) -> Any:
-        options = [(_ANY, None), *((cell_text(v), (v,)) for v in distinct(list(self._rows), name))]
-        return dropdown(name, options, None)
+        # A choice of None would be none at all: nothing would be shown as chosen.
+        options = [(_ANY, ()), *((cell_text(v), (v,)) for v in distinct(list(self._rows), name))]
+        return dropdown(name, options, ())
 
     def _show(self, _change: Any = None) -> None:
-        where = {name: control.value[0] for name, control in self._where.items() if control.value is not None}
+        where = {name: control.value[0] for name, control in self._where.items() if control.value}
         value = self._value.value
         chosen = [row for row in self._rows if all(row[name] == wanted for name, wanted in where.items())]
         ordered = sorted(chosen, key=lambda row: (row.error is not None, row[value] is None, row[value] or 0))

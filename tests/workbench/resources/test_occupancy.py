@@ -184,6 +184,7 @@ def test_the_lds_that_a_launch_asks_for_counts(read):
     for text in (read(shown(kernel)[0]).text, shown(kernel)[1]):
         assert "2 of 8 waves per SIMD, limited by LDS" in text
         assert "Its launch adds 32768 B of LDS" in text
+        assert "LDS 0 B" not in text
         assert "LLVM, which cannot know, says 8 waves" in text
 
 

@@ -193,8 +193,8 @@ def test_counts_stand_beside_their_line(launch, read):
 
 
 def test_no_folder_is_named(launch):
-    for as_html, as_text in (VIEWS[type(launch)], VIEWS[type(launch.counters[0])]):
-        value = launch if as_text is run_text else launch.counters[0]
+    for value in (launch, launch.counters[0]):
+        as_html, as_text = VIEWS[type(value)]
         for shown in (as_html(value), as_text(value)):
             assert "test_view.py" in shown
             assert "tests/workbench" not in shown

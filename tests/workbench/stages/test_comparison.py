@@ -26,14 +26,14 @@ def test_two_targets(launcher, tensors, read):
 
 
 def test_two_compilations_are_told_apart(launcher, tensors, read):
-    """By the values that are compiled in; where those are the same, by the arguments that are not."""
+    """By the values that are compiled in, defaults too; where those are the same, by the arguments that are not."""
     halves = [tensor.half() for tensor in tensors]
     plain, other, half = (
         launcher.lower(*given, 128, *scale).run() for given, scale in ((tensors, ()), (tensors, (3,)), (halves, ()))
     )
     found = workbench.compare(plain, other)
     shown = [read(found._repr_html_()).text, repr(found), text(workbench.explore(found), read)]
-    assert all("launch for gfx942" in page and "launch(scale=3) for gfx942" in page for page in shown)
+    assert all("launch(scale=1) for gfx942" in page and "launch(scale=3) for gfx942" in page for page in shown)
     names = workbench.compare(plain, half).names
     assert "A=a cpu tensor" in names[0]
     assert "f32" in names[0]

@@ -106,3 +106,15 @@ def test_a_sweep_in_a_notebook_shows_its_progress(notebook):
     live = notebook.run("display(table.explore())").shown[-1]
     assert "application/vnd.jupyter.widget-view+json" in live
     assert "best ▶" in live["text/html"]
+
+
+def test_a_table_of_many_columns_is_shown_in_parts_as_wide_as_a_page(read):
+    amounts = {f"amount_{i}": i for i in range(12)}
+    rows = [
+        Row("gemm", {}, Config(m=m), "gfx942", {k: v * m for k, v in amounts.items()} | {"vgprs": 7}) for m in (1, 2)
+    ]
+    html = sweep_html(Table(rows, 2))
+    assert "The same in all rows: vgprs 7" in read(html).text
+    parts = html.split("<table")[1:]
+    assert all("<th" in part and part.count("<th ") <= 11 and ">m</th>" in part for part in parts)
+    assert all(sum(f">amount_<wbr>{i}<" in part for part in parts) == 1 for i in range(1, 12))

@@ -56,6 +56,9 @@ def test_a_launch_is_traced_and_compared_and_exported(launcher, tensors, tmp_pat
     launch = workbench.trace(launcher, *tensors, 128)
     assert torch.equal(tensors[2], tensors[0] + tensors[1])
     assert launch.trace.kernel in repr(workbench.timeline(launch))
+    for shown in (*(show(launch) for show in VIEWS[type(launch)]), workbench.explore(launch).static_html()):
+        assert "What limits the kernel" in shown
+        assert "Not counted" not in shown
     assert "cycles of the launch" in repr(workbench.timeline(launch, launch.trace))
     found = Reader(workbench.export(launch, tmp_path / "page.html").read_text("utf-8"))
     assert "data-timeline" in {name for _, attrs in found.tags for name in attrs}
