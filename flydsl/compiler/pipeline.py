@@ -156,14 +156,16 @@ class Pipeline(Explained):
         """meanwhile: is called while LLVM compiles in another process. specs: by default the usual stages."""
         self.name = name
         self.arch = arch
-        self.traced = traced
         self.arguments = arguments
         self.signature = signature
         with lock, context():
             self.stages = [Stage(self, i + 1, spec) for i, spec in enumerate(specs or stages(arch))]
-            self._snapshots: list[ir.Operation] = [traced.module.operation.clone()]
+            # Passes rewrite a copy. The user's program may have kept operations and values of the one that it built,
+            # which would point to freed memory.
+            self._snapshots: list[ir.Operation] = [traced.module.operation]
+            self.traced = replace(traced, module=_copy(traced.module))
         self._compilation = Compilation(
-            traced.module.operation,
+            self.traced.module.operation,
             arch,
             env.opt_level(),
             traced.hints.debug_info or env.debug_info(),
@@ -413,3 +415,14 @@ def _stage_error(stage: Stage, error: FlyError | ir.MLIRError) -> FlyError:
         return CompileError(f"stage {stage.index} {', '.join(stage.passes)} failed: {error.message}", at=error.at)
     error.message = f"stage {stage.index} {stage.passes[0]}: {error.message}"
     return error
+
+
+def _copy(module: ir.Module) -> ir.Module:
+    """A copy of a module, of the type that the execution engine takes, which `clone` does not return."""
+    copy = ir.Module.create(module.operation.location)
+    for attribute in module.operation.attributes:
+        name = attribute if isinstance(attribute, str) else attribute.name
+        copy.operation.attributes[name] = module.operation.attributes[name]
+    for operation in module.body.operations:
+        copy.body.append(operation.operation.clone())
+    return copy

@@ -117,7 +117,9 @@ class MlirBuilder(Face):
         at = user_location()
         try:
             with mlir_location(at):
-                made = self._target(*map(to_mlir, arguments), **{key: to_mlir(v) for key, v in named.items()})
+                given, by_name = [to_mlir(a) for a in arguments], {key: to_mlir(v) for key, v in named.items()}
+                _require_one_module(self.__name__, [*given, *by_name.values()])
+                made = self._target(*given, **by_name)
                 _verify(made)
         except FlyError:
             raise
@@ -136,6 +138,31 @@ def _signature(target: Any) -> str | None:
     except (TypeError, ValueError):
         return None
     return f"it takes ({', '.join(name for name in names if name not in ('loc', 'ip'))})"
+
+
+def _require_one_module(name: str, arguments: list[Any]) -> None:
+    """Refuse operands of another module than the operation's: MLIR would end the process when one of both is freed."""
+    values = [
+        value for argument in arguments for value in (argument if isinstance(argument, list | tuple) else [argument])
+    ]
+    owners = [value.owner if isinstance(value, ir.Value) else value.operation
+              for value in values if isinstance(value, ir.Value | ir.OpView | ir.Operation)]  # fmt: skip
+    if owners and (here := ir.InsertionPoint.current) is not None:
+        modules = {module for place in (here.block, *owners) if (module := _module(place)) is not None}
+        if len(modules) > 1:
+            raise ArgumentError(
+                f"{name}: an operand of another module",
+                at=user_location(),
+                hint="a kernel that was traced before has made it; keep values in variables of the kernel",
+            )
+
+
+def _module(place: ir.Block | ir.Operation) -> ir.Operation | None:
+    """The module that a block or an operation is in; None for what is in none."""
+    op = place.owner if isinstance(place, ir.Block) else place
+    while op is not None and op.name != "builtin.module":
+        op = op.parent
+    return None if op is None else op.operation
 
 
 def _verify(made: Any) -> None:

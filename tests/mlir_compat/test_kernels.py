@@ -556,3 +556,31 @@ def test_a_resource_as_four_words() -> None:
     launch(x, y)
     assert torch.equal(y, torch.arange(64) + 1.0)
     assert torch.equal(x, 2 * y)
+
+
+@pytest.mark.parametrize("what", ["operation", "block", "argument"])
+def test_what_outlives_its_trace_is_an_error_where_it_is_used(what: str) -> None:
+    kept: list[Any] = []
+
+    @flyc.kernel
+    def kernel(x: fx.Int32, again: fx.Constexpr[bool]):
+        number, block = ir.IntegerType.get_signless(32), ir.InsertionPoint.current.block
+        if again:
+            if what == "block":
+                with ir.InsertionPoint(kept[0]):
+                    raw_arith.ConstantOp(number, 4)
+            else:
+                old = kept[0].result if what == "operation" else kept[0]
+                raw_arith.AddIOp(old, old)
+        else:
+            made = {"operation": raw_arith.ConstantOp(number, 3), "block": block, "argument": block.arguments[0]}
+            kept.append(made[what])
+
+    @flyc.jit
+    def launch(x: fx.Int32, again: fx.Constexpr[bool]):
+        kernel(x, again).launch(grid=1, block=WAVE)
+
+    launch.lower(1, False).run()
+    with pytest.raises(ArgumentError, match=r"of another module|already has a terminator") as caught:
+        launch.lower(1, True).run()
+    assert f"at {__file__}:" in str(caught.value)
