@@ -135,7 +135,7 @@ class Plan:
 
     def operands(self, tensors: Any, M: Any, N: int) -> tuple[Product, Any, TileA, TileB, TileC]:
         """(product, place, A, B, C) of a workgroup's tile."""
-        tiling, product, place = self.tiling, Product.of(self.tiling.dtype), tile_place(self, N)
+        tiling, product, place = self.tiling, self.tiling.product(), tile_place(self, N)
         a, b = TileA(tiling, product, tensors["A"], M, place[0]), TileB(tiling, product, tensors["B"], place[1])
         tile = (tiling.tile_m, tiling.tile_n)
         return product, place, a, b, TileC(tensors["C"], self.out, M, N, tile, place, tiling.wave_tile)

@@ -33,7 +33,7 @@ THREADS = (64, 128, 256, 512, 1024)
 VECTOR_BYTES = 16
 # Numbers of a row that a thread should have: few, as that leaves registers for eight waves per SIMD, and more waves
 # have as many loads under way. A row of one wave needs no barrier, so a wave may have more.
-FEW_PER_THREAD, MANY_PER_THREAD, WAVE_COLUMNS, FEW_THREADS = 4, 16, 512, 512
+FEW_PER_THREAD, MANY_PER_THREAD, WAVE_COLUMNS, FEW_THREADS = 4, 16, 512, 256
 MAX_HELD = 65_536
 MAX_COLUMNS = 131_072
 
