@@ -19,23 +19,13 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import ceil_div, require, require_tensors
-from kernels.launches import for_waves, launch_some, launcher, tuned
+from kernels import preshuffle_gemm
+from kernels.kernels_common import ceil_div, require
+from kernels.launches import chosen, launcher
 from kernels.mfma_epilogues import TileC
-from kernels.mfma_preshuffle_pipeline import (
-    THREADS,
-    WAVES,
-    Product,
-    TileA,
-    TileB,
-    Tiling,
-    is_cdna4,
-    main_loop,
-    multiply_groups,
-    require_types,
-)
-from kernels.preshuffle_gemm import OUT_TYPES
-from kernels.sizes import require_elements, require_rows
+from kernels.mfma_preshuffle_pipeline import WAVES, TileB, Tiling, is_cdna4, main_loop, multiply_groups
+from kernels.preshuffle_gemm import launch_tiles
+from kernels.sizes import require_rows
 from kernels.tensor_shim import GTensor
 
 BLOCK = 128
@@ -53,38 +43,36 @@ def reference(A: Any, B: Any, scale_a: Any, scale_b: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a kernel is compiled for. See `compile_blockscale_preshuffle_gemm`."""
+class Plan(preshuffle_gemm.Plan):
+    """What a kernel is compiled for; see `compile_blockscale_preshuffle_gemm`."""
 
-    tiling: Tiling
-    n: int
-    out_dtype: str
-    cshuffle: bool
-    asynchronous: bool
-    unroll: bool
+    unroll: bool = False
 
-    def check(self) -> None:
-        """Raise ArgumentError where sizes do not fit."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
         tile_n, tile_k = self.tiling.tile_n, self.tiling.tile_k
         require(tile_k % BLOCK == 0, f"tile_k={tile_k}", f"a multiple of {BLOCK}")
         require(BLOCK % (tile_n // WAVES) == 0, f"tile_n={tile_n}", "64, 128, 256 or 512")
-        require(self.n > 0 and self.n % tile_n == 0, f"N={self.n}", f"a multiple of tile_n={tile_n}")
-        require(self.out_dtype in OUT_TYPES, f"out_dtype={self.out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
-        require(not self.cshuffle or self.tiling.tile_m * tile_n <= self.tiling.a_bytes,
-                f"use_cshuffle_epilog with tile_k={tile_k}", f"at least tile_n={tile_n}")  # fmt: skip
 
     @property
     def blocks(self) -> int:
         """Blocks along K of a tile."""
         return self.tiling.tile_k // BLOCK
 
+    def require_tensors(self, tensors: dict[str, Any], M: Any, N: int) -> None:
+        """Refuse tensors of other types and sizes than the launch's."""
+        self.require_product(tensors, M, N)
+        blocks_n, blocks_k = ceil_div(N, BLOCK), self.tiling.k // BLOCK
+        require_rows("scale_a", tensors["scale_a"], blocks_k, M, fx.Float32)
+        require_rows("scale_b", tensors["scale_b"], blocks_n, blocks_k, fx.Float32)
+
 
 class BlockScales:
     """The factors of the rows and the columns of a wave's tile of C."""
 
-    def __init__(self, plan: Plan, c: TileC, scale_a: Any, scale_b: Any, rows: Any) -> None:
+    def __init__(self, plan: Plan, c: TileC, scale_a: Any, scale_b: Any, rows: Any, columns: int) -> None:
         self.plan, self.rows = plan, rows
-        blocks_k, blocks_n = plan.tiling.k // BLOCK, -(-plan.n // BLOCK)
+        blocks_k, blocks_n = plan.tiling.k // BLOCK, ceil_div(columns, BLOCK)
         self.a = GTensor(scale_a, fx.Float32, num_records_bytes=rows * (blocks_k * 4))
         self.b = GTensor(scale_b, fx.Float32, num_records_bytes=blocks_n * blocks_k * 4)
         self.first_a = c.first_row + (c.lane >> 4) * 4
@@ -127,28 +115,22 @@ def multiply_blocks(
 
 
 @flyc.kernel
-def blockscale_preshuffle_gemm_kernel(tensors: Any, M: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
+def blockscale_preshuffle_gemm_kernel(
+    tensors: Any, M: fx.Int32, N: fx.Constexpr[int], plan: fx.Constexpr[Plan]
+) -> None:
     """One tile of C. tensors: by the names of TENSORS."""
-    C, A, B, scale_a, scale_b = tensors.values()
-    tiling = plan.tiling
-    require_types("fp8", A, B)
-    require_tensors(tensors, C=OUT_TYPES[plan.out_dtype], scale_a=fx.Float32, scale_b=fx.Float32)
-    product = Product.of("fp8")
-    place = (fx.block_idx.x, fx.block_idx.y)
-    a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])
-    c = TileC(C, OUT_TYPES[plan.out_dtype], M, plan.n, (tiling.tile_m, tiling.tile_n), place, tiling.wave_tile)
-    scales = BlockScales(plan, c, scale_a, scale_b, M)
+    product, _, a, b, c = plan.operands(tensors, M, N)
+    scales = BlockScales(plan, c, tensors["scale_a"], tensors["scale_b"], M, N)
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
         return multiply_blocks(b, sums, now_b, now_scales, fragment)
 
     sums = main_loop(
-        a, b, product.tile_of_zeros(tiling), multiply,
-        scales=scales.load, extra_loads=tiling.m_repeat * plan.blocks + 1, asynchronous=plan.asynchronous,
+        a, b, product.tile_of_zeros(plan.tiling), multiply,
+        scales=scales.load, extra_loads=plan.tiling.m_repeat * plan.blocks + 1, asynchronous=plan.asynchronous,
         unroll=plan.unroll, ahead=(2 if is_cdna4() else 1, 0),
     )  # fmt: skip
-    finish = partial(c.store_through, a.buffer) if plan.cshuffle else c.store
-    finish(lambda mi, ni, ii: sums[mi][ni][ii])
+    plan.finish(a, c, lambda mi, ni, ii: sums[mi][ni][ii])
 
 
 @cache
@@ -161,43 +143,21 @@ def compile_blockscale_preshuffle_gemm(
 
     The arguments are those of `compile_preshuffle_gemm_a8`. scale_block_k: 128. unroll: no loop over K on the device.
     """
-    tiling = Tiling("fp8", K, tile_m, tile_n, tile_k)
     require(scale_block_k == BLOCK, f"scale_block_k={scale_block_k}", str(BLOCK))
-    plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, unroll)
-    plan.check()
-
-    def launch(tensors: dict[str, Any], m: Any, n: int, stream: Any) -> None:
-        require(plan.n == n, f"N={n}", f"this launcher was compiled for N={plan.n}")
-        launch_tiles(tensors, m, plan, stream, waves_per_eu)
-
+    require(N > 0, f"N={N}", f"a multiple of tile_n={tile_n}")
+    tiling = Tiling("fp8", K, tile_m, tile_n, tile_k)
+    plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, unroll=unroll)
+    launch = partial(launch_tiles, blockscale_preshuffle_gemm_kernel, plan, waves_per_eu)
     return launcher("launch_blockscale_preshuffle_gemm", TENSORS, launch, M=fx.Int32, N=int)
 
 
-def launch_tiles(tensors: dict[str, Any], M: Any, plan: Plan, stream: Any, waves_per_eu: int | None = None) -> None:
-    """Launch a workgroup for each tile of C, inside of a launcher."""
-    tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
-    require_rows("C", tensors["C"], M, plan.n)
-    require_rows("A", tensors["A"], M, plan.tiling.k)
-    require_elements("B", tensors["B"], plan.n * plan.tiling.k)
-    require_rows("scale_a", tensors["scale_a"], plan.tiling.k // BLOCK, M)
-    require_rows("scale_b", tensors["scale_b"], ceil_div(plan.n, BLOCK), plan.tiling.k // BLOCK)
-    kernel = blockscale_preshuffle_gemm_kernel(tensors, M, plan, value_attrs=for_waves(waves_per_eu))
-    launch_some(kernel, M, ((M + tile_m - 1) // tile_m, plan.n // tile_n), THREADS, stream)
-
-
-def _launch(
-    tensors: dict[str, Any], M: Any, N: int, K: int, out_dtype: str, tile: tuple[int, int, int], stream: Any
-) -> None:
-    """A launcher of (C, A, B, scale_a, scale_b, m_in, N, K, out_dtype, stream), with a tile that is chosen by
-    measurement.
-    """
-    plan = Plan(Tiling("fp8", K, *tile), N, out_dtype, False, False, False)
-    plan.check()
-    launch_tiles(tensors, M, plan, stream)
-
-
 _TILES = ((16, 64, 256), (16, 128, 256), (32, 64, 256), (32, 128, 128), (64, 64, 128), (64, 128, 128), (64, 256, 128))
-blockscale_preshuffle_gemm = tuned(
-    "blockscale_preshuffle_gemm", TENSORS, _launch, ["m_in", "N", "K"], [{"tile": tile} for tile in _TILES],
-    m_in=fx.Int32, N=int, K=int, out_dtype=str,
-)  # fmt: skip
+
+
+@chosen(TENSORS, "m_in N K", _TILES)
+def blockscale_preshuffle_gemm(
+    tensors: dict[str, Any], m_in: fx.Int32, N: int, K: int, out_dtype: str, tile: Any, stream: Any
+) -> None:
+    """The product with a tile that is chosen by measurement."""
+    plan = Plan(Tiling("fp8", K, *tile), N, out_dtype)
+    launch_tiles(blockscale_preshuffle_gemm_kernel, plan, None, tensors, m_in, N, stream)

@@ -9,13 +9,14 @@ them are read as 0 and not written. Workgroups of one die get neighbouring tiles
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 from kernels.kernels_common import bf16, require, require_tensors
-from kernels.launches import for_waves, launch_some, launcher, tuned
+from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, Product, concat, is_cdna4, require_types
@@ -115,11 +116,7 @@ def store(c: TileC, sums: Any, A_scale: Any, B_scale: Any, m: Any, n: Any) -> No
 def fp8_launcher(ring: Ring, remap: bool, shuffled: bool) -> Any:
     """The launcher of (A, B_T, C, A_scale, B_scale, m, n, stream)."""
     ring.check()
-    plan = Plan(ring, remap, shuffled)
-
-    def launch(tensors: dict[str, Any], m: Any, n: Any, stream: Any) -> None:
-        launch_tiles(plan, tensors, m, n, stream)
-
+    launch = partial(launch_tiles, Plan(ring, remap, shuffled))
     return launcher("launch_fp8_gemm", TENSORS, launch, m=fx.Int32, n=fx.Int32)
 
 
@@ -143,7 +140,9 @@ def launch_tiles(plan: Plan, tensors: dict[str, Any], m: Any, n: Any, stream: An
     launch_some(kernel, blocks, blocks, ring.threads, stream)
 
 
-def fp8_ring(K: int, tile: tuple[int, int], waves: tuple[int, int], steps: tuple[int, int], unroll: bool) -> Ring:
+def fp8_ring(
+    K: int, tile: tuple[int, int], waves: tuple[int, int], steps: tuple[int, int] = (64, 64), unroll: bool = False
+) -> Ring:
     """The ring of a tile (M, N). steps: what the tile must be a multiple of. Raises ArgumentError."""
     for name, extent, step in zip(("BLOCK_M", "BLOCK_N"), tile, steps, strict=True):
         require(extent > 0 and extent % step == 0, f"{name}={extent}", f"a multiple of {step}")
@@ -151,20 +150,12 @@ def fp8_ring(K: int, tile: tuple[int, int], waves: tuple[int, int], steps: tuple
     return Ring("fp8", K, (*tile, BLOCK_K), (*waves, 1), unroll=0 if unroll else 1)
 
 
-def _launch(
-    tensors: dict[str, Any], m: Any, n: Any, k: int, shuffled: bool, tile: tuple[int, int], waves: int, stream: Any
-) -> None:
-    """A launcher of (A, B_T, C, A_scale, B_scale, m, n, k, shuffled, stream), with a tile, and four or eight waves,
-    that are chosen by measurement.
-    """
-    ring = fp8_ring(k, tile, (2, waves), (64, 64), unroll=False)
-    ring.check()
-    launch_tiles(Plan(ring, True, shuffled), tensors, m, n, stream)
-
-
+# Rows and columns of a tile, and waves along N.
 _TILES = ((64, 64, 2), (64, 128, 2), (128, 128, 2), (128, 256, 4), (256, 256, 2), (256, 256, 4))
-fp8_gemm = tuned(
-    "fp8_gemm", TENSORS, _launch, ["m", "n", "k", "shuffled"],
-    [{"tile": (m, n), "waves": waves} for m, n, waves in _TILES],
-    m=fx.Int32, n=fx.Int32, k=int, shuffled=bool,
-)  # fmt: skip
+
+
+@chosen(TENSORS, "m n k shuffled", _TILES)
+def fp8_gemm(tensors: dict[str, Any], m: fx.Int32, n: fx.Int32, k: int, shuffled: bool, tile: Any, stream: Any) -> None:
+    """The product with a tile, and four or eight waves, that are chosen by measurement."""
+    tile_m, tile_n, waves = tile
+    launch_tiles(Plan(fp8_ring(k, (tile_m, tile_n), (2, waves)), True, shuffled), tensors, m, n, stream)

@@ -29,8 +29,8 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
 from flydsl.expr.coop import warp_size
-from kernels.kernels_common import bf16, bytes_of, ceil_div, element_type, fp8_type, refusal, require_tensors
-from kernels.launches import launch_some, launcher, tuned
+from kernels.kernels_common import bf16, bytes_of, ceil_div, element_type, fp8_type, require
+from kernels.launches import chosen, launch_some, launcher
 from kernels.quant import fp8_codes
 from kernels.sizes import require_elements, require_rows
 
@@ -89,7 +89,6 @@ class Rope:
 @flyc.kernel
 def fused_rope_cache_kernel(tensors: Any, rope: fx.Constexpr[Rope]) -> None:
     """One head of one token. tensors: by the names of the launcher's parameters."""
-    require_types(tensors, rope)
     head, token, _ = fx.block_idx
     if rope.waves > 1:
         head = head * rope.waves + fx.rocdl.readfirstlane(fx.thread_idx.y)
@@ -117,14 +116,6 @@ def fused_rope_cache_kernel(tensors: Any, rope: fx.Constexpr[Rope]) -> None:
             cached(tensors, "Key", key, rope.key_offset(slot, head, column), 1, rope)
             step = 1 if rope.flash else rope.block_size
             cached(tensors, "Value", value, rope.value_offset(slot, head, column), step, rope)
-
-
-def require_types(tensors: Any, rope: Rope) -> None:
-    """Raise ArgumentError where tensors are not of the builder's types."""
-    dtype = element_type(rope.dtype)
-    caches = bytes_of(fp8_type()) if rope.scaled else dtype
-    own = dict.fromkeys(("Q", "K", "V", "Cos", "Sin", "Q_out", "K_out"), dtype)
-    require_tensors(tensors, **own, KeyCache=caches, ValueCache=caches)
 
 
 def read(tensor: fx.Tensor, place: Any, width: int, dtype: Any) -> Any:
@@ -171,42 +162,44 @@ def build_fused_rope_cache_module(
     head_dim: 64, 128, 256 or 512, all of which is rotated. Positions and SlotMapping are of pos_dtype, i32 or i64.
     Raises ArgumentError for rotary_dim below head_dim and is_neox=False, which are unsupported.
     """
-    if head_dim not in (64, 128, 256, 512) or rotary_dim not in (-1, head_dim) or not is_neox:
-        raise refusal(
-            f"head_dim {head_dim}, rotary_dim {rotary_dim}, is_neox {is_neox}",
-            hint="supported: head_dim 64, 128, 256 or 512, rotated as a whole, in halves (is_neox)",
-        )
-    if dtype_str not in DTYPES or pos_dtype not in POSITIONS:
-        raise refusal(f"tensors of {dtype_str!r}, positions of {pos_dtype!r}", hint="bf16 or f16; i32 or i64")
+    fits = head_dim in (64, 128, 256, 512) and rotary_dim in (-1, head_dim) and is_neox
+    require(fits, f"head_dim {head_dim}, rotary_dim {rotary_dim}, is_neox {is_neox}",
+            "supported: head_dim 64, 128, 256 or 512, rotated as a whole, in halves (is_neox)")  # fmt: skip
+    fits = dtype_str in DTYPES and pos_dtype in POSITIONS
+    require(fits, f"tensors of {dtype_str!r}, positions of {pos_dtype!r}", "bf16 or f16; i32 or i64")
     rope = Rope(
         head_dim, num_q_heads, num_kv_heads, block_size, flash_layout, dtype_str, apply_scale, reuse_freqs_front_part
     )
 
     def launch(tensors: dict[str, Any], tokens: Any, k_scale: Any, v_scale: Any, stream: Any) -> None:
-        _launch({**tensors, "KScale": k_scale, "VScale": v_scale}, tokens, rope, 1, stream)
+        launch_heads({**tensors, "KScale": k_scale, "VScale": v_scale}, tokens, rope, stream)
 
     return launcher("launch_fused_rope_cache", TENSORS, launch, num_tokens=fx.Int32, KScale=fx.Tensor, VScale=fx.Tensor)
 
 
-def _launch(tensors: dict[str, Any], tokens: Any, rope: Rope, waves: int, stream: Any) -> None:
-    """A launcher of (Q, ..., KScale, VScale, m_in: tokens, rope, stream), with the number of waves of a block chosen
-    by measurement.
-    """
+def launch_heads(tensors: dict[str, Any], tokens: Any, rope: Rope, stream: Any) -> None:
+    """Launch a wave for each head of each token, inside of a launcher."""
+    dtype, of_kv = element_type(rope.dtype), rope.dim * rope.kv_heads
     for name in ("Q", "K", "V", "Q_out", "K_out"):
-        require_rows(name, tensors[name], tokens, rope.dim * (rope.q_heads if "Q" in name else rope.kv_heads))
+        require_rows(name, tensors[name], tokens, rope.dim * rope.q_heads if "Q" in name else of_kv, dtype)
     for name in ("Positions", "SlotMapping"):
-        require_elements(name, tensors[name], tokens, or_more=True)
+        require_elements(name, tensors[name], tokens, *POSITIONS.values(), or_more=True)
     for name in ("Cos", "Sin"):
-        require_rows(name, tensors[name], 1, rope.dim // 2 if rope.half_freqs else rope.dim)
-    grid = (ceil_div(rope.heads, waves), tokens)
-    kernel = fused_rope_cache_kernel(tensors, replace(rope, waves=waves))
-    launch_some(kernel, tokens, grid, (warp_size(), waves), stream)
+        require_rows(name, tensors[name], 1, rope.dim // 2 if rope.half_freqs else rope.dim, dtype)
+    for name in ("KeyCache", "ValueCache"):
+        kinds = bytes_of(fp8_type()) if rope.scaled else (dtype,)
+        require_rows(name, tensors[name], 0, rope.block_size * of_kv, *kinds)  # whole blocks, if there are any
+    if rope.scaled:
+        for name in ("KScale", "VScale"):
+            require_elements(name, tensors[name], 1, fx.Float32, or_more=True)
+    grid = (ceil_div(rope.heads, rope.waves), tokens)
+    launch_some(fused_rope_cache_kernel(tensors, rope), tokens, grid, (warp_size(), rope.waves), stream)
 
 
-fused_rope_cache = tuned(
-    "fused_rope_cache", f"{TENSORS} KScale VScale", _launch, ["rope"], [{"waves": n} for n in (1, 2, 4, 8)],
-    m_in=fx.Int32, rope=Rope,
-)  # fmt: skip
+@chosen(f"{TENSORS} KScale VScale", "rope", (1, 2, 4, 8))
+def fused_rope_cache(tensors: dict[str, Any], m_in: fx.Int32, rope: Rope, waves: int, stream: Any) -> None:
+    """The kernel for m_in tokens, with the number of waves of a block chosen by measurement."""
+    launch_heads(tensors, m_in, replace(rope, waves=waves), stream)
 
 
 def reference(x: Any, cos: Any, sin: Any) -> Any:

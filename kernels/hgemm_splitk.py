@@ -25,7 +25,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels.kernels_common import require, require_tensors
-from kernels.launches import for_waves, launch_some, launcher, tuned
+from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.sizes import require_elements, require_rows
@@ -156,8 +156,8 @@ def compile_hgemm_kernel(
 
 
 def half_plan(
-    dtype: str, n: int, k: int, tile: tuple[int, int, int], waves: tuple[int, int, int], stages: int, split: int,
-    b_to_lds: bool, has_bias: bool, tiles: int = 1, unroll: int = 1,
+    dtype: str, n: int, k: int, tile: tuple[int, int, int], waves: tuple[int, int, int], stages: int = 2,
+    split: int = 1, b_to_lds: bool = False, has_bias: bool = False, tiles: int = 1, unroll: int = 1,
 ) -> Plan:  # fmt: skip
     """The checked plan. Raises ArgumentError."""
     require(dtype in DTYPES, f"dtype={dtype!r}", f"one of {', '.join(DTYPES)}")
@@ -170,13 +170,13 @@ def hgemm_launcher(plan: Plan, waves_per_eu: int | None = None) -> Any:
     """The launcher of a plan; see `compile_hgemm_kernel`."""
 
     def launch(tensors: dict[str, Any], m: Any, semaphore: Any, signal: Any, stream: Any) -> None:
-        launch_tiles(plan, tensors, m, stream, waves_per_eu)
+        launch_tiles(plan, waves_per_eu, tensors, m, stream)
 
     unused = {"semaphore": fx.Tensor, "signal": fx.Tensor}
     return launcher("launch_hgemm", "C A B bias", launch, m=fx.Int32, **unused)
 
 
-def launch_tiles(plan: Plan, tensors: dict[str, Any], m: Any, stream: Any, waves_per_eu: int | None = None) -> None:
+def launch_tiles(plan: Plan, waves_per_eu: int | None, tensors: dict[str, Any], m: Any, stream: Any) -> None:
     """Launch a workgroup for each tile of C and part of K, inside of a launcher. A bias may be left out."""
     ring, tensors = plan.ring, {**tensors, "bias": tensors.get("bias", tensors["A"])}
     used = ("C", "A", "B", "bias") if plan.has_bias else ("C", "A", "B")
@@ -227,22 +227,15 @@ def default_tile(m: int, n: int, k: int) -> dict[str, Any]:
     return {"TILE_M": 128, "TILE_N": 128 if n % 128 == 0 else 64, "TILE_K": 64, "B_TO_LDS": True}
 
 
-def _launch(
-    tensors: dict[str, Any], m: Any, n: int, k: int, dtype: str, tile: tuple[int, int, int],
-    waves: tuple[int, int, int], split: int, stream: Any,
-) -> None:  # fmt: skip
-    """A launcher of (C, A, B, m, n, k, dtype, stream), with a tile, waves and a split of K that are chosen by
-    measurement.
-    """
-    launch_tiles(half_plan(dtype, n, k, tile, waves, 2, split, True, False), tensors, m, stream)
-
-
+# A tile, waves, and parts of K.
 _TILES = (
     ((16, 64, 128), (1, 2, 1), 8), ((16, 64, 128), (1, 1, 2), 1), ((32, 64, 128), (1, 2, 1), 4),
     ((64, 64, 64), (2, 2, 1), 1), ((128, 64, 64), (2, 2, 1), 1), ((128, 128, 64), (2, 2, 1), 1),
 )  # fmt: skip
-hgemm = tuned(
-    "hgemm", "C A B", _launch, ["m", "n", "k", "dtype"],
-    [{"tile": tile, "waves": waves, "split": split} for tile, waves, split in _TILES],
-    m=fx.Int32, n=int, k=int, dtype=str,
-)  # fmt: skip
+
+
+@chosen("C A B", "m n k dtype", _TILES)
+def hgemm(tensors: dict[str, Any], m: fx.Int32, n: int, k: int, dtype: str, tile: Any, stream: Any) -> None:
+    """The product with a tile, waves and a split of K that are chosen by measurement."""
+    of_block, waves, split = tile
+    launch_tiles(half_plan(dtype, n, k, of_block, waves, split=split, b_to_lds=True), None, tensors, m, stream)

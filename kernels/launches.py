@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import flydsl
@@ -14,7 +14,8 @@ import flydsl.expr as fx
 def launcher(name: str, tensors: str, launch: Callable[..., None], /, **others: Any) -> Any:
     """A @flyc.jit function (tensors ..., others ..., stream), for kernels with several variants.
 
-    launch: launches a kernel for (tensors by name, *others, stream), and has the docstring. tensors: their names.
+    launch: launches a kernel for (tensors by name, *others, stream), and has the docstring; it may be a `partial` of a
+    function. tensors: their names.
     others: by name the types of the other parameters; those that are no type of the DSL are known when compiling.
     """
     names = tensors.split()
@@ -27,7 +28,8 @@ def launcher(name: str, tensors: str, launch: Callable[..., None], /, **others: 
     kinds["stream"] = fx.Stream
     parameters = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for n, kind in kinds.items()]
     parameters[-1] = parameters[-1].replace(default=fx.Stream(None))
-    launch_values.__name__, launch_values.__annotations__, launch_values.__doc__ = name, kinds, launch.__doc__
+    documented = getattr(launch, "func", launch)
+    launch_values.__name__, launch_values.__annotations__, launch_values.__doc__ = name, kinds, documented.__doc__
     launch_values.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return flyc.jit(launch_values)
 
@@ -50,6 +52,20 @@ def tuned(
     chosen = {n: type(value) for n, value in choices[0].items()}
     function = launcher(name, tensors, launch, **others, **chosen)
     return flydsl.autotune([flydsl.Config(**c) for c in choices], list(key), prune_configs_by=prune)(function)
+
+
+def chosen(tensors: str, key: str, choices: Sequence[Any]) -> Callable[[Callable[..., None]], Any]:
+    """Make a `launcher` of a function (tensors by name, others ..., choice, stream) whose choice is by measurement.
+
+    The types of the others are their annotations. key: the names of those for whose values there is a choice each.
+    """
+
+    def launcher_of(launch: Callable[..., None]) -> Any:
+        *others, choice = [*signature(launch, eval_str=True).parameters.values()][1:-1]
+        configs = [{choice.name: value} for value in choices]
+        return tuned(launch.__name__, tensors, launch, key.split(), configs, **{p.name: p.annotation for p in others})
+
+    return launcher_of
 
 
 @flyc.jit

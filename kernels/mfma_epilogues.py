@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import flydsl.expr as fx
-from kernels.kernels_common import refusal
+from kernels.kernels_common import LOG2_E, refusal
 from kernels.layout_utils import idx2crd
 from kernels.tensor_shim import GTensor, STensor
 
 WAVE = 64
 ACTIVATIONS = ("none", "bias", "bias_relu", "bias_silu", "bias_gelu")
-_LOG2_E = 1.4426950408889634
 _GELU = 0.7978845608028654  # sqrt(2 / pi)
 _GELU_CUBE = 0.044715
 
@@ -85,8 +84,8 @@ def activated(value: Any, epilogue: str) -> Any:
 
 
 def sigmoid(value: Any) -> Any:
-    """1 / (1 + exp(-value)) of an f32."""
-    return fx.Float32(fx.rocdl.rcp(fx.T.f32, fx.Float32(fx.rocdl.exp2(fx.T.f32, value * -_LOG2_E)) + 1.0))
+    """1 / (1 + exp(-value)) of an f32, or of a vector of them."""
+    return fx.rocdl.rcp(fx.rocdl.exp2(value * -LOG2_E) + 1.0)
 
 
 class TileC:

@@ -209,7 +209,7 @@ class Tiling(InShared):
         require(self.stages in (1, 2), f"lds_stage={self.stages}", "1 or 2")
         require(self.tile_m > 0 and self.tile_m % 16 == 0, f"tile_m={self.tile_m}", "a multiple of 16")
         require(self.tile_n > 0 and self.tile_n % 64 == 0, f"tile_n={self.tile_n}", "a multiple of 64")
-        group_bytes = 128 if self.dtype == W4A16 else 64
+        group_bytes = 128 if self.dtype in (W4A16, "fp6", "fp8_fp4") else 64
         fits = self.row_bytes % group_bytes == 0
         require(fits, f"tile_k={self.tile_k}", f"{self.row_bytes} bytes, a multiple of {group_bytes}")
         require(self.tile_k > 0, f"tile_k={self.tile_k}", "positive")
@@ -217,6 +217,10 @@ class Tiling(InShared):
         wanted = f"a multiple of {CHUNK_BYTES} bytes, or 4 or 8, for each of {THREADS} threads"
         fits = self.a_bytes % (THREADS * self.load_bytes) == 0
         require(fits, f"a tile of A of {self.tile_m} x {self.row_bytes} bytes", wanted)
+
+    def product(self) -> Product:
+        """The product of the target; the scaled instruction takes 128 bytes of fp8 at a time."""
+        return Product.of(self.dtype, scaled=self.row_bytes % 128 == 0)
 
     @property
     def threads(self) -> int:
@@ -474,15 +478,23 @@ class MxScales:
 
     def load(self, k: Any, stage: int, before: Any) -> Any:
         """(of A, of B): [32 rows][256 of K], words of tile k. An odd tile of 128 has those of the one before."""
-        if self.tiling.tile_k == 128 and stage == 1:
+        halves = self.tiling.tile_k == 128
+        if halves and stage == 1:
             return before
+        # With one buffer the number of a tile is not known when compiling: its half is moved to the low bits.
+        moved = fx.Uint32(k % 2 * 16) if halves and self.tiling.stages == 1 else None
         step = k * (self.tiling.tile_k // 128) // 2 * WAVE
         words = range(max(1, self.tiling.tile_k // 256))
         masks = [self._counting(k, word) for word in words]
+
+        def load(memory: Any, place: Any, word: int) -> Any:
+            if memory is None:
+                return UNIT_SCALE
+            loaded = memory.load(place + word * WAVE + step) & masks[word]
+            return loaded if moved is None else fx.Int32(fx.Uint32(loaded) >> moved)
+
         return tuple(
-            [[memory.load(first + (rows * self.of_32_rows + word * WAVE) + step) & masks[word] if memory else UNIT_SCALE
-              for word in words]
-             for rows in range(count // 2)]
+            [[load(memory, first + rows * self.of_32_rows, word) for word in words] for rows in range(count // 2)]
             for memory, first, count in (
                 (self.a, self.first_a, self.tiling.m_repeat), (self.b, self.first_b, self.tiling.num_acc_n)
             )

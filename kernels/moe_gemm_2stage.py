@@ -428,7 +428,7 @@ def moe_gemm_kernel(tensors: Any, tokens: fx.Int32, plan: fx.Constexpr[Plan], pr
 
 def tiles(plan: Plan, routes: Routes, tensors: Any) -> tuple[GatheredA, TileB]:
     """The tiles of both operands."""
-    product, place, weights = Product.of(plan.tiling.dtype), fx.Int32(fx.block_idx.x), tensors["weights"]
+    product, place, weights = plan.tiling.product(), fx.Int32(fx.block_idx.x), tensors["weights"]
     a = GatheredA(plan, product, tensors["activations"], routes.sources, routes)
     if plan.gated:
         return a, GateAndUp(plan, product, weights, routes.expert, place)

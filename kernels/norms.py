@@ -15,17 +15,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import FLOATS, element_type, refusal, require_tensor
+from kernels.kernels_common import FLOATS, element_type, refusal
 from kernels.launches import launcher, tuned
 from kernels.quant import quantised, require_codes, store_scale
 from kernels.rows import THREADS, Row, RowMemory, Tiling
 from kernels.sizes import require_elements, require_rows
 
+DTYPES = ("f32", "f16", "bf16")
+# (M, N): a wave for each row, one element, partial vectors, one row, a tail in a block, a whole block.
+SHAPES = ((5, 512), (3, 1), (4, 7), (33, 100), (1, 2000), (2, 4099), (2, 8192))
 EPSILON = 1e-5
 QUANTS = (None, "i8", "fp8")
 MATRICES = ("Input", "ResidualIn", "Output", "ResidualOut")
@@ -116,25 +119,34 @@ def normalised(x: Row, memory: dict[str, RowMemory], norm: Norm) -> Row:
 def build(norm: Norm) -> Any:
     """The launcher of a variant: its tensors in the order of `Norm.tensors`, m_in, stream."""
     norm.tiling  # noqa: B018 - raises where rows are too long
-
-    def launch(tensors: dict[str, Any], m: Any, stream: Any) -> None:
-        launch_norm(tensors, m, norm, stream)
-
-    return launcher(f"launch_{norm.name}", " ".join(norm.tensors()), launch, m_in=fx.Int32)
+    return launcher(f"launch_{norm.name}", " ".join(norm.tensors()), partial(launch_norm, norm), m_in=fx.Int32)
 
 
-def launch_norm(tensors: dict[str, Any], m: Any, norm: Norm, stream: Any) -> None:
+def builder(mean: bool, residual: bool = False, quant: str = "") -> Any:
+    """The function (M, N, dtype_str) that builds a variant; quant: dynamic or smooth, with quant_dtype_str."""
+
+    def plain(M: int, N: int, dtype_str: str) -> Any:
+        return build(Norm(N, dtype_str, mean, residual))
+
+    def quantising(M: int, N: int, dtype_str: str, quant_dtype_str: str = "i8") -> Any:
+        return build(Norm(N, dtype_str, mean, residual, quant == "smooth", quant_dtype_str))
+
+    tensors = Norm(1, "f32", mean, residual, quant == "smooth", "i8" if quant else None).tensors()
+    function = quantising if quant else plain
+    function.__doc__ = f"The launcher ({', '.join(tensors)}, m_in, stream). M: rows that are expected; m_in counts."
+    return function
+
+
+def launch_norm(norm: Norm, tensors: dict[str, Any], m: Any, stream: Any) -> None:
     """Launch the kernel for m rows, inside of a launcher."""
     for name, tensor in tensors.items():
         if name in MATRICES:
-            if name != "Output" or not norm.quant:
-                require_tensor(name, tensor, norm.element)
-            require_rows(name, tensor, m, norm.columns, apart=True)
+            is_code = norm.quant and name == "Output"
+            require_rows(name, tensor, m, norm.columns, *(() if is_code else (norm.element,)), apart=True)
         elif name == "YScale":
             require_elements(name, tensor, m, or_more=True)
         else:
-            require_tensor(name, tensor, *FLOATS)
-            require_elements(name, tensor, norm.columns)
+            require_elements(name, tensor, norm.columns, *FLOATS)
     norm.tiling.launch(norm_kernel(tensors, m, norm), m, stream)
 
 
@@ -143,7 +155,7 @@ def tuned_norm(name: str, mean: bool) -> Any:
 
     def launch(tensors: dict[str, Any], columns: int, threads: int, stream: Any) -> None:
         x = tensors["Input"]
-        launch_norm(tensors, fx.get_scalar(x.shape[0]), Norm(columns, x.dtype, mean, threads=threads), stream)
+        launch_norm(Norm(columns, x.dtype, mean, threads=threads), tensors, fx.get_scalar(x.shape[0]), stream)
 
     tensors = " ".join(Norm(1, "f32", mean).tensors())
     return tuned(name, tensors, launch, ["columns"], [{"threads": n} for n in THREADS], columns=int)

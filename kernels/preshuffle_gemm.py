@@ -26,8 +26,8 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import bytes_of, require, require_tensors
-from kernels.launches import for_waves, launch_some, launcher, tuned
+from kernels.kernels_common import bytes_of, require
+from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
 from kernels.mfma_preshuffle_pipeline import (
@@ -72,19 +72,34 @@ def reference(
 
 @dataclass(frozen=True)
 class Plan:
-    """What a kernel is compiled for. See `compile_preshuffle_gemm_a8`."""
+    """What a kernel is compiled for; see `compile_preshuffle_gemm_a8`. Raises ArgumentError where sizes do not fit."""
 
     tiling: Tiling
     n: int
     out_dtype: str
-    cshuffle: bool
-    asynchronous: bool
-    ahead: tuple[int, int]
-    epilogue: str
-    xcd_swizzle: int
+    cshuffle: bool = False
+    asynchronous: bool = False
+    ahead: tuple[int, int] = (2, 0)
+    epilogue: str = "none"
+    xcd_swizzle: int = 0
 
     def __post_init__(self) -> None:
-        require(self.tiling.dtype != W4A16, f"in_dtype={W4A16!r}", "one of the types above; moe_gemm_2stage has it")
+        tiling, room = self.tiling, self.tiling.stages * self.tiling.a_bytes
+        require(tiling.dtype != W4A16, f"in_dtype={W4A16!r}", "one of the types above; moe_gemm_2stage has it")
+        require(self.n >= 0 and self.n % tiling.tile_n == 0, f"N={self.n}", f"a multiple of tile_n={tiling.tile_n}")
+        require(self.out_dtype in OUT_TYPES, f"out_dtype={self.out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
+        require(self.epilogue in ACTIVATIONS, f"epilogue={self.epilogue!r}", f"one of {', '.join(ACTIVATIONS)}")
+        only_one = self.epilogue == "none" or not self.cshuffle
+        require(only_one, f"epilogue={self.epilogue!r} with use_cshuffle_epilog", "one of both")
+        c_bytes = 2 * tiling.tile_m * tiling.tile_n
+        fits = not self.cshuffle or c_bytes <= room
+        require(fits, f"use_cshuffle_epilog with {room} bytes of A", f"C takes {c_bytes}")
+        require(self.xcd_swizzle >= 0, f"xcd_swizzle={self.xcd_swizzle}", "0 or more")
+
+    @property
+    def out(self) -> Any:
+        """The type of C."""
+        return OUT_TYPES[self.out_dtype]
 
     @property
     def row_scales(self) -> bool:
@@ -96,37 +111,59 @@ class Plan:
         """True if 32 values along K share a scale."""
         return self.tiling.dtype in MICRO_SCALED
 
+    def require_tensors(self, tensors: dict[str, Any], M: Any, N: int) -> None:
+        """Refuse tensors of other types and sizes than the launch's."""
+        self.require_product(tensors, M, N)
+        scale_a, scale_b, k = tensors["scale_a"], tensors["scale_b"], self.tiling.k
+        if self.row_scales:
+            require_elements("scale_a", scale_a, M, fx.Float32, or_more=True)
+            require_elements("scale_b", scale_b, N, fx.Float32)
+        elif self.micro_scales:
+            kinds = bytes_of(fx.Float8E8M0FNU)
+            require_elements("scale_a", scale_a, (M + 31) // 32 * k, *kinds, or_more=True)
+            require_elements("scale_b", scale_b, N // 32 * k, *kinds, or_more=True)
+        if self.epilogue != "none":
+            require_elements("bias", tensors["bias"], N, self.out)
+
+    def require_product(self, tensors: dict[str, Any], M: Any, N: int) -> None:
+        """Refuse A, B and C of other types and sizes."""
+        k, (a_bits, b_bits) = self.tiling.k, BITS[self.tiling.dtype]
+        require_types(self.tiling.dtype, tensors["A"], tensors["B"])
+        require_rows("C", tensors["C"], M, N, self.out)
+        require_rows("A", tensors["A"], M, k, bits=a_bits)
+        require_elements("B", tensors["B"], N * k, bits=b_bits)
+
+    def operands(self, tensors: Any, M: Any, N: int) -> tuple[Product, Any, TileA, TileB, TileC]:
+        """(product, place, A, B, C) of a workgroup's tile."""
+        tiling, product, place = self.tiling, self.tiling.product(), tile_place(self, N)
+        a, b = TileA(tiling, product, tensors["A"], M, place[0]), TileB(tiling, product, tensors["B"], place[1])
+        tile = (tiling.tile_m, tiling.tile_n)
+        return product, place, a, b, TileC(tensors["C"], self.out, M, N, tile, place, tiling.wave_tile)
+
+    def finish(self, a: TileA, c: TileC, result: Any) -> None:
+        """Store result(mi, ni, ii), straight or through the shared memory that A had."""
+        if self.cshuffle:
+            c.store_through(a.buffer, result)
+        else:
+            c.store(result)
+
 
 @flyc.kernel
 def preshuffle_gemm_kernel(tensors: Any, M: fx.Int32, N: fx.Constexpr[int], plan: fx.Constexpr[Plan]) -> None:
     """One tile of C. tensors: by the names of TENSORS."""
-    C, A, B, scale_a, scale_b, bias = tensors.values()
-    tiling = plan.tiling
-    product = Product.of(tiling.dtype)
-    require_types(tiling.dtype, A, B)
-    out_type = OUT_TYPES[plan.out_dtype]
-    require_tensors(tensors, C=out_type, rows="C")
-    if plan.epilogue != "none":
-        require_tensors(tensors, bias=out_type)
-    if plan.row_scales or plan.micro_scales:
-        kinds = fx.Float32 if plan.row_scales else bytes_of(fx.Float8E8M0FNU)
-        require_tensors(tensors, scale_a=kinds, scale_b=kinds)
-    place = tile_place(plan, N)
-    a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])
-    c = TileC(C, out_type, M, N, (tiling.tile_m, tiling.tile_n), place, tiling.wave_tile)
-    micro = MxScales(tiling, scale_a, scale_b, M, N, place) if plan.micro_scales else None
+    _, _, _, scale_a, scale_b, bias = tensors.values()
+    product, place, a, b, c = plan.operands(tensors, M, N)
+    micro = MxScales(plan.tiling, scale_a, scale_b, M, N, place) if plan.micro_scales else None
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
         chosen = None if micro is None else micro.chooser(now_scales, stage)
         return multiply_groups(b, sums, now_b, fragment, chosen)
 
     sums = main_loop(
-        a, b, product.tile_of_zeros(tiling), multiply, scales=no_scales if micro is None else micro.load,
+        a, b, product.tile_of_zeros(plan.tiling), multiply, scales=no_scales if micro is None else micro.load,
         asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
     )  # fmt: skip
-    result = with_scales(plan, c, sums, scale_a, scale_b, bias, M)
-    finish = partial(c.store_through, a.buffer) if plan.cshuffle else c.store
-    finish(result)
+    plan.finish(a, c, with_scales(plan, c, sums, scale_a, scale_b, bias, M))
 
 
 def tile_place(plan: Plan, N: int) -> tuple[Any, Any]:
@@ -145,7 +182,7 @@ def with_scales(plan: Plan, c: TileC, sums: Any, scale_a: Any, scale_b: Any, bia
         factor = 1 / 16 if plan.tiling.dtype == "int4" else 1.0
         of_columns = [scale * factor for scale in c.of_columns(scale_b, fx.Float32)]
         of_rows = c.of_rows(scale_a, M)
-    biases = c.of_columns(bias, OUT_TYPES[plan.out_dtype]) if plan.epilogue != "none" else []
+    biases = c.of_columns(bias, plan.out) if plan.epilogue != "none" else []
 
     def result(mi: int, ni: int, ii: int) -> Any:
         value = sums[mi][ni][ii]
@@ -174,50 +211,22 @@ def compile_preshuffle_gemm_a8(
     Raises ArgumentError where sizes do not fit.
     """
     tiling = Tiling(in_dtype, K, tile_m, tile_n, tile_k, lds_stage)
-    require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
-    require(epilogue in ACTIVATIONS, f"epilogue={epilogue!r}", f"one of {', '.join(ACTIVATIONS)}")
-    require(epilogue == "none" or not use_cshuffle_epilog, f"epilogue={epilogue!r} with use_cshuffle_epilog",
-            "one of both")  # fmt: skip
-    room = tiling.stages * tiling.a_bytes
-    require(not use_cshuffle_epilog or 2 * tile_m * tile_n <= room, f"use_cshuffle_epilog with {room} bytes of A",
-            f"C takes {2 * tile_m * tile_n}")  # fmt: skip
-    require(xcd_swizzle >= 0, f"xcd_swizzle={xcd_swizzle}", "0 or more")
     ahead = (2 if dsrd_preload < 0 else dsrd_preload, max(0, dvmem_preload))
     plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, ahead, epilogue, xcd_swizzle)
-
-    def launch(tensors: dict[str, Any], m: Any, n: int, stream: Any) -> None:
-        launch_tiles(plan, tensors, m, n, stream, waves_per_eu)
-
+    launch = partial(launch_tiles, preshuffle_gemm_kernel, plan, waves_per_eu)
     return launcher("launch_preshuffle_gemm", TENSORS, launch, M=fx.Int32, N=int)
 
 
 def launch_tiles(
-    plan: Plan, tensors: dict[str, Any], M: Any, N: int, stream: Any, waves_per_eu: int | None = None
+    kernel: Any, plan: Plan, waves_per_eu: int | None, tensors: dict[str, Any], M: Any, N: int, stream: Any
 ) -> None:
-    """Launch a workgroup for each tile of C."""
+    """Launch a workgroup for each tile of C, inside of a launcher."""
     tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
     require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
     require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")
-    require_sizes(plan, tensors, M, N)
-    kernel = preshuffle_gemm_kernel(tensors, M, N, plan, value_attrs=for_waves(waves_per_eu))
-    launch_some(kernel, M, ((M + tile_m - 1) // tile_m, N // tile_n), THREADS, stream)
-
-
-def require_sizes(plan: Plan, tensors: dict[str, Any], M: Any, N: int) -> None:
-    """Refuse tensors of other sizes than the launch's."""
-    C, A, B, scale_a, scale_b, bias = tensors.values()
-    k, bits = plan.tiling.k, BITS[plan.tiling.dtype]
-    require_rows("C", C, M, N)
-    require_rows("A", A, M, k, bits=bits[0])
-    require_elements("B", B, N * k, bits=bits[1])
-    if plan.row_scales:
-        require_elements("scale_a", scale_a, M, or_more=True)
-        require_elements("scale_b", scale_b, N)
-    elif plan.micro_scales:
-        require_elements("scale_a", scale_a, (M + 31) // 32 * k, or_more=True)
-        require_elements("scale_b", scale_b, N // 32 * k, or_more=True)
-    if plan.epilogue != "none":
-        require_elements("bias", bias, N)
+    plan.require_tensors(tensors, M, N)
+    grid = ((M + tile_m - 1) // tile_m, N // tile_n)
+    launch_some(kernel(tensors, M, N, plan, value_attrs=for_waves(waves_per_eu)), M, grid, THREADS, stream)
 
 
 def compile_preshuffle_gemm_w4(
@@ -239,19 +248,11 @@ def compile_preshuffle_gemm_a6w4(*, dsrd_preload: int = 2, dvmem_preload: int = 
 _TILES = ((16, 64, 512), (32, 64, 256), (32, 128, 128), (64, 64, 256), (64, 128, 128), (128, 128, 128))
 
 
-def _launch(
-    tensors: dict[str, Any], M: Any, N: int, K: int, in_dtype: str, out_dtype: str, tile: tuple[int, int, int],
-    stream: Any,
-) -> None:  # fmt: skip
-    """A launcher of (C, A, B, scale_a, scale_b, bias, M, N, K, in_dtype, out_dtype, stream), with a tile, in bytes of A
-    along K, that is chosen by measurement.
-    """
+@chosen(TENSORS, "M N K in_dtype", _TILES)
+def preshuffle_gemm(
+    tensors: dict[str, Any], M: fx.Int32, N: int, K: int, in_dtype: str, out_dtype: str, tile: Any, stream: Any
+) -> None:
+    """The product with a tile, in bytes of A along K, that is chosen by measurement."""
     tile_m, tile_n, row_bytes = tile
     tiling = Tiling(in_dtype, K, tile_m, tile_n, row_bytes * 8 // BITS[in_dtype][0])
-    launch_tiles(Plan(tiling, N, out_dtype, False, False, (2, 0), "none", 0), tensors, M, N, stream)
-
-
-preshuffle_gemm = tuned(
-    "preshuffle_gemm", TENSORS, _launch, ["M", "N", "K", "in_dtype"], [{"tile": tile} for tile in _TILES],
-    M=fx.Int32, N=int, K=int, in_dtype=str, out_dtype=str,
-)  # fmt: skip
+    launch_tiles(preshuffle_gemm_kernel, Plan(tiling, N, out_dtype), None, tensors, M, N, stream)

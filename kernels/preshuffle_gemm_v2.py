@@ -10,24 +10,25 @@ tile is on its way. Shared memory is swizzled so that its 128-bit accesses meet 
 every wave, so nothing would be gained by sharing it; `shuffle` puts the 16 bytes that a lane needs side by side.
 
 By default a stage is 128 bytes of K: 64 values of f16, or 128 of fp8. Written with tiled copies and a tiled MMA; what
-the layouts of `fx` do not do by themselves, `preshuffle_gemm` does by hand, for more types. 128 x 128 x 64 of f16: 64
-registers hold sums and 32 two tiles of B; three workgroups share a compute unit.
+the layouts of `fx` do not do by themselves, `preshuffle_gemm` does by hand, for more types. 128 x 128 x 64 of f16: 126
+VGPRs, of which 64 hold sums and 32 two tiles of B; its shared memory lets two workgroups share a compute unit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import const_expr, range_constexpr
-from kernels.kernels_common import fp8_type, refusal, require, require_tensors
-from kernels.launches import for_waves, launch_some, launcher, tuned
-from kernels.mfma_preshuffle_pipeline import BITS, THREADS, Tiling, is_cdna4, require_types
+from kernels.kernels_common import ceil_div, fp8_type, require
+from kernels.launches import chosen, for_waves, launch_some, launcher
+from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, THREADS, Tiling, is_cdna4, require_types
 from kernels.pipeline_utils import interleave
 from kernels.preshuffle_gemm import OUT_TYPES
+from kernels.shuffles import shuffle_weight
 from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
@@ -35,13 +36,10 @@ BLOCK_M, BLOCK_N = 128, 128
 BLOCK_K_BYTES = 128
 STAGES = 2
 TENSORS = "C A B scale_a scale_b"
-SMEM_BYTES = STAGES * BLOCK_M * BLOCK_K_BYTES
-# What a lane reads of one row at a time.
-PACK_BYTES = 16
 
 # (M, N, K): a tile, several, and last tiles that are partial in M, in N, in K, and in all of them.
 SHAPES = ((128, 128, 64), (256, 256, 256), (100, 128, 128), (128, 72, 192), (128, 128, 72), (130, 200, 328))
-DTYPES = ("float16", "float8_e4m3fnuz")
+DTYPES = {"float16": fx.Float16, "float8_e4m3fnuz": fx.Float8E4M3FNUZ}
 IN_TYPES = {fx.Float16: "fp16", fx.BFloat16: "bf16", fx.Float8E4M3FN: "fp8", fx.Float8E4M3FNUZ: "fp8"}
 
 
@@ -59,16 +57,8 @@ def shuffle(B: Any) -> Any:
 
     bytes_ = B.contiguous().view(torch.uint8)
     rows, columns = bytes_.shape
-    padded = torch.zeros(
-        _round_up(rows, BLOCK_N), _round_up(columns, BLOCK_K_BYTES), dtype=torch.uint8, device=B.device
-    )
-    padded[:rows, :columns] = bytes_
-    blocks = padded.view(padded.shape[0] // 16, 16, -1, 4, PACK_BYTES).permute(0, 2, 3, 1, 4)
-    return blocks.contiguous().view(-1).view(B.dtype)
-
-
-def _round_up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
+    padding = (0, -columns % BLOCK_K_BYTES, 0, -rows % BLOCK_N)
+    return shuffle_weight(torch.nn.functional.pad(bytes_, padding)).view(B.dtype)
 
 
 @dataclass(frozen=True)
@@ -90,27 +80,22 @@ class Plan:
     @property
     def pack(self) -> int:
         """Values in 16 bytes."""
-        return PACK_BYTES * 8 // int(self.dtype.width)
+        return CHUNK_BYTES * 8 // int(self.dtype.width)
 
     @property
     def block_k(self) -> int:
         """Values of K a stage."""
-        return self.tile[2] // PACK_BYTES * self.pack
+        return self.tile[2] // CHUNK_BYTES * self.pack
 
     @property
     def groups(self) -> int:
         """Groups of 64 bytes of K a stage: 16 bytes for each of four lanes."""
-        return self.tile[2] // (4 * PACK_BYTES)
+        return self.tile[2] // (4 * CHUNK_BYTES)
 
     @property
     def tiles_k(self) -> int:
         """Stages that K takes; the last one may be partial."""
-        return -(-self.k // self.block_k)
-
-    @property
-    def smem_bytes(self) -> int:
-        """Shared memory: of A."""
-        return STAGES * self.tile[0] * self.tile[2]
+        return ceil_div(self.k, self.block_k)
 
     def calls(self) -> int:
         """Matrix instructions of a group: one on CDNA 4 for 16 bits, else two."""
@@ -135,14 +120,14 @@ class Plan:
 
     def layout_of_shared_a(self) -> Any:
         """(M, K, stage), rows whose 16-byte packs are swizzled: eight rows at one place of K meet all banks."""
-        across = self.tile[2] // PACK_BYTES
+        across = self.tile[2] // CHUNK_BYTES
         bits, shift = min(3, across.bit_length() - 1), max(3, across.bit_length() - 1)
         swizzle = fx.Swizzle(bits, self.pack.bit_length() - 1, shift)
         return fx.make_composed_layout(swizzle, fx.make_ordered_layout((self.tile[0], self.block_k, STAGES), (1, 0, 2)))
 
     def layout_of_b(self) -> fx.Layout:
         """(N, K) -> index, of B as `shuffle` leaves it."""
-        rows, columns = _round_up(self.n, self.tile[1]), self.tiles_k * self.block_k
+        rows, columns = ceil_div(self.n, self.tile[1]) * self.tile[1], self.tiles_k * self.block_k
         return fx.make_layout(
             ((16, rows // 16), (self.pack, 4, columns // (4 * self.pack))),
             ((self.pack, 16 * columns), (1, 16 * self.pack, 64 * self.pack)),
@@ -176,9 +161,12 @@ def gemm_kernel(
     if const_expr(plan.scaled):
         multiply_scales(part.frag_c, part.to_c, (scale_a, scale_b), rows, (block_m, block_n), plan)
     result.store(part.frag_c.load().to(plan.out))
-    inside = columns_inside(part.to_c, plan.n - block_n * tile_n, plan) if plan.n % tile_n else None
+    pred = None
+    if const_expr(plan.n % tile_n):
+        # Columns beyond C's are the next row's.
+        pred = inside(part.to_c.partition_D, plan.tile[:2], plan.n - block_n * tile_n)
     store = fx.make_copy_atom(fx.rocdl.BufferCopy16b(), plan.out)
-    fx.copy(store, part.to_c.retile(result), part.to_c.partition_D(tile_c), pred=inside)
+    fx.copy(store, part.to_c.retile(result), part.to_c.partition_D(tile_c), pred=pred)
 
 
 class Part:
@@ -212,11 +200,13 @@ class Part:
         self.frag_c = thr_mma.make_fragment_C(tile_c)
         self.frag_a_retiled = from_shared.retile(self.frag_a)
         self.frag_b_retiled = from_b.retile(self.frag_b)
-        self.in_row = columns_in_row(to_shared, plan)
+        self.in_row, limit = None, plan.k % plan.block_k
+        if limit:  # columns beyond it are the next row's
+            self.in_row = inside(to_shared.partition_S, (plan.tile[0], plan.block_k), limit)
 
     def load(self, k: Any, stage: int, last: bool = False) -> None:
         """Load tile k: A's to registers, B's to those of a stage."""
-        partial = last and self.plan.k % self.plan.block_k != 0
+        partial = last and self.in_row is not None
         if partial:
             self.next_a.fill(0)
         # The step from tile to tile is the same for all lanes: a scalar register holds it.
@@ -267,33 +257,11 @@ class Part:
 
 def order(plan: Plan) -> None:
     """Tell the scheduler where memory accesses go."""
-    tile_m, tile_n, row_bytes = plan.tile
-    if plan.tile == (BLOCK_M, BLOCK_N, BLOCK_K_BYTES) and plan.calls() == 2:
-        interleave_128()
-    elif plan.spread:
-        products = plan.groups * plan.calls() * tile_m * tile_n // 1024
-        copies = tile_m * row_bytes // (PACK_BYTES * THREADS)
+    if plan.spread:
+        tile_m, tile_n, row_bytes = plan.tile
+        copies = tile_m * row_bytes // (CHUNK_BYTES * THREADS)
         reads, of_b = plan.groups * tile_m // 16, plan.groups * tile_n // 64
-        interleave(products, reads, copies + of_b, copies)
-
-
-def interleave_128() -> None:
-    """Put one memory access between each pair of matrix instructions, for the default tile."""
-    fx.rocdl.sched_dsrd(2)
-    fx.rocdl.sched_mfma(2)
-    fx.rocdl.sched_dsrd(1)
-    fx.rocdl.sched_mfma(1)
-    fx.rocdl.sched_dsrd(1)
-    fx.rocdl.sched_mfma(2)
-    for group in range_constexpr(16):
-        if group < 8:
-            fx.rocdl.sched_vmem(1)
-        fx.rocdl.sched_mfma(2)
-        fx.rocdl.sched_dsrd(1)
-        fx.rocdl.sched_mfma(2)
-        if group > 8:
-            fx.rocdl.sched_dswr(1)
-    fx.rocdl.sched_barrier(0)
+        interleave(plan.groups * plan.calls() * tile_m * tile_n // 1024, reads, copies + of_b, copies)
 
 
 def multiply_scales(frag_c: fx.Tensor, to_c: fx.ThrCopy, scales: Any, rows_of_a: Any, block: Any, plan: Plan) -> None:
@@ -310,54 +278,35 @@ def multiply_scales(frag_c: fx.Tensor, to_c: fx.ThrCopy, scales: Any, rows_of_a:
             part.store(part.load() * of_rows[row] * of_column)
 
 
-def columns_in_row(to_shared: fx.ThrCopy, plan: Plan) -> fx.Tensor | None:
-    """For each load of A's last tile: true if its columns are A's. Columns beyond them belong to the next row."""
-    limit = plan.k % plan.block_k
-    if not limit:
-        return None
-    coordinates = to_shared.partition_S(fx.make_identity_tensor((plan.tile[0], plan.block_k)))
-    _, rows, _ = coordinates.shape
-    inside = fx.make_rmem_tensor((1, rows, 1), fx.Boolean)
-    for row in range_constexpr(rows):
-        inside[0, row, 0] = coordinates[0, row, 0][1] < limit
-    return inside
-
-
-def columns_inside(to_c: fx.ThrCopy, limit: Any, plan: Plan) -> fx.Tensor:
-    """For each group of stores: true if its column is one of C's."""
-    coordinates = to_c.partition_D(fx.make_identity_tensor(plan.tile[:2]))
+def inside(part: Any, extents: tuple[int, int], limit: Any) -> fx.Tensor:
+    """For each access of a thread's part of a tile: true if its column is below the limit."""
+    coordinates = part(fx.make_identity_tensor(extents))
     _, rows, columns = coordinates.shape
-    inside = fx.make_rmem_tensor((rows, columns), fx.Boolean)
+    result = fx.make_rmem_tensor((1, rows, columns), fx.Boolean)
     for row in range_constexpr(rows):
         for column in range_constexpr(columns):
-            inside[row, column] = coordinates[0, row, column][1] < limit
-    return inside
-
-
-def launch_tiles(
-    A: Any, B: Any, C: Any, scales: tuple[Any, Any], plan: Plan, stream: Any, waves_per_eu: int | None = None
-) -> None:
-    """Launch a workgroup for each tile of C, inside of a launcher. A: (M, K), C: (M, N)."""
-    shuffled = fx.make_view(fx.get_iter(B), plan.layout_of_b())
-    rows = fx.get_scalar(C.shape[0])
-    grid = ((rows + plan.tile[0] - 1) // plan.tile[0], _round_up(plan.n, plan.tile[1]) // plan.tile[1])
-    kernel = gemm_kernel(
-        A, shuffled, C, *scales, plan, plan.tiled_mma(), plan.copy_of_a(), value_attrs=for_waves(waves_per_eu)
-    )
-    launch_some(kernel, rows, grid, THREADS, stream, smem=plan.smem_bytes)
+            result[0, row, column] = coordinates[0, row, column][1] < limit
+    return result
 
 
 @flyc.jit
 def launch(
     A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, plan: fx.Constexpr[Plan], stream: fx.Stream = fx.Stream(None)
 ) -> None:
-    """C = A B^T. B: what `shuffle` gives, as one mode."""
-    launch_tiles(A, B, C, (A, A), plan, stream)
+    """C = A B^T. A: (M, K), C: (M, N), B: what `shuffle` gives, as one mode."""
+    launch_tiles(plan, None, A, B, C, (A, A), stream)
 
 
-@cache
-def _plan(n: int, k: int, dtype: str) -> Plan:
-    return Plan(n, k, {"float16": fx.Float16, "float8_e4m3fnuz": fx.Float8E4M3FNUZ}[dtype])
+def launch_tiles(
+    plan: Plan, waves_per_eu: int | None, A: Any, B: Any, C: Any, scales: tuple[Any, Any], stream: Any
+) -> None:
+    """Launch a workgroup for each tile of C, inside of a launcher. A: (M, K), C: (M, N)."""
+    shuffled = fx.make_view(fx.get_iter(B), plan.layout_of_b())
+    rows = fx.get_scalar(C.shape[0])
+    grid = ((rows + plan.tile[0] - 1) // plan.tile[0], ceil_div(plan.n, plan.tile[1]))
+    how = plan, plan.tiled_mma(), plan.copy_of_a()
+    kernel = gemm_kernel(A, shuffled, C, *scales, *how, value_attrs=for_waves(waves_per_eu))
+    launch_some(kernel, rows, grid, THREADS, stream, smem=STAGES * plan.tile[0] * plan.tile[2])
 
 
 def preshuffle_gemm(A: Any, B: Any, C: Any, stream: Any = None) -> None:
@@ -367,34 +316,32 @@ def preshuffle_gemm(A: Any, B: Any, C: Any, stream: Any = None) -> None:
     float8_e4m3fnuz; C: (M, N) in float16. Raises ArgumentError where they do not fit.
     """
     (m, k), (rows, n) = A.shape, C.shape
-    dtype = str(A.dtype).removeprefix("torch.")
-    if dtype not in DTYPES or B.dtype != A.dtype:
-        raise refusal(f"a preshuffled GEMM of {A.dtype} and {B.dtype}", hint=f"types: {', '.join(DTYPES)}")
-    plan = _plan(n, k, dtype)
-    if rows != m or B.numel() != fx.size(plan.layout_of_b()) or k % plan.pack:
-        raise refusal(
-            f"a preshuffled GEMM of A {tuple(A.shape)}, B of {B.numel()} values and C {tuple(C.shape)}",
-            hint=f"B is shuffle(B) of (N, K) = ({n}, {k}), and K is a multiple of {plan.pack}",
-        )
+    dtype = DTYPES.get(str(A.dtype).removeprefix("torch."))
+    known = dtype is not None and B.dtype == A.dtype
+    require(known, f"a preshuffled GEMM of {A.dtype} and {B.dtype}", f"types: {', '.join(DTYPES)}")
+    plan = Plan(n, k, dtype)
+    fits = rows == m and B.numel() == fx.size(plan.layout_of_b()) and k % plan.pack == 0
+    require(fits, f"a preshuffled GEMM of A {tuple(A.shape)}, B of {B.numel()} values and C {tuple(C.shape)}",
+            f"B is shuffle(B) of (N, K) = ({n}, {k}), and K is a multiple of {plan.pack}")  # fmt: skip
     launch(A, B, C, plan, fx.Stream(stream))
 
 
-def flat_launch(tensors: dict[str, Any], M: Any, plan: Plan, stream: Any, waves_per_eu: int | None = None) -> None:
-    """`launch_tiles` of operands in one dimension, inside of a launcher."""
+def launch_flat(sizes: Any, waves_per_eu: int | None, tensors: dict[str, Any], M: Any, N: int, stream: Any) -> None:
+    """`launch_tiles` of operands in one dimension. sizes: as of `flat_plan`, the target's."""
+    plan = flat_plan(*sizes)
     C, A, B, *scales = tensors.values()
+    require(plan.n == N, f"N={N}", f"this launcher was compiled for N={plan.n}")
     require_types(IN_TYPES[plan.dtype], A, B)
-    require_tensors(tensors, C=plan.out)
-    if plan.scaled:
-        require_tensors(tensors, scale_a=fx.Float32, scale_b=fx.Float32)
-        for name, count in (("scale_a", M), ("scale_b", plan.n)):
-            require_elements(name, tensors[name], count, or_more=True)
-    require_rows("C", C, M, plan.n)
+    require_rows("C", C, M, N, plan.out)
     require_rows("A", A, M, plan.k, bits=plan.dtype.width)
-    require_elements("B", B, plan.n * plan.k, bits=plan.dtype.width)
+    require_elements("B", B, N * plan.k, bits=plan.dtype.width)
+    if plan.scaled:
+        for name, count in (("scale_a", M), ("scale_b", N)):
+            require_elements(name, tensors[name], count, fx.Float32, or_more=True)
     a, b = (fx.recast_iter(plan.dtype, fx.get_iter(tensor)) for tensor in (A, B))
     A = fx.make_view(a, fx.make_layout((M, plan.k), (plan.k, 1)))
-    C = fx.make_view(fx.get_iter(C), fx.make_layout((M, plan.n), (plan.n, 1)))
-    launch_tiles(A, fx.make_view(b, fx.make_layout(1, 1)), C, (scales[0], scales[1]), plan, stream, waves_per_eu)
+    C = fx.make_view(fx.get_iter(C), fx.make_layout((M, N), (N, 1)))
+    launch_tiles(plan, waves_per_eu, A, fx.make_view(b, fx.make_layout(1, 1)), C, (scales[0], scales[1]), stream)
 
 
 def flat_plan(
@@ -424,29 +371,18 @@ def compile_preshuffle_gemm_v2(
     """
     sizes = N, K, (tile_m, tile_n, tile_k), in_dtype, out_dtype, enable_scheduler
     flat_plan(*sizes)
-
-    def launch(tensors: dict[str, Any], m: Any, n: int, stream: Any) -> None:
-        plan = flat_plan(*sizes)
-        require(plan.n == n, f"N={n}", f"this launcher was compiled for N={plan.n}")
-        flat_launch(tensors, m, plan, stream, waves_per_eu)
-
+    launch = partial(launch_flat, sizes, waves_per_eu)
     return launcher("launch_preshuffle_gemm_v2", TENSORS, launch, M=fx.Int32, N=int)
 
 
-def _launch(
-    tensors: dict[str, Any], M: Any, N: int, K: int, in_dtype: str, out_dtype: str, tile: tuple[int, int, int],
-    stream: Any,
-) -> None:  # fmt: skip
-    """A launcher of (C, A, B, scale_a, scale_b, M, N, K, in_dtype, out_dtype, stream), with a tile, in bytes along K,
-    that is chosen by measurement.
-    """
-    tile_m, tile_n, row_bytes = tile
-    plan = flat_plan(N, K, (tile_m, tile_n, row_bytes * 8 // BITS[in_dtype][0]), in_dtype, out_dtype)
-    flat_launch(tensors, M, plan, stream)
-
-
 _TILES = ((16, 64, 512), (32, 64, 256), (64, 64, 256), (64, 128, 128), (128, 128, 128))
-preshuffle_gemm_v2 = tuned(
-    "preshuffle_gemm_v2", TENSORS, _launch, ["M", "N", "K", "in_dtype"], [{"tile": tile} for tile in _TILES],
-    M=fx.Int32, N=int, K=int, in_dtype=str, out_dtype=str,
-)  # fmt: skip
+
+
+@chosen(TENSORS, "M N K in_dtype", _TILES)
+def preshuffle_gemm_v2(
+    tensors: dict[str, Any], M: fx.Int32, N: int, K: int, in_dtype: str, out_dtype: str, tile: Any, stream: Any
+) -> None:
+    """The product with a tile, in bytes along K, that is chosen by measurement."""
+    tile_m, tile_n, row_bytes = tile
+    in_elements = (tile_m, tile_n, row_bytes * 8 // BITS[in_dtype][0])
+    launch_flat((N, K, in_elements, in_dtype, out_dtype), None, tensors, M, N, stream)

@@ -20,7 +20,7 @@ A wave has one head of one token, 8 columns a lane: what is summed goes by DPP, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from math import sqrt
 from typing import Any
 
@@ -28,7 +28,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store
 from kernels.kernels_common import GFX942, ceil_div, refusal, require, require_waves_of_64, rounded
-from kernels.launches import launch_some, launcher, tuned
+from kernels.launches import chosen, launch_some, launcher
 from kernels.quant import e8m0, fp8_codes, group_max, scale_and_factor
 from kernels.reduce import vector_reduce, warp_reduce
 from kernels.rows import WAVE, row_resource
@@ -111,25 +111,20 @@ def turned(y: Any, tensors: Any, token: Any, column: Any, heads: Heads) -> Any:
 @cache
 def build(names: tuple[str, ...], heads: Heads) -> Any:
     """The launcher of a variant: its tensors, the number of tokens, stream."""
-
-    def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
-        _launch(tensors, tokens, heads, 1, stream)
-
+    launch = partial(launch_heads, heads)
     return launcher("launch_qk_norm_rope_quant", " ".join(names), launch, tokens=fx.Int32)
 
 
-def _launch(tensors: dict[str, Any], tokens: Any, heads: Heads, waves: int, stream: Any) -> None:
-    """A launcher of (tensors of the form without quantisation, m_in: tokens, heads, stream), with the number of waves
-    of a block chosen by measurement.
-    """
-    kernel = qk_norm_rope_quant_kernel(tensors, replace(heads, waves=waves))
-    launch_some(kernel, tokens, (tokens, ceil_div(heads.q_heads + 1, waves)), (WAVE, waves), stream)
+def launch_heads(heads: Heads, tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
+    """Launch a wave for each head of each token, inside of a launcher."""
+    grid = (tokens, ceil_div(heads.q_heads + 1, heads.waves))
+    launch_some(qk_norm_rope_quant_kernel(tensors, heads), tokens, grid, (WAVE, heads.waves), stream)
 
 
-qk_norm_rope = tuned(
-    "qk_norm_rope", "q kv kv_weight cos sin positions q_out kv_out", _launch, ["heads"],
-    [{"waves": n} for n in (1, 2, 4, 8)], m_in=fx.Int32, heads=Heads,
-)  # fmt: skip
+@chosen("q kv kv_weight cos sin positions q_out kv_out", "heads", (1, 2, 4, 8))
+def qk_norm_rope(tensors: dict[str, Any], m_in: fx.Int32, heads: Heads, waves: int, stream: Any) -> None:
+    """The form without quantisation for m_in tokens, with the waves of a block chosen by measurement."""
+    launch_heads(replace(heads, waves=waves), tensors, m_in, stream)
 
 
 def flydsl_qk_norm_rope_quant(

@@ -15,14 +15,14 @@ SIMD; the time is that of memory.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import bytes_of, element_type, fp8_type, refusal, require_tensor
-from kernels.launches import launcher, tuned
+from kernels.kernels_common import bytes_of, element_type, fp8_type, require, require_tensor
+from kernels.launches import chosen, launcher
 from kernels.reduce import vector_reduce
 from kernels.rows import THREADS, VECTOR_BYTES, Row, RowMemory, Tile, Tiling, row_resource
 from kernels.sizes import require_elements, require_rows
@@ -161,17 +161,20 @@ def quant_kernel(tensors: Any, m: fx.Int32, tiling: fx.Constexpr[Tiling], quant:
 @cache
 def build_quant_module(N: int, dtype_str: str = "f16", quant_dtype_str: str = "i8") -> tuple[Any, dict[str, int]]:
     """(launcher, its configuration): (Input (M, N), Output (M, N) of 8 bits, Scales (M) in f32, m_in, stream)."""
-    if quant_dtype_str not in QUANTS:
-        raise refusal(f"quantisation to {quant_dtype_str!r}", hint=f"there is {', '.join(QUANTS)}")
+    require(quant_dtype_str in QUANTS, f"quantisation to {quant_dtype_str!r}", f"one of {', '.join(QUANTS)}")
     dtype = element_type(dtype_str)
     tiling = Tiling.of(N, dtype)
+    launch = partial(launch_rows, dtype, tiling, quant_dtype_str)
+    figures = {"threads": tiling.threads, "elements": tiling.width}
+    return launcher("launch_quant", "Input Output Scales", launch, m_in=fx.Int32), figures
 
-    def launch(tensors: dict[str, Any], m: Any, stream: Any) -> None:
-        require_tensor("Input", tensors["Input"], dtype)
-        _launch_rows(tensors, m, N, quant_dtype_str, None, stream)
 
-    launch_quant = launcher("launch_quant", "Input Output Scales", launch, m_in=fx.Int32)
-    return launch_quant, {"threads": tiling.threads, "elements": tiling.width}
+def launch_rows(dtype: Any, tiling: Tiling, quant: str, tensors: dict[str, Any], m: Any, stream: Any) -> None:
+    """Launch the kernel for m rows, inside of a launcher. dtype: of Input."""
+    require_rows("Input", tensors["Input"], m, tiling.columns, dtype, apart=True)
+    require_rows("Output", tensors["Output"], m, tiling.columns, apart=True)
+    require_elements("Scales", tensors["Scales"], m, or_more=True)
+    tiling.launch(quant_kernel(tensors, m, tiling, quant), m, stream)
 
 
 @flyc.kernel
@@ -211,17 +214,15 @@ def build_block_quant_module(N: int, dtype_str: str = "bf16", quant: str = "mxfp
     quant: "mxfp4" (Output (M, N / 2) bytes, Scales bytes), "mxfp8" (Scales bytes), "i8", "fp8" (Scales f32).
     group: elements that share a scale: 32, 64, 128 or 256, and N a multiple; by default 32, with f32 scales 128.
     """
-    if quant not in GROUPS:
-        raise refusal(f"quantisation of groups to {quant!r}", hint=f"there is {', '.join(GROUPS)}")
+    require(quant in GROUPS, f"quantisation of groups to {quant!r}", f"one of {', '.join(GROUPS)}")
     group = group or GROUPS[quant]
-    if group not in (32, 64, 128, 256) or N % group:
-        raise refusal(f"groups of {group} in rows of {N}", hint="32, 64, 128 or 256, and N a multiple of it")
+    fits = group in (32, 64, 128, 256) and N % group == 0
+    require(fits, f"groups of {group} in rows of {N}", "32, 64, 128 or 256, and N a multiple of it")
     dtype = element_type(dtype_str)
     tiling = replace(Tiling.of(N, dtype), width=VECTOR_BYTES * 8 // dtype.width)
 
     def launch(tensors: dict[str, Any], m: Any, stream: Any) -> None:
-        require_tensor("Input", tensors["Input"], dtype)
-        require_rows("Input", tensors["Input"], m, N, apart=True)
+        require_rows("Input", tensors["Input"], m, N, dtype, apart=True)
         require_rows("Output", tensors["Output"], m, N, bits=4 if quant == "mxfp4" else 8, apart=True)
         require_rows("Scales", tensors["Scales"], m, N // group, apart=True)
         tiling.launch(block_quant_kernel(tensors, m, tiling, quant, group), m, stream)
@@ -229,21 +230,11 @@ def build_block_quant_module(N: int, dtype_str: str = "bf16", quant: str = "mxfp
     return launcher("launch_block_quant", "Input Output Scales", launch, m_in=fx.Int32)
 
 
-def _launch_rows(tensors: dict[str, Any], m: Any, columns: int, quant: str, threads: int | None, stream: Any) -> None:
-    """A launcher of (Input, Output, Scales, m_in, columns, quant, stream), with the number of threads of a row chosen
-    by measurement.
-    """
-    tiling = Tiling.of(columns, tensors["Input"].dtype, threads)
-    for name in ("Input", "Output"):
-        require_rows(name, tensors[name], m, columns, apart=True)
-    require_elements("Scales", tensors["Scales"], m, or_more=True)
-    tiling.launch(quant_kernel(tensors, m, tiling, quant), m, stream)
-
-
-quant_rows = tuned(
-    "quant_rows", "Input Output Scales", _launch_rows, ["columns", "quant"], [{"threads": n} for n in THREADS],
-    m_in=fx.Int32, columns=int, quant=str,
-)  # fmt: skip
+@chosen("Input Output Scales", "columns quant", THREADS)
+def quant_rows(tensors: dict[str, Any], m_in: fx.Int32, columns: int, quant: str, threads: int, stream: Any) -> None:
+    """The kernel of `build_quant_module` for rows of so many elements."""
+    dtype = tensors["Input"].dtype
+    launch_rows(dtype, Tiling.of(columns, dtype, threads), quant, tensors, m_in, stream)
 
 
 def reference(x: Any, quant: str = "i8", largest: float = INT8_MAX) -> tuple[Any, Any]:

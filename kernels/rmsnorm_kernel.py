@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernels.norms import Norm, build, tuned_norm
+from kernels.norms import DTYPES, SHAPES, builder, tuned_norm
 
-DTYPES = ("f32", "f16", "bf16")
-# (M, N): a wave for each row, one element, partial vectors, one row, a tail in a block, a whole block.
-SHAPES = ((5, 512), (3, 1), (4, 7), (33, 100), (1, 2000), (2, 4099), (2, 8192))
+__all__ = ["DTYPES", "SHAPES"]
 
 
 def reference(Input: Any, Gamma: Any) -> Any:
@@ -26,35 +24,12 @@ def reference(Input: Any, Gamma: Any) -> Any:
     return (v * Gamma.float()).to(Input.dtype)
 
 
-def build_rmsnorm_module(M: int, N: int, dtype_str: str) -> Any:
-    """The launcher (Input, Gamma, Output, m_in, stream). M: rows that are expected; m_in counts."""
-    return build(Norm(N, dtype_str, mean=False))
-
-
-def build_fused_add_rmsnorm_module(M: int, N: int, dtype_str: str) -> Any:
-    """The launcher (Input, ResidualIn, Gamma, Output, ResidualOut, m_in, stream)."""
-    return build(Norm(N, dtype_str, mean=False, residual=True))
-
-
-def build_rmsnorm_dynamicquant_module(M: int, N: int, dtype_str: str, quant_dtype_str: str = "i8") -> Any:
-    """The launcher (Input, Gamma, Output, YScale, m_in, stream). quant_dtype_str: "i8" or "fp8"."""
-    return build(Norm(N, dtype_str, mean=False, quant=quant_dtype_str))
-
-
-def build_rmsnorm_smoothquant_module(M: int, N: int, dtype_str: str, quant_dtype_str: str = "i8") -> Any:
-    """The launcher (Input, Gamma, XScale, Output, YScale, m_in, stream). XScale: f32."""
-    return build(Norm(N, dtype_str, mean=False, smooth=True, quant=quant_dtype_str))
-
-
-def build_fused_add_rmsnorm_dynamicquant_module(M: int, N: int, dtype_str: str, quant_dtype_str: str = "i8") -> Any:
-    """The launcher (Input, ResidualIn, Gamma, Output, ResidualOut, YScale, m_in, stream)."""
-    return build(Norm(N, dtype_str, mean=False, residual=True, quant=quant_dtype_str))
-
-
-def build_fused_add_rmsnorm_smoothquant_module(M: int, N: int, dtype_str: str, quant_dtype_str: str = "i8") -> Any:
-    """The launcher (Input, ResidualIn, Gamma, XScale, Output, ResidualOut, YScale, m_in, stream)."""
-    return build(Norm(N, dtype_str, mean=False, residual=True, smooth=True, quant=quant_dtype_str))
-
-
+build_rmsnorm_module = builder(mean=False)
+build_fused_add_rmsnorm_module = builder(mean=False, residual=True)
+# With quant_dtype_str "i8" or "fp8".
+build_rmsnorm_dynamicquant_module = builder(mean=False, quant="dynamic")
+build_rmsnorm_smoothquant_module = builder(mean=False, quant="smooth")
+build_fused_add_rmsnorm_dynamicquant_module = builder(mean=False, residual=True, quant="dynamic")
+build_fused_add_rmsnorm_smoothquant_module = builder(mean=False, residual=True, quant="smooth")
 # (Input, Gamma, Output, columns, stream) for rows of so many elements.
 rmsnorm = tuned_norm("rmsnorm", mean=False)

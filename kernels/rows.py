@@ -33,7 +33,7 @@ THREADS = (64, 128, 256, 512, 1024)
 VECTOR_BYTES = 16
 # Numbers of a row that a thread should have: few, as that leaves registers for eight waves per SIMD, and more waves
 # have as many loads under way. A row of one wave needs no barrier, so a wave may have more.
-FEW_PER_THREAD, MANY_PER_THREAD, WAVE_COLUMNS, FEW_THREADS = 4, 16, 512, 512
+FEW_PER_THREAD, MANY_PER_THREAD, WAVE_COLUMNS, FEW_THREADS = 4, 16, 512, 256
 MAX_HELD = 65_536
 MAX_COLUMNS = 131_072
 
@@ -173,31 +173,22 @@ class RowMemory:
         self.vectors = resource(tiling.vectors * tiling.width)
         self.elements = resource(tiling.columns) if tiling.columns % tiling.width else None
 
-    def _parts(self, tile: Tile) -> Iterator[tuple[int, int, Any, Any, Any]]:
-        """(first element, elements, resource, offset, soffset) of each instruction; offsets are in bytes."""
+    def _place(self, tile: Tile) -> tuple[Any, Any, Any]:
+        """(resource, offset, soffset in bytes) of a lane's elements of a tile."""
         resource = self.vectors if tile.width == self.tiling.width else self.elements
-        _, thread = self.tiling.place()
-        elements = tile.width // self.packed
-        width = min(elements, VECTOR_BYTES // self.bytes)
-        for start in range(0, elements, width):
-            offset = thread * (elements * self.bytes) + start * self.bytes
-            yield start, width, resource, offset, tile.first * self.bytes // self.packed
+        offset = self.tiling.place()[1] * (tile.width // self.packed)
+        return resource, offset, tile.first * self.bytes // self.packed
 
     def load(self, tile: Tile) -> Any:
         """A lane's elements of a tile, a vector; 0 beyond the row."""
-        loaded = []
-        for _, width, resource, offset, soffset in self._parts(tile):
-            part = buffer_ops.buffer_load(
-                resource, offset, width, self.dtype, soffset_bytes=soffset, offset_is_bytes=True
-            )
-            loaded += [part] if width == 1 else list(part)
-        return fx.Vector.from_elements(loaded, self.dtype)
+        resource, offset, soffset = self._place(tile)
+        loaded = buffer_ops.buffer_load(resource, offset, tile.width, self.dtype, soffset_bytes=soffset)
+        return loaded if tile.width > 1 else fx.Vector.from_elements([loaded])
 
     def store(self, tile: Tile, values: Any) -> None:
         """Write a lane's elements of a tile, a vector of the memory's type; nothing beyond the row."""
-        for start, width, resource, offset, soffset in self._parts(tile):
-            part = values[start : start + width]
-            buffer_ops.buffer_store(part, resource, offset, soffset_bytes=soffset, offset_is_bytes=True)
+        resource, offset, soffset = self._place(tile)
+        buffer_ops.buffer_store(values, resource, offset, soffset_bytes=soffset)
 
     def row(self) -> Row:
         """Its numbers in f32."""

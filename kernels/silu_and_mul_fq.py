@@ -22,14 +22,15 @@ eight waves per SIMD; the time is that of reading x.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
-from kernels.kernels_common import LOG2_E, bf16, ceil_div, power_of_two, require
-from kernels.launches import launch_some, launcher, tuned
+from kernels.kernels_common import bf16, bytes_of, ceil_div, fp8_type, power_of_two, require
+from kernels.launches import chosen, launch_some, launcher
+from kernels.mfma_epilogues import sigmoid
 from kernels.quant import codes, e8m0, group_max, headroom
 from kernels.sizes import require_elements, require_rows
 
@@ -95,18 +96,9 @@ def scale_offset(row: Any, group: Any, groups: int) -> Any:
 
 
 @flyc.kernel
-def silu_and_mul_fq_kernel(
-    x: fx.Tensor,
-    out: fx.Tensor,
-    scales: fx.Tensor,
-    sorted_ids: fx.Tensor,
-    num_valid_ids: fx.Tensor,
-    topk_ids: fx.Tensor,
-    bias: fx.Tensor,
-    token_num: fx.Int32,
-    spec: fx.Constexpr[Activation],
-) -> None:
-    """One sorted row."""
+def silu_and_mul_fq_kernel(tensors: Any, token_num: fx.Int32, spec: fx.Constexpr[Activation]) -> None:
+    """One sorted row. tensors: in the launcher's order."""
+    x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias = tensors.values()
     row, thread = fx.block_idx.x, fx.thread_idx.x
     width, inter = spec.width, spec.inter_dim
     number = fx.rocdl.readfirstlane(sorted_ids[row])
@@ -121,11 +113,9 @@ def silu_and_mul_fq_kernel(
         return create_buffer_resource(tensor, num_records_bytes=size, base_byte_offset=fx.Int64(index) * row_bytes)
 
     def half(memory: Any, dtype: Any, up: bool) -> Any:
-        step = min(width, 128 // dtype.width)
-        parts = [
-            buffer_load(memory, spec.column(column + start, up), step, dtype, mask=inside)
-            for start in range(0, width, step)
-        ]
+        step = min(width, 128 // dtype.width) if spec.gui else width
+        starts = range(0, width, step)
+        parts = [buffer_load(memory, spec.column(column + start, up), step, dtype, mask=inside) for start in starts]
         return fx.Vector.from_elements([n for part in parts for n in part], dtype).to(fx.Float32)
 
     memory = resource(x, source, 4 * inter)
@@ -137,10 +127,10 @@ def silu_and_mul_fq_kernel(
     y = activated(gate, up, spec)
     results = resource(out, source, spec.row_bytes)
     if spec.quant == "none":
-        store(bf16(y), results, column * 2, inside)
+        buffer_store(bf16(y), results, column, mask=inside)
     else:
         scale, factor = e8m0(group_max(y, GROUP // width), headroom(f"mx{spec.quant}"))
-        store(codes(y, factor, f"mx{spec.quant}"), results, column * spec.row_bytes // inter, inside)
+        buffer_store(codes(y, factor, f"mx{spec.quant}"), results, column * spec.row_bytes // inter, mask=inside)
         store_scale(scale, scales, row, inside, spec)
 
 
@@ -162,30 +152,11 @@ def activated(gate: Any, up: Any, spec: Activation) -> Any:
     return gate * sigmoid(gate * SWIGLU_SLOPE) * (up + 1.0)
 
 
-def sigmoid(v: Any) -> Any:
-    """1 / (1 + exp(-v)) of a vector."""
-    powers = fx.exp2(v * -LOG2_E, fastmath="afn") + 1.0
-    return fx.Vector.from_elements([fx.rocdl.rcp(power) for power in powers])
-
-
-def store(values: Any, memory: Any, offset: Any, mask: Any) -> None:
-    """Write a vector at an offset in bytes, 16 bytes at a time."""
-    step = min(values.numel, 128 // values.dtype.width)
-    for start in range(0, values.numel, step):
-        place = offset + start * (values.dtype.width // 8)
-        buffer_store(values[start : start + step], memory, place, mask=mask, offset_is_bytes=True)
-
-
 @cache
 def build_silu_and_mul_fq_module(
-    inter_dim: int,
-    topk: int,
-    quant_mode: str = "fp4",
-    gui_layout: bool = False,
-    act: str = "silu",
-    enable_bias: bool = False,
-    swiglu_limit: float = 0.0,
-) -> Any:
+    inter_dim: int, topk: int, quant_mode: str = "fp4", gui_layout: bool = False, act: str = "silu",
+    enable_bias: bool = False, swiglu_limit: float = 0.0,
+) -> Any:  # fmt: skip
     """The launcher (x, out_buf, out_scale_sorted, sorted_ids, num_valid_ids, topk_ids, bias, token_num, rows, stream).
 
     inter_dim: a multiple of 32, up to 32768. swiglu_limit: 0 for 7.
@@ -194,41 +165,33 @@ def build_silu_and_mul_fq_module(
     spec = Activation(inter_dim, topk, quant_mode, gui_layout, act, enable_bias, limit, threads)
     spec.check()
 
-    def launch(tensors: dict[str, Any], tokens: Any, rows: Any, stream: Any) -> None:
-        launch_rows(tensors, tokens, rows, spec, stream)
-
-    names = f"x out_buf out_scale_sorted {TABLES}"
+    launch, names = partial(launch_rows, spec), f"x out_buf out_scale_sorted {TABLES}"
     return launcher("launch_silu_and_mul_fq", names, launch, token_num=fx.Int32, num_sorted_rows=fx.Int32)
 
 
-def launch_rows(tensors: dict[str, Any], tokens: Any, rows: Any, spec: Activation, stream: Any) -> None:
+def launch_rows(spec: Activation, tensors: dict[str, Any], tokens: Any, rows: Any, stream: Any) -> None:
     """Launch a block for each sorted row, inside of a launcher."""
     x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias = tensors.values()
-    require_rows("x", x, tokens * spec.topk, 2 * spec.inter_dim)
-    require_rows("out", out, tokens * spec.topk, spec.row_bytes, bits=8)
+    kinds = {"none": (fx.BFloat16,), "fp8": bytes_of(fp8_type())}.get(spec.quant, bytes_of())
+    require_rows("x", x, tokens * spec.topk, 2 * spec.inter_dim, fx.BFloat16)
+    require_rows("out", out, tokens * spec.topk, spec.row_bytes, *kinds, bits=8)
     if spec.quant != "none":
-        require_elements("the scales", scales, (rows + 31) // 32 * (32 * spec.groups), or_more=True)
-    require_elements("sorted_ids", sorted_ids, rows, or_more=True)
-    require_elements("num_valid_ids", num_valid_ids, 1, or_more=True)
+        e8m0s = (rows + 31) // 32 * (32 * spec.groups)
+        require_elements("the scales", scales, e8m0s, *bytes_of(fx.Float8E8M0FNU), or_more=True)
+    require_elements("sorted_ids", sorted_ids, rows, fx.Int32, or_more=True)
+    require_elements("num_valid_ids", num_valid_ids, 1, fx.Int32, or_more=True)
     if spec.bias:
-        require_elements("topk_ids", topk_ids, tokens * spec.topk, or_more=True)
-        require_rows("bias", bias, 1, 2 * spec.inter_dim)
-    launch_some(silu_and_mul_fq_kernel(*tensors.values(), tokens, spec), rows, rows, spec.threads, stream)
+        require_elements("topk_ids", topk_ids, tokens * spec.topk, fx.Int32, or_more=True)
+        require_rows("bias", bias, 1, 2 * spec.inter_dim, fx.Float32)
+    launch_some(silu_and_mul_fq_kernel(tensors, tokens, spec), rows, rows, spec.threads, stream)
 
 
-def _launch(tensors: dict[str, Any], tokens: Any, spec: Activation, threads: int, stream: Any) -> None:
-    """A launcher of (x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias, m_in: tokens, spec, stream), with the
-    number of threads of a row chosen by measurement; one for each of sorted_ids.
-    """
+@chosen(f"x out scales {TABLES}", "spec", (64, 128, 256, 512))
+def silu_and_mul_fq(tensors: dict[str, Any], m_in: fx.Int32, spec: Activation, threads: int, stream: Any) -> None:
+    """The kernel for m_in tokens, and as many rows as sorted_ids has."""
     spec = replace(spec, threads=threads)
     spec.check()
-    launch_rows(tensors, tokens, fx.get_scalar(tensors["sorted_ids"].shape[0]), spec, stream)
-
-
-silu_and_mul_fq = tuned(
-    "silu_and_mul_fq", f"x out scales {TABLES}", _launch, ["spec"], [{"threads": n} for n in (64, 128, 256, 512)],
-    m_in=fx.Int32, spec=Activation,
-)  # fmt: skip
+    launch_rows(spec, tensors, m_in, fx.get_scalar(tensors["sorted_ids"].shape[0]), stream)
 
 
 def reference(x: Any, bias: Any = None, act: str = "silu", gui: bool = False, limit: float = SWIGLU_LIMIT) -> Any:

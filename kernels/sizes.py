@@ -14,15 +14,19 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import require, require_tensors
+from kernels.kernels_common import require, require_tensor, require_tensors
 
 
-def require_rows(name: str, tensor: Any, rows: Any, columns: Any, *, bits: int = 0, apart: bool = False) -> None:
+def require_rows(
+    name: str, tensor: Any, rows: Any, columns: Any, *dtypes: Any, bits: int = 0, apart: bool = False
+) -> None:
     """Refuse a tensor, in a launcher, unless it has this many rows or more, of this many elements.
 
-    rows, columns: integers, or numbers of the launch. bits: of an element, by default as in the tensor. apart: it is a
-    matrix of any row stride; otherwise rows follow one another, of one dimension or several, or all in one dimension.
+    rows, columns: integers, or numbers of the launch. dtypes: what its type may be, by default any. bits: of an
+    element, by default as in the tensor. apart: it is a matrix of any row stride; otherwise rows follow one another, of
+    one dimension or several, or all in one dimension.
     """
+    require_tensor(name, tensor, *dtypes or (tensor.dtype,))
     extents, columns = _extents(tensor), _in_elements(columns, bits, tensor)
     if apart:
         require(len(extents) == 2, f"{name} of {_dimensions(extents)}", "rows of a matrix, of two dimensions")
@@ -33,11 +37,12 @@ def require_rows(name: str, tensor: Any, rows: Any, columns: Any, *, bits: int =
     _refuse_unless(holds, name, extents, f"{{}} elements a row here, and {{}} rows or more{how}", columns, rows)
 
 
-def require_elements(name: str, tensor: Any, count: Any, *, bits: int = 0, or_more: bool = False) -> None:
+def require_elements(name: str, tensor: Any, count: Any, *dtypes: Any, bits: int = 0, or_more: bool = False) -> None:
     """Refuse a tensor, in a launcher, unless it has this many elements, one behind the other, in any shape.
 
-    count: an integer that is known, or an Int32 of the launch. bits: of an element, by default as in the tensor.
+    count: an integer that is known, or an Int32 of the launch. dtypes, bits: see `require_rows`.
     """
+    require_tensor(name, tensor, *dtypes or (tensor.dtype,))
     extents, wanted = _extents(tensor), _in_elements(count, bits, tensor)
     total = _product(extents)
     holds = (total >= wanted if or_more else total == wanted) & _is_dense(tensor, extents)

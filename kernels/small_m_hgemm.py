@@ -19,7 +19,7 @@ from typing import Any
 import flydsl.expr as fx
 from kernels.hgemm_splitk import half_plan, hgemm_launcher, launch_tiles, reference
 from kernels.kernels_common import require
-from kernels.launches import tuned
+from kernels.launches import chosen
 
 __all__ = ["SHAPES", "compile_small_m_hgemm_kernel", "reference", "small_m_hgemm"]
 
@@ -51,18 +51,13 @@ def compile_small_m_hgemm_kernel(
     return hgemm_launcher(plan, WAVES_PER_EU_HINT or None)
 
 
-def _launch(
-    tensors: dict[str, Any], m: Any, n: int, k: int, dtype: str, tile_n: int, tile_k: int, warps: int, split: int,
-    stream: Any,
-) -> None:  # fmt: skip
-    """A launcher of (C, A, B, m, n, k, dtype, stream), with a tile and a split of K that are chosen by measurement."""
-    plan = half_plan(dtype, n, k, (TILE_M, tile_n, tile_k), (1, warps, 1), 2, split, False, False)
-    launch_tiles(plan, tensors, m, stream)
+# Columns of a tile, of K in it, waves, and parts of K.
+_TILES = tuple((*tile, split) for tile in ((64, 128, 1), (64, 64, 2), (128, 64, 2), (256, 64, 2)) for split in (1, 4))
 
 
-_TILES = ((64, 128, 1), (64, 64, 2), (128, 64, 2), (256, 64, 2))
-small_m_hgemm = tuned(
-    "small_m_hgemm", "C A B", _launch, ["m", "n", "k", "dtype"],
-    [{"tile_n": n, "tile_k": k, "warps": warps, "split": split} for n, k, warps in _TILES for split in (1, 4)],
-    m=fx.Int32, n=int, k=int, dtype=str,
-)  # fmt: skip
+@chosen("C A B", "m n k dtype", _TILES)
+def small_m_hgemm(tensors: dict[str, Any], m: fx.Int32, n: int, k: int, dtype: str, tile: Any, stream: Any) -> None:
+    """The product with a tile and a split of K that are chosen by measurement."""
+    tile_n, tile_k, warps, split = tile
+    plan = half_plan(dtype, n, k, (TILE_M, tile_n, tile_k), (1, warps, 1), split=split)
+    launch_tiles(plan, None, tensors, m, stream)

@@ -13,13 +13,13 @@ N = 8192: 512 threads of 16 elements each, about 200 instructions, eight waves p
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import LOG2_E, element_type, require_tensor
-from kernels.launches import launcher, tuned
+from kernels.kernels_common import LOG2_E, element_type
+from kernels.launches import chosen, launcher
 from kernels.rows import THREADS, RowMemory, Tiling
 from kernels.sizes import require_rows
 
@@ -49,26 +49,19 @@ def softmax_kernel(A: fx.Tensor, C: fx.Tensor, m: fx.Int32, tiling: fx.Constexpr
 def build_softmax_module(M: int, N: int, dtype_str: str = "f32") -> Any:
     """The launcher (A, C, m_in, stream) for rows of N elements. M: rows that are expected; m_in counts."""
     dtype = element_type(dtype_str)
-    tiling = Tiling.of(N, dtype)
-
-    def launch(tensors: dict[str, Any], m: Any, stream: Any) -> None:
-        launch_rows(tensors, m, dtype, tiling, stream)
-
+    launch = partial(launch_rows, dtype, Tiling.of(N, dtype))
     return launcher("launch_softmax", "A C", launch, m_in=fx.Int32)
 
 
-def launch_rows(tensors: dict[str, Any], m: Any, dtype: Any, tiling: Tiling, stream: Any) -> None:
+def launch_rows(dtype: Any, tiling: Tiling, tensors: dict[str, Any], m: Any, stream: Any) -> None:
     """Launch the kernel for m rows, inside of a launcher."""
     for name, tensor in tensors.items():
-        require_tensor(name, tensor, dtype)
-        require_rows(name, tensor, m, tiling.columns, apart=True)
+        require_rows(name, tensor, m, tiling.columns, dtype, apart=True)
     tiling.launch(softmax_kernel(*tensors.values(), m, tiling), m, stream)
 
 
-def _launch(tensors: dict[str, Any], columns: int, threads: int, stream: Any) -> None:
-    """A launcher of (A, C, columns, stream), with the number of threads of a row chosen by measurement."""
+@chosen("A C", "columns", THREADS)
+def softmax(tensors: dict[str, Any], columns: int, threads: int, stream: Any) -> None:
+    """C = softmax(A) for rows of so many elements."""
     a = tensors["A"]
-    launch_rows(tensors, fx.get_scalar(a.shape[0]), a.dtype, Tiling.of(columns, a.dtype, threads), stream)
-
-
-softmax = tuned("softmax", "A C", _launch, ["columns"], [{"threads": n} for n in THREADS], columns=int)
+    launch_rows(a.dtype, Tiling.of(columns, a.dtype, threads), tensors, fx.get_scalar(a.shape[0]), stream)

@@ -16,7 +16,7 @@ E = 128, k = 8: about 1,180 instructions, 56 VGPRs, eight waves per SIMD; k roun
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -24,10 +24,9 @@ import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
 from flydsl.expr.coop import warp_size
-from kernels.kernels_common import LOG2_E, element_type, refusal, require_tensors
-from kernels.launches import launch_some, launcher, tuned
+from kernels.kernels_common import LOG2_E, element_type, refusal, require
+from kernels.launches import chosen, launch_some, launcher
 from kernels.reduce import vector_reduce
-from kernels.rows import VECTOR_BYTES
 from kernels.sizes import require_rows
 
 DTYPES = ("f32", "f16", "bf16")
@@ -71,7 +70,6 @@ class Gating:
 @flyc.kernel
 def topk_gating_softmax_kernel(tensors: Any, tokens: fx.Int32, spec: fx.Constexpr[Gating]) -> None:
     """The tokens of a block. tensors: by the names of TENSORS."""
-    require_tensors(tensors, weights=fx.Float32, indices=fx.Int32, token_expert_idx=fx.Int32)
     thread = fx.thread_idx.x
     token, lane = fx.block_idx.x * spec.tokens + thread // spec.lanes, thread % spec.lanes
     exists = token < tokens
@@ -82,7 +80,8 @@ def topk_gating_softmax_kernel(tensors: Any, tokens: fx.Int32, spec: fx.Constexp
         "token_expert_idx": [tokens * round_ + token for round_ in range_constexpr(spec.topk)],
     }
     for name, values in results.items():
-        write(tensors[name], values, token, exists & (lane == 0), spec.topk)
+        memory, place = create_buffer_resource(tensors[name]), token * spec.topk
+        buffer_store(fx.Vector.from_elements(values), memory, place, mask=exists & (lane == 0))
 
 
 def route(gating: fx.Tensor, token: Any, lane: Any, exists: Any, spec: Gating) -> tuple[list[Any], list[Any]]:
@@ -116,30 +115,18 @@ def group(value: Any, op: str, spec: Gating) -> Any:
 
 def experts_of(gating: fx.Tensor, token: Any, lane: Any, exists: Any, spec: Gating) -> Any:
     """A lane's gating numbers in f32."""
-    dtype = gating.dtype
-    step = min(spec.each, VECTOR_BYTES * 8 // dtype.width)
-    memory = create_buffer_resource(gating)
     place = token * fx.Int32(fx.get_scalar(gating.stride[0])) + lane * spec.each
-    parts = [buffer_load(memory, place + start, step, dtype, mask=exists) for start in range(0, spec.each, step)]
-    elements = [n for part in parts for n in ([part] if step == 1 else part)]
-    return fx.Vector.from_elements(elements, dtype).to(fx.Float32)
+    loaded = buffer_load(create_buffer_resource(gating), place, spec.each, gating.dtype, mask=exists)
+    return (loaded if spec.each > 1 else fx.Vector.from_elements([loaded])).to(fx.Float32)
 
 
-def write(tensor: fx.Tensor, values: list[Any], token: Any, mask: Any, topk: int) -> None:
-    """Write k numbers of a token, four, two or one at a time."""
-    memory, start = create_buffer_resource(tensor), 0
-    for step in (4, 2, 1):
-        while start + step <= topk:
-            part = fx.Vector.from_elements(values[start : start + step])
-            buffer_store(part, memory, token * topk + start, mask=mask)
-            start += step
-
-
-def launch_tokens(tensors: dict[str, Any], tokens: Any, spec: Gating, stream: Any) -> None:
-    """Launch as many blocks as the tokens need, inside of a launcher."""
+def launch_tokens(spec: Gating, dtype: Any, tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
+    """Launch as many blocks as the tokens need, inside of a launcher. dtype: of gating."""
     for name, tensor in tensors.items():
-        is_gating = name == "gating"
-        require_rows(name, tensor, tokens, spec.experts if is_gating else spec.topk, apart=is_gating)
+        if name == "gating":
+            require_rows(name, tensor, tokens, spec.experts, dtype, apart=True)
+        else:
+            require_rows(name, tensor, tokens, spec.topk, fx.Float32 if name == "weights" else fx.Int32)
     kernel, blocks = topk_gating_softmax_kernel(tensors, tokens, spec), (tokens + spec.tokens - 1) // spec.tokens
     launch_some(kernel, tokens, blocks, spec.waves * warp_size(), stream)
 
@@ -154,27 +141,17 @@ def build_topk_gating_softmax_module(
     """
     spec = Gating(num_experts, topk, renormalize)
     dtype = element_type(dtype_str)
-    if not 1 <= topk <= num_experts or not spec.each:
-        raise refusal(f"the top {topk} of {num_experts} experts", hint="topk is 1 to the number of experts")
-
-    def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
-        require_tensors(tensors, gating=dtype)
-        launch_tokens(tensors, tokens, spec, stream)
-
-    return launcher("launch_topk_gating_softmax", TENSORS, launch, num_tokens=fx.Int32)
+    fits = 1 <= topk <= num_experts and spec.each
+    require(fits, f"the top {topk} of {num_experts} experts", "topk is 1 to the number of experts")
+    return launcher("launch_topk_gating_softmax", TENSORS, partial(launch_tokens, spec, dtype), num_tokens=fx.Int32)
 
 
-def _launch(tensors: dict[str, Any], tokens: Any, experts: int, topk: int, waves: int, stream: Any) -> None:
-    """A launcher of (gating, weights, indices, token_expert_idx, tokens, experts, topk, stream), renormalized, with the
-    number of waves of a block chosen by measurement.
-    """
-    launch_tokens(tensors, tokens, Gating(experts, topk, True, waves), stream)
-
-
-topk_gating_softmax = tuned(
-    "topk_gating_softmax", TENSORS, _launch, ["experts", "topk", "tokens"], [{"waves": n} for n in WAVES],
-    tokens=fx.Int32, experts=int, topk=int,
-)  # fmt: skip
+@chosen(TENSORS, "experts topk tokens", WAVES)
+def topk_gating_softmax(
+    tensors: dict[str, Any], tokens: fx.Int32, experts: int, topk: int, waves: int, stream: Any
+) -> None:
+    """The kernel with renormalized weights."""
+    launch_tokens(Gating(experts, topk, True, waves), tensors["gating"].dtype, tensors, tokens, stream)
 
 
 def reference(gating: Any, topk: int, renormalize: bool = True) -> tuple[Any, Any]:

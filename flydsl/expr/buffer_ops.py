@@ -27,6 +27,7 @@ from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeri
 from flydsl.expr.operands import as_fly_value
 from flydsl.expr.rocdl.intrinsic import bits_of, immediate, ir_type, is_in_lds, llvm_pointer, operand, value_of
 from flydsl.expr.rocdl.raw_buffer import make_buffer_rsrc, raw_ptr_buffer_load, raw_ptr_buffer_store
+from flydsl.expr.vector_value import Vector
 
 __all__ = [
     "BufferResourceDescriptor", "buffer_load", "buffer_store", "create_buffer_resource",
@@ -109,12 +110,18 @@ def buffer_load(
 ) -> Any:
     """Load `vec_width` elements of type `dtype` (by default f32): a scalar for 1, else a vector.
 
-    offset: of the first element, in elements. mask: a Boolean; lanes where it is false get 0 and access nothing.
-    cache_modifier: the instruction's cache policy, a constant. soffset_bytes: added to the offset, the same in all
-    lanes, and at most the resource's size: see `flydsl.expr.rocdl.raw_buffer`.
+    Up to 64, by one instruction for each 16 bytes. offset: of the first element, in elements. mask: a Boolean; lanes
+    where it is false get 0 and access nothing. cache_modifier: the instruction's cache policy, a constant.
+    soffset_bytes: added to the offset, the same in all lanes, and at most the resource's size: see
+    `flydsl.expr.rocdl.raw_buffer`.
     """
     element = Float32.ir_type if dtype is None else ir_type("the dtype of buffer_load", dtype)
-    count = immediate("the vec_width of buffer_load", vec_width, 1, 16)
+    count = immediate("the vec_width of buffer_load", vec_width, 1, 64)
+    pieces = _pieces(count, offset, element, offset_is_bytes)
+    if len(pieces) > 1:
+        how = {"cache_modifier": cache_modifier, "soffset_bytes": soffset_bytes, "offset_is_bytes": offset_is_bytes}
+        loaded = [buffer_load(rsrc, place, size, dtype, mask, **how) for _, size, place in pieces]
+        return Vector.from_elements([n for part in loaded for n in (part if isinstance(part, Vector) else [part])])
     kind = element if count == 1 else ir.VectorType.get([count], element)
     place = _byte_offset("buffer_load", offset, element, mask, offset_is_bytes)
     return raw_ptr_buffer_load(kind, rsrc, place, 0 if soffset_bytes is None else soffset_bytes, cache_modifier)
@@ -132,9 +139,25 @@ def buffer_store(
 ) -> None:
     """Store a scalar or vector; its type determines the number of bytes. See `buffer_load`."""
     value = value_of("the data of buffer_store", data)
-    element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
+    is_vector = isinstance(value.type, ir.VectorType)
+    element = value.type.element_type if is_vector else value.type
+    pieces = _pieces(value.type.shape[0], offset, element, offset_is_bytes) if is_vector else []
+    if len(pieces) > 1:
+        for first, size, place in pieces:
+            part = Vector(value)[first : first + size]
+            buffer_store(part, rsrc, place, mask, cache_modifier, soffset_bytes=soffset_bytes,
+                         offset_is_bytes=offset_is_bytes)  # fmt: skip
+        return
     place = _byte_offset("buffer_store", offset, element, mask, offset_is_bytes)
     raw_ptr_buffer_store(data, rsrc, place, 0 if soffset_bytes is None else soffset_bytes, cache_modifier)
+
+
+def _pieces(count: int, offset: Any, element: ir.Type, offset_is_bytes: bool) -> list[tuple[int, int, Any]]:
+    """(first element, elements, offset) of each instruction: of 16 bytes, and of what is left."""
+    bits = max(bits_of(element), 8)
+    at_once, step = 128 // bits, bits // 8 if offset_is_bytes else 1
+    return [(first, min(at_once, count - first), offset + first * step if first else offset)
+            for first in range(0, count, at_once)]  # fmt: skip
 
 
 def _byte_offset(name: str, offset: Any, element: ir.Type, mask: Any, is_bytes: bool) -> Any:

@@ -63,7 +63,7 @@ def test_copies_of_elements(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("max_size", [True, False])
-@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("width", [1, 4, 7, 16])
 def test_masked_lanes_access_nothing(width: int, max_size: bool) -> None:
     """The tensors end where the mask does: any other access would be an error of the simulator."""
     active = 10

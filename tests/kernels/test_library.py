@@ -24,8 +24,8 @@ OTHERS = (
     "flash_attn_generic", "mixed_moe_gemm_2stage", "mla_fwd_decode", "moe_blockscale_2stage", "moe_gemm_2stage",
     "moe_gemm_2stage_mxscale_gfx1250", "moe_gemm_2stage_wmma_gfx1250", "pa_decode_fp8", "pa_decode_swa",
 )  # fmt: skip
-# What products of one family share.
-WITHOUT_CASES = {"fp8_gemm_utils"}
+# What kernels of one family share.
+WITHOUT_CASES = {"fp8_gemm_utils", "norms"}
 # A docstring says what the code takes: registers, instructions, waves.
 FIGURES = re.compile(r"(\d|two|three|eight) (registers|VGPRs|instructions|waves|workgroups)")
 

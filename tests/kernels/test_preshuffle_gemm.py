@@ -80,16 +80,22 @@ def test_on_cdna4(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_close(*product(33, 64, in_bytes(dtype, 512), dtype, (32, 64, in_bytes(dtype, 128)), "gfx950"))
 
 
+def test_a_tile_that_is_half_of_a_scaled_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx950")
+    assert_close(*product(5, 64, 192, "fp8", (16, 64, 64), "gfx950"))
+
+
 @pytest.mark.parametrize("dtype", ["fp4", "fp6", "fp8"])
-@pytest.mark.parametrize(("k", "tile_k"), [(512, 128), (768, 256)])
-def test_micro_scales(dtype: str, k: int, tile_k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("k", "tile_k", "stages"), [(512, 128, 2), (768, 256, 2), (512, 128, 1)])
+def test_micro_scales(dtype: str, k: int, tile_k: int, stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCH", "gfx950")
     m, n = 33, 128
     a, b, *operands = micro_scaled(dtype, m, n, k)
     compiled: Any = kernel.compile_preshuffle_gemm_a6w4
     if dtype != "fp6":
         compiled = partial(kernel.compile_preshuffle_gemm_w4, a_dtype=dtype)
-    launch, c = compiled(K=k, tile_m=64, tile_n=n, tile_k=tile_k, out_dtype="bf16"), nans(m, n)
+    launch = compiled(K=k, tile_m=64, tile_n=n, tile_k=tile_k, out_dtype="bf16", lds_stage=stages)
+    c = nans(m, n)
     with checking():
         launch(c, *operands, NONE, m, n)
     assert_close(c.view(m, n).float(), kernel.reference(a, b))

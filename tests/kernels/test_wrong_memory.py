@@ -142,10 +142,10 @@ def load_dtype(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.buffer_ops.buffer_load(r, n, vec_width=3, dtype="f32")  # here
 
 
-@programs.kernel("raw_ptr_buffer_load of vector<7xf32>: 224 bits; an instruction moves 8")
+@programs.kernel("the vec_width of buffer_load")
 def load_width(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     r = fx.buffer_ops.create_buffer_resource(A)
-    fx.buffer_ops.buffer_load(r, n, vec_width=7)  # here
+    fx.buffer_ops.buffer_load(r, n, vec_width=65)  # here
 
 
 @programs.kernel("the data of buffer_store: 'x' is not a value of the program")

@@ -1,6 +1,7 @@
 """One-instruction approximations of the transcendental unit: `rocdl.exp2(T.f32, x)`, `rocdl.rcp(T.f32, x)`.
 
-Accurate to about 1 ulp; denormal numbers of f32 are flushed. `fx.math` has the accurate functions.
+Accurate to about 1 ulp; denormal numbers of f32 are flushed. `fx.math` has the accurate functions. Those of one number
+take the elements of a `Vector` one by one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
     value_of,
 )
+from flydsl.expr.vector_value import Vector
 
 __all__ = ["cos", "exp", "exp2", "fmed3", "log", "rcp", "rsq", "sin", "sqrt", "tanh"]
 
@@ -45,6 +47,8 @@ def _function(name: str, meaning: str, types: tuple[str, ...], archs: tuple[str,
     def function(res: Any, arg: Any) -> Any:
         if archs:
             require_target(f"rocdl.{name}", archs)
+        if res is None and isinstance(arg, Vector):
+            return Vector.from_elements([function(element) for element in arg], arg.dtype)
         value = _argument(name, res, arg, types)
         return call(name, [value], value.type)
 
