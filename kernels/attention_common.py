@@ -308,14 +308,11 @@ def visible(scores: list[Any], first: Any, last: Any) -> list[Any]:
         return seen.select(score, hidden)
 
     return [
-        fx.Vector.from_elements([one(block * ROWS + key_of(i), values[i]) for i in range(16)], fx.Float32)
+        fx.Vector.from_elements(
+            [one(block * ROWS + i // CHUNK * GROUP + i % CHUNK, values[i]) for i in range(16)], fx.Float32
+        )
         for block, values in enumerate(scores)
     ]
-
-
-def key_of(register: int) -> int:
-    """The key of 32 that a register of the lower half's lanes has; the upper half's is 8 on."""
-    return register // CHUNK * GROUP + register % CHUNK
 
 
 def both_halves(value: Any, op: Any) -> Any:

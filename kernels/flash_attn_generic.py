@@ -106,11 +106,6 @@ class Plan:
         """Shared memory: a tile of keys, and one of values."""
         return KEYS * (self.head_dim + self.width) * 2
 
-    @property
-    def separate(self) -> bool:
-        """True if masked tiles have a loop of their own."""
-        return self.causal and not self.window and self.head_dim >= 128
-
 
 @dataclass(frozen=True)
 class Sequence:
@@ -265,7 +260,8 @@ def rows_of_keys(plan: Plan, sequence: Sequence, head: Any, end: Any, K: Any, V:
 @flyc.jit
 def walk(plan: Plan, step: Any, keys: Keys, state: Any) -> Any:
     """The state after every tile: state = step(state, tile, partial)."""
-    if fx.const_expr(plan.separate):
+    # Masked tiles have a loop of their own.
+    if fx.const_expr(plan.causal and not plan.window and plan.head_dim >= 128):
         for tile in range(keys.first_tile, keys.last_whole):
             state = step(state, tile, False)
         for tile in range(keys.last_whole, keys.last_tile):

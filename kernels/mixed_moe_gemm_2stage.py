@@ -35,7 +35,7 @@ from flydsl.expr.buffer_ops import buffer_store
 from .kernels_common import ceil_div, require, require_tensor
 from .launches import for_waves
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
-from .moe_gemm_2stage import Plan, Result, plan_of, stage_launcher, tiles, tuned_stage
+from .moe_gemm_2stage import Plan, Result, plan_of, stage_launcher, tuned_stage, visit
 from .moe_routes import TABLES, Routes
 from .moe_sorting_kernel import SLOT_SHIFT
 from .quant import codes, e8m0, group_max, headroom
@@ -112,42 +112,34 @@ def mixed_moe_gemm_kernel(
 ) -> None:
     """The tiles of the result of persist_m blocks of rows, as far as they have any. tensors: by name."""
     require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
+    result: Any = partial(RoundedResult, scale_out=tensors["out_scales"]) if plan.out_dtype in ROUNDED else Result
     if fx.const_expr(persist_m == 1):
-        visit(plan, fx.Int32(fx.block_idx.y), tensors, tokens)
+        routes = Routes(plan, tensors, tokens, None, plan.blocks_of_unit)
+        visit(plan, routes, tensors, product_of_micro_scales, result)
     else:
         first = fx.Int32(fx.block_idx.y) * persist_m
         for block in range(first, fx.min(first + persist_m, blocks)):
-            visit(plan, fx.Int32(block), tensors, tokens)
+            routes = Routes(plan, tensors, tokens, fx.Int32(block), plan.blocks_of_unit)
+            visit(plan, routes, tensors, product_of_micro_scales, result)
             fx.gpu.barrier()  # the next one's activations go where this one's result was
 
 
-@flyc.jit
-def visit(plan: Plan, block: Any, tensors: Any, tokens: Any) -> None:
-    """One tile of the result, if the block has rows."""
-    routes = Routes(plan, tensors, tokens, block, plan.blocks_of_unit)
-    if routes.exist:
-        tile(plan, routes, tensors)
-
-
-def tile(plan: Plan, routes: Routes, tensors: Any) -> None:
-    """One tile of the result."""
-    a, b = tiles(plan, routes, tensors)
+def product_of_micro_scales(plan: Plan, routes: Routes, a: Any, b: Any, scales: tuple[Any, Any]) -> Any:
+    """The sums of a tile."""
     place = (routes.block, routes.expert * (plan.columns // plan.tile_n) + fx.Int32(fx.block_idx.x))
     micro = MxScales(
-        plan.tiling, tensors.get("scale_activations"), tensors["scale_weights"], routes.sorted_rows,
-        plan.experts * plan.rows_of_experts, place, plan.num_acc_n if plan.gated else 1,
+        plan.tiling, *scales, routes.sorted_rows, plan.experts * plan.rows_of_experts, place,
+        plan.num_acc_n if plan.gated else 1,
     )  # fmt: skip
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
         return multiply_groups(b, sums, now_b, fragment, micro.chooser(now_scales, stage))
 
-    sums = main_loop(
+    return main_loop(
         a, b, b.product.tile_of_zeros(plan.tiling), multiply, scales=micro.load, asynchronous=plan.asynchronous,
         hints=False, unroll=True,  # hints cost a third more registers here
         part=(fx.Int32(fx.block_idx.z), plan.k_batch),
     )  # fmt: skip
-    result: Any = partial(RoundedResult, scale_out=tensors["out_scales"]) if plan.out_dtype in ROUNDED else Result
-    result(plan, routes, tensors["out"], (), tensors["bias"]).put(sums, a.buffer)
 
 
 @cache

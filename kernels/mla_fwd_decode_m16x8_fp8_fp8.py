@@ -20,7 +20,6 @@ those after them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -31,7 +30,19 @@ from kernels.kernels_common import LOG2_E, bytes_of, fp8_type
 from kernels.launches import launcher
 from kernels.mfma_preshuffle_pipeline import WAVE
 from kernels.pa_metadata import ITEM
-from kernels.paged_attention import BIAS, LN2, address, joined, kept, largest_of, numbers, softmax_step, unsigned, words
+from kernels.paged_attention import (
+    BIAS,
+    LN2,
+    address,
+    joined,
+    kept,
+    keys_before,
+    largest_of,
+    numbers,
+    softmax_step,
+    unsigned,
+    words,
+)
 from kernels.quant import fp8_codes
 from kernels.sizes import require_least, require_rows
 from kernels.tensor_shim import STensor
@@ -113,7 +124,7 @@ class Latent:
                 for half in (0, 2):
                     sums = product(key[half : half + 2], query[half : half + 2], sums)
             left = keys.last - keys.first - block * BLOCK - tile * TILE - self.quarter * 4
-            result.append(kept(sums * self.factor, -float("inf"), partial(_is_before, left)))
+            result.append(kept(sums * self.factor, -float("inf"), keys_before(left - 1)))
         return result
 
     def step(self, queries: list[Any], keys: Keys, block: Any, state: Any) -> Any:
@@ -171,10 +182,6 @@ class Latent:
             place = row * VALUE_BYTES + four * 64 + self.quarter * 16
             for first in range(0, 16, per_store):
                 buffer_store(v[first : first + per_store], memory, place + first)
-
-
-def _is_before(end: Any, number: int) -> Any:
-    return end > number
 
 
 def product(a: Any, b: Any, sums: Any) -> Any:

@@ -20,7 +20,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 
-from .kernels_common import bytes_of, ceil_div, element_type, refusal, require_tensors, rounded
+from .kernels_common import bytes_of, ceil_div, element_type, require, require_tensors, rounded
 from .launches import launch_some, launcher
 from .rows import BLOCK_THREADS as THREADS
 from .rows import VECTOR_BYTES
@@ -52,11 +52,6 @@ class Reduction:
         """Elements of a vector."""
         return gcd(self.columns, VECTOR_BYTES * 8 // element_type(self.dtype).width)
 
-    @property
-    def blocks(self) -> int:
-        """Blocks of a token."""
-        return ceil_div(self.columns, self.width * THREADS)
-
 
 @flyc.kernel
 def moe_reduction_kernel(
@@ -83,8 +78,7 @@ def moe_reduction_kernel(
 @cache
 def compile_moe_reduction(*, topk: int, model_dim: int, dtype_str: str = "f16", use_mask: bool = False) -> Any:
     """The launcher (X, Y, valid_mask, tokens, stream). valid_mask: any tensor without use_mask."""
-    if topk < 1 or model_dim < 1:
-        raise refusal(f"topk={topk}, model_dim={model_dim}", hint="both are at least 1")
+    require(topk >= 1 and model_dim >= 1, f"topk={topk}, model_dim={model_dim}", "both are at least 1")
     dtype = element_type(dtype_str)
     spec = Reduction(topk, model_dim, dtype_str, use_mask)
 
@@ -96,6 +90,6 @@ def compile_moe_reduction(*, topk: int, model_dim: int, dtype_str: str = "f16", 
             require_tensors(tensors, valid_mask=bytes_of(fx.Boolean))
             require_rows("valid_mask", tensors["valid_mask"], tokens, topk)
         kernel = moe_reduction_kernel(*tensors.values(), tokens, spec)
-        launch_some(kernel, tokens, (tokens, spec.blocks), THREADS, stream)
+        launch_some(kernel, tokens, (tokens, ceil_div(model_dim, spec.width * THREADS)), THREADS, stream)
 
     return launcher("launch_moe_reduction", "X Y valid_mask", launch, tokens=fx.Int32)

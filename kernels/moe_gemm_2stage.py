@@ -158,11 +158,6 @@ class Plan(StagePlan):
         """Of an element of the activations and of the weights."""
         return BITS[self.tiling.dtype]
 
-    @property
-    def out_bits(self) -> int:
-        """Of an element of the result: of one that is rounded its own, otherwise those of the tensor, 0."""
-        return {"fp4": 4, "fp8": 8}.get(self.out_dtype, 0)
-
     def with_tile(self, tile_n: int, row_bytes: int) -> Plan:
         """The plan with another tile. row_bytes: of the activations. Raises ArgumentError where it does not fit."""
         require(self.columns % tile_n == 0, f"{self.columns} columns", f"a multiple of tile_n={tile_n}")
@@ -419,11 +414,17 @@ def moe_gemm_kernel(tensors: Any, tokens: fx.Int32, plan: fx.Constexpr[Plan], pr
     product(plan, routes, tile of the activations, of the weights, their scales): the sums.
     """
     pipeline.require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
-    routes = Routes(plan, tensors, tokens)
+    visit(plan, Routes(plan, tensors, tokens), tensors, product, Result)
+
+
+@flyc.jit
+def visit(plan: Plan, routes: Routes, tensors: Any, product: Any, result: Any) -> None:
+    """One tile of the result, if the block has rows. result: makes a `Result` of (plan, routes, out, scales, bias)."""
     if routes.exist:
         a, b = tiles(plan, routes, tensors)
-        scales = tensors["scale_activations"], tensors["scale_weights"]
-        Result(plan, routes, tensors["out"], scales).put(product(plan, routes, a, b, scales), a.buffer)
+        scales = tensors.get("scale_activations"), tensors["scale_weights"]
+        sums = product(plan, routes, a, b, scales)
+        result(plan, routes, tensors["out"], scales, tensors.get("bias")).put(sums, a.buffer)
 
 
 def tiles(plan: Plan, routes: Routes, tensors: Any) -> tuple[GatheredA, TileB]:
@@ -478,7 +479,7 @@ def require_sizes(plan: Any, tokens: Any, tensors: dict[str, Any]) -> None:
     require_rows("x" if plan.gated else "h", tensors["activations"], tokens * slots, plan.k, bits=plan.bits[0])
     require_elements("w", tensors["weights"], plan.experts * plan.rows_of_experts * plan.k, bits=plan.bits[1])
     rows = tokens * (1 if plan.accumulate else plan.topk)
-    require_rows("out", tensors["out"], rows, plan.out_columns, bits=plan.out_bits)
+    require_rows("out", tensors["out"], rows, plan.out_columns, bits={"fp4": 4, "fp8": 8}.get(plan.out_dtype, 0))
 
 
 def launch_tiles(

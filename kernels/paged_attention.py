@@ -20,9 +20,8 @@ What lies behind the last token of a cache is never used, whatever it holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -125,11 +124,6 @@ class Decode:
         return int(self.dim * QUERY_TYPES[self.query_dtype].width // 8)
 
     @property
-    def quantises(self) -> bool:
-        """True if the kernel makes fp8 of the queries."""
-        return self.cache_dtype == "fp8" and self.query_dtype != "packed_fp8"
-
-    @property
     def attributes(self) -> dict[str, Any]:
         """The kernel's: how many waves per SIMD registers are allocated for."""
         few = self.row_tiles * self.dim * self.element <= 128
@@ -207,10 +201,6 @@ class Attention:
     def row_of(self, row: Any) -> tuple[Any, Any, Any]:
         """(a row, its query's number, its head's number within the group)."""
         return (row, 0, row) if self.plan.queries == 1 else (row, row // self.plan.group, row % self.plan.group)
-
-    def limits(self, work: Work) -> list[Any]:
-        """[row tile]: the last key that the lane's row sees."""
-        return [work.context - self.plan.queries + query for _, query, _ in self.rows()]
 
     # --- the cache ---
 
@@ -291,7 +281,7 @@ class Attention:
         factor = fx.Float32(self.plan.softmax_scale * LOG2_E)
         if self.plan.scales == "tensor":
             factor = factor * numbers(address(self.tensors["key_scale"], 4), 1)
-        if self.plan.quantises:
+        if self.plan.cache_dtype == "fp8" and self.plan.query_dtype != "packed_fp8":
             return self._quantised(work, factor)
         return [(self._pieces(work, row), factor) for row, _, _ in self.rows()]
 
@@ -354,22 +344,22 @@ class Attention:
 
     def hidden(self, work: Work, partition: Any, logits: Any) -> Any:
         """The logits, minus infinity where a row does not see the key."""
-        result = []
-        for limit, tiles in zip(self.limits(work), logits, strict=True):
-            end = self._behind(partition, limit)
-            result.append([kept(v, -float("inf"), partial(self._seen, tile, end)) for tile, v in enumerate(tiles)])
+        window, result = self.plan.window, []
+        for (_, query, _), tiles in zip(self.rows(), logits, strict=True):
+            # From the lane's first key on, the number of the last one that the row sees.
+            end, moved = self._behind(partition, work.context - self.plan.queries + query), []
+            for tile, v in enumerate(tiles):
+                seen = keys_before(end, tile * TILE)
+                if window >= 0:
+                    seen = [a & (end - window <= tile * TILE + i) for i, a in enumerate(seen)]
+                moved.append(kept(v, -float("inf"), seen))
+            result.append(moved)
         return result
-
-    def _seen(self, tile: int, end: Any, number: int) -> Any:
-        """True if a row sees a key of the lane's, for the number of the last one that it sees."""
-        key = tile * TILE + number
-        seen = end >= key
-        return seen if self.plan.window < 0 else seen & (end - self.plan.window <= key)
 
     def weights(self, work: Work, partition: Any, scales: Any) -> list[Any]:
         """[tile]: the scales of the values, 0 where there are none."""
         end = self._behind(partition, work.context - 1)
-        return [kept(v, 0.0, partial(_reaches, end, tile * TILE)) for tile, v in enumerate(scales)]
+        return [kept(v, 0.0, keys_before(end, tile * TILE)) for tile, v in enumerate(scales)]
 
     def step(self, work: Work, queries: Any, state: Any, partition: Any, following: Any = None) -> Any:
         """The state after a partition. following: the next one, whose keys are loaded."""
@@ -432,8 +422,7 @@ class Attention:
 
     def _put(self, tile: int, powers: list[Any]) -> None:
         """Write the probabilities of this lane's keys."""
-        element = self.plan.element
-        bytes_ = self.quarter * (4 * element)
+        element, bytes_ = self.plan.element, self.quarter * (4 * self.plan.element)
         for number, v in enumerate(powers):
             codes = fp8_codes(v) if element == 1 else v.to(fx.BFloat16)
             chunk = (self.wave * 4 + number) * element + bytes_ // 16
@@ -441,10 +430,8 @@ class Attention:
 
     def _probabilities(self, tile: int) -> list[Any]:
         """[piece]: the lane's row of P, in the order of `values`."""
-        row, first = self.row + tile * TILE, self.quarter * (KEYS // TILE * self.plan.element)
-        return [
-            fx.Vector(self.p.vec_load(self._word(row, first + i), 4)) for i in range(KEYS // TILE * self.plan.element)
-        ]
+        row, pieces = self.row + tile * TILE, KEYS // TILE * self.plan.element
+        return [fx.Vector(self.p.vec_load(self._word(row, self.quarter * pieces + i), 4)) for i in range(pieces)]
 
     @flyc.jit
     def cleared(self, work: Work, partition: Any, values: Any) -> Any:
@@ -456,18 +443,14 @@ class Attention:
 
     # --- all of them ---
 
-    def empty(self) -> list[Any]:
-        """[row tile]: (sums of columns, largest logit, sum of probabilities) before the first partition."""
-        zeros = [self.product.zeros() for _ in range(self.plan.column_tiles)]
-        return [(zeros, fx.Float32(LOWEST), fx.Float32(0.0)) for _ in range(self.plan.row_tiles)]
-
     @flyc.jit
     def walk(self, work: Work, once: bool = False) -> Any:
         """[row tile]: (sums of columns, largest logit, sum of probabilities) of the work's partitions.
 
         once: there is at most one.
         """
-        rows = self.empty()
+        zeros = [self.product.zeros() for _ in range(self.plan.column_tiles)]
+        rows: Any = [(zeros, fx.Float32(LOWEST), fx.Float32(0.0)) for _ in range(self.plan.row_tiles)]
         if work.first < work.last:
             queries = self.queries(work)
             last = work.last - 1
@@ -480,10 +463,7 @@ class Attention:
                     partition = work.last - 1 - number
                     state = self.step(work, queries, state, partition, fx.max(partition - 1, work.first))
             rows = state[2]
-        return self.totals(rows)
-
-    def totals(self, rows: Any) -> Any:
-        """The same, with sums of probabilities of all lanes."""
+        # The sums of probabilities of all lanes.
         for tile, (_, _, total) in enumerate(rows):
             self.table.store((self.row + tile * TILE, self.wave * 4 + self.quarter), total)
         fx.gpu.barrier()
@@ -589,14 +569,15 @@ def weighted(powers: list[Any], scales: list[Any], heaviest: Any) -> list[Any]:
     return [v * (scale * inverse) for v, scale in zip(powers, scales, strict=True)]
 
 
-def kept(vector: Any, otherwise: float, condition: Callable[[int], Any]) -> Any:
-    """A vector whose elements are replaced where condition(number) is false."""
-    elements = [condition(i).select(v, fx.Float32(otherwise)) for i, v in enumerate(vector)]
+def kept(vector: Any, otherwise: float, conditions: Sequence[Any]) -> Any:
+    """A vector whose elements are replaced where conditions are false."""
+    elements = [seen.select(v, fx.Float32(otherwise)) for seen, v in zip(conditions, vector, strict=True)]
     return fx.Vector.from_elements(elements, fx.Float32)
 
 
-def _reaches(end: Any, first: int, number: int) -> Any:
-    return end >= first + number
+def keys_before(last: Any, first: int = 0) -> list[Any]:
+    """Whether keys `first` and the next three are up to the last one."""
+    return [last >= first + number for number in range(4)]
 
 
 def joined(vectors: list[Any]) -> Any:
