@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from flydsl.errors import ArgumentError
+from flydsl.simulator.estimates import LEGEND
 from flydsl.sweeps import Row, Table
-from flydsl.sweeps.table import cell_text, heading, table_text
+from flydsl.sweeps.table import TIMES, cell_text, heading, table_text
 from workbench.kit.html import code, details, escape, message, table, title
 from workbench.sweeps.choice import best_or_none
 
@@ -23,7 +24,7 @@ def sweep_text(rows: Table) -> str:
 
 def row_html(row: Row) -> str:
     """A row by itself, upright: every column that has a value."""
-    cells = [[code(name), escape(cell_text(value))] for name, value in row.record().items() if value is not None]
+    cells = [[code(name), escape(row.text(name))] for name, value in row.record().items() if value is not None]
     cells = [cell for cell in cells if cell[0] != code("error")]
     return f"<div>{table(('column', 'value'), cells)}{message(row.error) if row.error else ''}</div>"
 
@@ -32,7 +33,7 @@ def heading_html(rows: Table) -> str:
     """How many rows there are, how many came from a file, and the best."""
     again = f", {rows.again} of them from the file" if rows.again else ""
     best = best_or_none(rows)
-    found = "" if best is None else f"; the best: {code(label(best))}, {cell_text(best.time_us)} us"
+    found = "" if best is None else f"; the best: {code(label(best))}, {escape(best.time_text)}"
     return title(f"<strong>{escape(heading(rows) + again)}</strong>{found}")
 
 
@@ -42,8 +43,7 @@ def rows_html(rows: Table, most_rows: int = MOST_ROWS) -> str:
     shown = rows[:most_rows]
     is_number = {name: all(isinstance(row[name], int | float | None) for row in shown) for name in columns}
     cells = [
-        ["best ▶" if row is best else "", *(escape(cell_text(row[name])) for name in columns), _error(row)]
-        for row in shown
+        ["best ▶" if row is best else "", *(escape(row.text(name)) for name in columns), _error(row)] for row in shown
     ]
     # There are many columns, so a long name may take several lines.
     names = [escape(name).replace("_", "_<wbr>") for name in columns]
@@ -52,6 +52,8 @@ def rows_html(rows: Table, most_rows: int = MOST_ROWS) -> str:
     parts = [table(["", *names, ""], cells, numbers=numbers, faint_rows=faint)] if shown else []
     if len(rows) > most_rows:
         parts.append(title(f"{len(rows) - most_rows} more rows: {code('table.records()')}"))
+    if TIMES[-1] in columns:
+        parts.append(title(escape(f"{LEGEND}.")))
     failures = rows.failures
     if failures:
         texts = "".join(title(code(label(row))) + message(str(row.error)) for row in failures[:most_rows])

@@ -13,6 +13,7 @@ import numpy as np
 
 from flydsl.errors import ArgumentError, Explained
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.estimates import Estimate
 
 
 class Unit(IntEnum):
@@ -131,11 +132,16 @@ class Trace(Explained):
         """The time of the whole launch."""
         return self.cycles / self.clock_mhz
 
+    @property
+    def estimate(self) -> Estimate:
+        """The time of the whole launch with its error."""
+        return Estimate(self.time_us, self.error_percent)
+
     def __repr__(self) -> str:
-        about = " (error unknown)" if self.error_percent is None else f" +- {self.error_percent:.0f} %"
+        time = str(self.estimate) if self.origin == "model" else f"{self.time_us:.4g} us"
         cycles = f"{self.cycles} cycles at {self.clock_mhz:g} MHz, {self.origin}"
         shown = f"{len(self.waves)} waves, {len(self.events)} instructions; {self.sampling}"
-        return f"{self.kernel} on {self.arch}: {self.time_us:.4g} us{about} ({cycles}); {shown}"
+        return f"{self.kernel} on {self.arch}: {time} ({cycles}); {shown}"
 
     def to_json(self) -> str:
         """The trace as text; `from_json` reads it."""
