@@ -15,7 +15,7 @@ from flydsl import env
 from flydsl.errors import ArchError, ArgumentError, FlyError
 from flydsl.sweeps.bench import Estimated, do_bench, estimated
 from flydsl.sweeps.space import Point
-from flydsl.sweeps.table import ERROR
+from flydsl.sweeps.table import ERROR, IS_COMPARED
 
 if TYPE_CHECKING:
     from flydsl.codegen import Kernel
@@ -214,5 +214,5 @@ def _add_counters(values: dict[str, Any], found: Estimated) -> str | None:
         return f"no estimate: {error.message}"
     values["estimate_us"] = estimate.time_us
     if estimate.error_percent is not None:
-        values[ERROR] = estimate.error_percent
+        values[ERROR], values[IS_COMPARED] = estimate.error_percent, estimate.is_compared
     return f"estimated by the roofline, as {found.by_roofline}" if found.by_roofline else None

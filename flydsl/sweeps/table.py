@@ -11,7 +11,7 @@ from flydsl.simulator.estimates import LEGEND, Estimate
 from flydsl.sweeps.config import Config
 
 TIMES = ("time_us", "estimate_us")
-ERROR = "estimate_error_percent"
+ERROR, IS_COMPARED = "estimate_error_percent", "estimate_is_compared"
 _SHOWN_ROWS = 24
 _MOST_CHARS = 40
 
@@ -21,9 +21,9 @@ class Row:
     """The outcome of a point.
 
     values: by column: resources (`waves_per_simd`, `vgprs`, `lds_bytes`, …), counters, and on the simulator
-    `estimate_us` with `estimate_error_percent` (see `flydsl.simulator.estimates`; none if it is not known) and
-    `bound`, on a GPU `time_us`. error: the text of what went wrong, None if nothing did. note: what is missing, and
-    why.
+    `estimate_us` with `estimate_error_percent` and `estimate_is_compared` (see `flydsl.simulator.estimates`; none if
+    the error is not known) and `bound`, on a GPU `time_us`. error: the text of what went wrong, None if nothing did.
+    note: what is missing, and why.
     """
 
     launcher: str
@@ -53,7 +53,11 @@ class Row:
         """The time with its unit, an estimate with its error; empty without a time."""
         if "time_us" in self.values:
             return f"{cell_text(self.time_us)} us"
-        return "" if self.time_us is None else str(Estimate(self.time_us, self[ERROR]))
+        return "" if self.time_us is None else str(self._estimate)
+
+    @property
+    def _estimate(self) -> Estimate:
+        return Estimate(self.values["estimate_us"], self.values.get(ERROR), self.values.get(IS_COMPARED, True))
 
     def text(self, column: str) -> str:
         """A column's value in a few characters, an estimate with its error.
@@ -62,7 +66,7 @@ class Row:
         '0.5 ± 20 %'
         """
         text = cell_text(self[column])
-        return f"{text} {Estimate(self[column], self[ERROR]).error}" if text and column == "estimate_us" else text
+        return f"{text} {self._estimate.error}" if text and column == "estimate_us" else text
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Row) and self.record() == other.record()
@@ -199,7 +203,7 @@ class Table(Explained, Sequence[Row]):
 def _times_first(values: dict[str, Any]) -> list[str]:
     """The columns of a row's values: its times, then the rest as found."""
     times = [name for name in (*TIMES, "bound") if name in values]
-    return [*times, *(name for name in values if name not in (*times, ERROR))]
+    return [*times, *(name for name in values if name not in (*times, ERROR, IS_COMPARED))]
 
 
 def cell_text(value: Any) -> str:

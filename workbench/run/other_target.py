@@ -12,7 +12,9 @@ from workbench.run.view import tensors
 
 
 def launch_on_copies(launch: Launch, pipeline: Pipeline) -> Launch:
-    """Run a launch's compilation for another GPU on the simulator, counted and timed, on copies of the arguments as they are now.
+    """Run a launch's compilation for another GPU on the simulator, on copies of the arguments as they are now.
+
+    It is counted, and timed where the model of time can.
 
     Raises ArgumentError for arguments that cannot be copied or are not on the CPU, and what the launch raises.
     """

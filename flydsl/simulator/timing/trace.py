@@ -91,8 +91,9 @@ class Trace(Explained):
     """Some waves of a launch, instruction by instruction.
 
     cycles: of the whole launch. sampling: a sentence that says which waves are here, and how `cycles` follows from
-    them. error_percent: how far off such estimates are, for this kind of kernel; None where nobody knows. origin:
-    "model" or "rocprofv3". waves, events: arrays of WAVE and EVENT; events are sorted by wave, then by issue.
+    them. error_percent, is_compared: how far off such estimates are, for this kind of kernel, see
+    `flydsl.simulator.estimates`; None where nobody knows. origin: "model" or "rocprofv3". waves, events: arrays of
+    WAVE and EVENT; events are sorted by wave, then by issue.
     clock_mhz: NaN where nobody knows it; the time is NaN then.
 
     Raises ArgumentError for arrays of another type, and for events in another order, or of waves, instructions or
@@ -109,6 +110,7 @@ class Trace(Explained):
     instructions: tuple[TracedInstruction, ...]
     waves: Array
     events: Array
+    is_compared: bool = True
 
     def __post_init__(self) -> None:
         if self.origin not in _ORIGINS:
@@ -135,7 +137,7 @@ class Trace(Explained):
     @property
     def estimate(self) -> Estimate:
         """The time of the whole launch with its error."""
-        return Estimate(self.time_us, self.error_percent)
+        return Estimate(self.time_us, self.error_percent, self.is_compared)
 
     def __repr__(self) -> str:
         time = str(self.estimate) if self.origin == "model" else f"{self.time_us:.4g} us"
@@ -177,12 +179,13 @@ _SCALARS: Mapping[str, type | tuple[type, ...]] = {
     "cycles": int,
     "error_percent": (int, float, type(None)),
     "sampling": str,
+    "is_compared": bool,
 }
 
 
 def _scalars(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are no arrays, checked."""
-    found = {name: fields[name] for name in _SCALARS}
+    found = {name: fields.get(name, True) if name == "is_compared" else fields[name] for name in _SCALARS}
     wrong = next((name for name, kind in _SCALARS.items() if not isinstance(found[name], kind)), None)
     if wrong is not None:
         raise TypeError(f"{wrong} is {found[wrong]!r}")

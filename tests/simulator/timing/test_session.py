@@ -18,6 +18,7 @@ from flydsl.codegen import compile_llvm_ir
 from flydsl.errors import ArchError, LaunchError, SimulatorError
 from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, launch, tracing
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.estimates import Estimate
 from flydsl.simulator.memory import Buffer
 from flydsl.simulator.timing import Stall, Unit, sampling
 from flydsl.simulator.timing.sampling import plan
@@ -159,11 +160,14 @@ def test_a_plan_accounts_for_every_workgroup(workgroups: int) -> None:
 def test_the_error_follows_what_was_compared() -> None:
     """A stream that the Infinity Cache could have kept is said to be further off; of RDNA 4 nothing was compared."""
 
-    def copied(mebibytes: int, arch: str) -> float | None:
+    def copied(mebibytes: int, arch: str) -> Estimate:
         size = mebibytes << 20
-        return traced(copy_kernel(), size // 16384, size, size, arch=arch).error_percent
+        return traced(copy_kernel(), size // 16384, size, size, arch=arch).estimate
 
-    assert (copied(16, "gfx942"), copied(192, "gfx942"), copied(192, "gfx1201")) == (50, 20, None)
+    assert [copied(size, "gfx942").error for size in (16, 192)] == ["± 50 %", "± 20 %"]
+    on_rdna = copied(192, "gfx1201")
+    assert 90 < on_rdna.error_percent <= 110  # the bandwidth of its memory is assumed
+    assert on_rdna.error.startswith("± ~")
 
 
 @pytest.mark.slow
