@@ -12,7 +12,7 @@ class Estimate:
 
     error_percent: what 9 of 10 launches of its kind that were compared with a GPU are within (`timing/ACCURACY.md`).
     If none was, is_compared is False, and it is how much longer the launch is if the figures of the model are as far
-    off as they may be (`flydsl.arch.timing_figures`). None where nothing is known.
+    off as they may be (`flydsl.arch.timing_figures`), but no less than for other kinds. None where nothing is known.
     """
 
     time_us: float

@@ -24,7 +24,7 @@ from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.timing import recording
-from flydsl.simulator.timing.accuracy import error_percent, kind_of
+from flydsl.simulator.timing.accuracy import LEAST_PERCENT, error_percent, kind_of
 from flydsl.simulator.timing.gpu import die, timing_of
 from flydsl.simulator.timing.instructions import described, unit_of
 from flydsl.simulator.timing.recording import Lines
@@ -173,10 +173,14 @@ class Sample:
         return self.whole_cycles(replay) + self.timing.launch_us.value * self.timing.clock_mhz.value
 
     def error_of_figures(self, cycles: int) -> float:
-        """By how many percent the launch is longer than so many cycles if the figures are as far off as they may be."""
+        """By how many percent the launch is longer than so many cycles if the figures are as far off as they may be.
+
+        What the model leaves out is in none of its figures, so no less than is known of the kinds that were compared.
+        """
         slower = copy.copy(self)
         slower.timing = self.timing.slower()
-        return _STEP_PERCENT * math.ceil(100 * (slower.launch_cycles(slower.replay()) / cycles - 1) / _STEP_PERCENT)
+        percent = 100 * (slower.launch_cycles(slower.replay()) / cycles - 1)
+        return max(LEAST_PERCENT, _STEP_PERCENT * math.ceil(percent / _STEP_PERCENT))
 
     def _round_cycles(self, replay: Replayed) -> float:
         """The cycles of a round: of the one from the middle, and of its part of what memory has to move.

@@ -166,7 +166,7 @@ def test_the_error_follows_what_was_compared() -> None:
 
     assert [copied(size, "gfx942").error for size in (16, 192)] == ["± 50 %", "± 20 %"]
     on_rdna = copied(192, "gfx1201")
-    assert 90 < on_rdna.error_percent <= 110  # the bandwidth of its memory is assumed
+    assert 90 < (on_rdna.error_percent or 0) <= 110  # the bandwidth of its memory is assumed
     assert on_rdna.error.startswith("± ~")
 
 
