@@ -31,7 +31,7 @@ from flydsl.errors import ArchError, ArgumentError, DeviceError
 from flydsl.hsaco import read_hsaco
 from flydsl.places import leave_out
 from flydsl.runtime.device import target_arch
-from flydsl.simulator.counters import counting
+from flydsl.sweeps.bench import estimated
 
 if TYPE_CHECKING:
     from triton.compiler import CompiledKernel
@@ -163,9 +163,7 @@ def _load(name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any,
 
 def _estimated(call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **options: Any) -> Any:
     """The estimated time of a call in ms, for Triton's autotuner: it does not vary."""
-    with counting() as counters:
-        call()
-    time_ms = sum(launch.roofline().time_us for launch in counters.launches) / 1000
+    time_ms = estimated(call).estimate.time_us / 1000
     return time_ms if quantiles is None else [time_ms] * len(quantiles)
 
 

@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "autotune": ("sweeps",),
     "_mlir": ("compiler",),
     "binary": ("compiler",),
-    "triton": ("binary",),
+    "triton": ("binary", "sweeps"),
 }
 JUPYTER = {"workbench", "IPython", "ipykernel", "ipywidgets", "anywidget", "jupyterlab", "notebook", "plotly"}
 ENVIRONMENT = {"environ", "environb", "getenv", "putenv"}

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from flydsl.atoms.instruction_sets import CDNA
-from flydsl.simulator import counting
+from flydsl.simulator.estimates import Estimate
+from flydsl.sweeps.bench import estimated
 from tests.kernels.cases import ARCHS, Case, Figures, every_case, known_misses, measured, originals
 
 TABLE = Path(__file__).parents[1] / "kernels" / "README.md"
@@ -21,10 +22,11 @@ Each module has the builder or launcher of its kernels, `reference` in torch, an
 simulator. `make table` writes this page.
 
 Figures: instructions / VGPRs / LDS bytes / waves per SIMD, of this compiler and, in brackets, of FlyDSL 0.2.2's kernel
-for the same configuration; matrix instructions follow where there are any (MFMA; on Radeon and gfx1250 WMMA). The time
-is the simulator's estimate for an MI300X of the size that the case runs with
-([`tests/kernels/cases`](../tests/kernels/cases)). `tests/kernels/test_figures.py` holds them: no more instructions,
-registers and scratch, no less occupancy; where that is missed, the table says why.
+for the same configuration; matrix instructions follow where there are any (MFMA; on Radeon and gfx1250 WMMA).
+`tests/kernels/test_figures.py` holds them: no more instructions, registers and scratch, no less occupancy; where that
+is missed, the table says why. The time is the model's estimate for an MI300X of the size that the case runs with
+([`tests/kernels/cases`](../tests/kernels/cases)). ± is what 9 of 10 launches of the kind that were compared with a GPU
+are within; ± ? means that none was ([`ACCURACY.md`](../flydsl/simulator/timing/ACCURACY.md)).
 """
 
 
@@ -42,16 +44,14 @@ def machine_code_cells(name: str, arch: str, figures: Figures) -> str:
     return f"| `{name}` | {arch} | {_cells(figures, matrix_name)}{beside} |"
 
 
-def estimate_us(case: Case) -> float:
-    """The estimated time of a case's launch on the architecture that the simulator executes."""
+def estimate(case: Case) -> Estimate:
+    """The estimated time of a case's launches on the architecture that the simulator executes."""
     launcher, arguments = case.make()
-    with counting() as counters:
-        launcher(*arguments)
-    return sum(launch.roofline().time_us for launch in counters.launches)
+    return estimated(lambda: launcher(*arguments)).estimate
 
 
 def _line(name: str, case: Case, arch: str) -> str:
-    time = f"{estimate_us(case):.2f}" if arch == ARCHS[0] else ""
+    time = str(estimate(case)) if arch == ARCHS[0] else ""
     why = known_misses().get((name, arch), "")
     return f"{machine_code_cells(name, arch, measured(case, arch))} {case.types} | {time} | {why} |"
 
@@ -60,7 +60,7 @@ def _section(kernel: str, cases: dict[str, Case]) -> str:
     first_line = (importlib.import_module(f"kernels.{kernel}").__doc__ or "").partition("\n")[0]
     tests = ", ".join(sorted({f"[`{c.test_file}`](../tests/kernels/{c.test_file})" for c in cases.values()}))
     lines = [_line(name, case, arch) for name, case in cases.items() for arch in case.archs]
-    head = "| configuration | arch | machine code | types | estimate, us | missed because |\n|---|---|---|---|---|---|"
+    head = "| configuration | arch | machine code | types | estimate | missed because |\n|---|---|---|---|---|---|"
     return "\n".join([f"## [`{kernel}`]({kernel}.py)\n", f"{first_line} Tests: {tests}.\n", head, *lines, ""])
 
 

@@ -169,7 +169,7 @@ def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
 
 @user_facing
 def roofline_figure(counters: LaunchCounters) -> Figure:
-    """The roofline of the GPU with the estimated point of a launch, as a plotly figure.
+    """The roofline of the GPU with the point of a launch, as a plotly figure.
 
     counters: of a launch, `workbench.profile(...).counters[0]`. Raises ArgumentError for anything else, and ArchError
     for an architecture whose peak figures are not known.

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from flydsl import env
 from flydsl.arch import ARCHS, Arch, launch_limits
 from flydsl.arch.launch_limits import Dim3
-from flydsl.arch.timing import is_timed
-from flydsl.errors import ArchError, LaunchError
+from flydsl.errors import ArchError, LaunchError, SimulatorError
 from flydsl.hsaco import KernelInfo
 from flydsl.progress import Task
 from flydsl.simulator import checks
@@ -24,6 +23,7 @@ from flydsl.simulator.timing.session import TracedLaunch, current_tracing
 if TYPE_CHECKING:
     from flydsl.simulator.arrays import Array
     from flydsl.simulator.lockstep.machine import Step
+    from flydsl.simulator.timing.session import Tracing
     from flydsl.simulator.timing.trace import Trace
 
 _MOST_SCRATCH_BYTES = 131_056
@@ -70,10 +70,10 @@ def launch(
     )
     _refuse_repetition(dispatch)
     limit, backend = instruction_limit or checks.instruction_limit(), _backend(backend)
-    tracing, trace = current_tracing(), None
-    if tracing is not None and (is_timed(program.arch) or not tracing.only_known):
-        with Task(f"{kernel_name}, its time"):
-            trace = _trace(dispatch, limit, threads or env.simulator_threads())
+    tracing, trace, untimed = current_tracing(), None, ""
+    if tracing is not None:
+        trace, untimed = _timed(dispatch, limit, threads or env.simulator_threads(), tracing)
+    if tracing is not None and trace is not None:
         tracing.launches.append(TracedLaunch(kernel_name, grid, block, trace))
         if not tracing.execute:
             return LaunchStatistics(dispatch.workgroup_count * dispatch.waves_per_workgroup, 0)
@@ -81,7 +81,7 @@ def launch(
     counts = None if counting is None else no_counts(len(program.instructions))
     statistics = _execute(dispatch, limit, backend, threads, counts)
     if counting is not None and counts is not None:
-        counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts, trace))
+        counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts, trace, untimed))
     return statistics
 
 
@@ -119,6 +119,17 @@ def _execute(
 
         threads = threads or env.simulator_threads()
         return run(dispatch, limit, threads, partial(_bound_steps, dispatch), counts, task)
+
+
+def _timed(dispatch: Dispatch, limit: int, threads: int | None, tracing: Tracing) -> tuple[Trace | None, str]:
+    """The trace of a launch, or why there is none, where `tracing` says that it need not have one."""
+    try:
+        with Task(f"{dispatch.kernel_name}, its time"):
+            return _trace(dispatch, limit, threads), ""
+    except (ArchError, SimulatorError) as reason:
+        if not tracing.only_known:
+            raise
+        return None, reason.message
 
 
 def _trace(dispatch: Dispatch, limit: int, threads: int | None) -> Trace:

@@ -121,9 +121,9 @@ class Memory:
     ) -> int:
         """Give host memory a simulated address, and return it.
 
-        Its allocation begins with a line, as on a GPU, wherever it is on the host, so that accesses touch the same
-        lines in every process. offset_bytes: from the beginning of the allocation. Memory that begins at no multiple of
-        16 is as little aligned here.
+        Its allocation begins with a line, as on a GPU, wherever it is on the host: accesses touch the same lines in
+        every process. offset_bytes: from the beginning of the allocation. Memory that begins at no multiple of 16 is
+        as little aligned here.
 
         rows says which of the bytes are the buffer's (`gaps`), by default all of them. The caller keeps the host memory
         alive. Raises SimulatorError for a buffer that no slot can hold, or too many of them.

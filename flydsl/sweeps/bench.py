@@ -10,6 +10,7 @@ from flydsl.errors import ArgumentError
 
 if TYPE_CHECKING:
     from flydsl.simulator.counters import LaunchCounters
+    from flydsl.simulator.estimates import Estimate
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,21 @@ class Estimated:
     launches: tuple[LaunchCounters, ...]
 
     @property
-    def time_us(self) -> float:
-        """The time on the GPU, of all kernels: by the model of time, or by the roofline where a GPU has none.
+    def estimate(self) -> Estimate:
+        """The time on the GPU, of all kernels: by the model of time, or by the roofline of what it cannot time.
 
         ArchError for an architecture whose peak figures are not known.
         """
-        return sum((launch.trace or launch.roofline()).time_us for launch in self.launches)
+        from flydsl.simulator.estimates import Estimate, together
+
+        return together(launch.estimate or Estimate(launch.roofline().time_us) for launch in self.launches)
+
+    @property
+    def by_roofline(self) -> str:
+        """Which kernels the model of time did not time, and why; empty if it timed all."""
+        return "; ".join(
+            f"{launch.kernel} is not timed: {launch.untimed}" for launch in self.launches if launch.untimed
+        )
 
     @property
     def bound(self) -> str:
@@ -51,7 +61,7 @@ def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25) -> float:
     """
     found = estimated(fn)
     if found.launches:
-        return found.time_us / 1000
+        return found.estimate.time_us / 1000
     import torch
 
     if not torch.cuda.is_available():

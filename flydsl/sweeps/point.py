@@ -15,6 +15,7 @@ from flydsl import env
 from flydsl.errors import ArchError, ArgumentError, FlyError
 from flydsl.sweeps.bench import Estimated, do_bench, estimated
 from flydsl.sweeps.space import Point
+from flydsl.sweeps.table import ERROR, IS_COMPARED
 
 if TYPE_CHECKING:
     from flydsl.codegen import Kernel
@@ -208,7 +209,10 @@ def _add_counters(values: dict[str, Any], found: Estimated) -> str | None:
     for name in ("global_bytes", "global_lines", "lds_passes", "lds_conflicts", "mfma_cycles", "valu_cycles"):
         values[name] = sum(getattr(total, name) for total in totals)
     try:
-        values["estimate_us"], values["bound"] = found.time_us, found.bound
+        estimate, values["bound"] = found.estimate, found.bound
     except ArchError as error:
         return f"no estimate: {error.message}"
-    return None
+    values["estimate_us"] = estimate.time_us
+    if estimate.error_percent is not None:
+        values[ERROR], values[IS_COMPARED] = estimate.error_percent, estimate.is_compared
+    return f"estimated by the roofline, as {found.by_roofline}" if found.by_roofline else None

@@ -8,9 +8,11 @@ from typing import Any, overload
 
 from flydsl.errors import ArgumentError, did_you_mean
 from flydsl.missing_attributes import Explained
+from flydsl.simulator.estimates import LEGEND, Estimate
 from flydsl.sweeps.config import Config
 
 TIMES = ("time_us", "estimate_us")
+ERROR, IS_COMPARED = "estimate_error_percent", "estimate_is_compared"
 _SHOWN_ROWS = 24
 _MOST_CHARS = 40
 
@@ -19,9 +21,10 @@ _MOST_CHARS = 40
 class Row:
     """The outcome of a point.
 
-    values: by column: resources (`waves_per_simd`, `vgprs`, `lds_bytes`, …), counters, and `estimate_us` with `bound`
-    on the simulator or `time_us` on a GPU. error: the text of what went wrong, None if nothing did. note: what is
-    missing, and why.
+    values: by column: resources (`waves_per_simd`, `vgprs`, `lds_bytes`, …), counters, and on the simulator
+    `estimate_us` with `estimate_error_percent` and `estimate_is_compared` (see `flydsl.simulator.estimates`; none if
+    the error is not known) and `bound`, on a GPU `time_us`. error: the text of what went wrong, None if nothing did.
+    note: what is missing, and why.
     """
 
     launcher: str
@@ -46,6 +49,26 @@ class Row:
         """The measured time, or the estimate; None if there is neither."""
         return next((self.values[name] for name in TIMES if name in self.values), None)
 
+    @property
+    def time_text(self) -> str:
+        """The time with its unit, an estimate with its error; empty without a time."""
+        if "time_us" in self.values:
+            return f"{cell_text(self.time_us)} us"
+        return "" if self.time_us is None else str(self._estimate)
+
+    @property
+    def _estimate(self) -> Estimate:
+        return Estimate(self.values["estimate_us"], self.values.get(ERROR), self.values.get(IS_COMPARED, True))
+
+    def text(self, column: str) -> str:
+        """A column's value in a few characters, an estimate with its error.
+
+        >>> Row("f", {}, Config(), "gfx942", {"estimate_us": 0.5, "estimate_error_percent": 20.0}).text("estimate_us")
+        '0.5 ± 20 %'
+        """
+        text = cell_text(self[column])
+        return f"{text} {self._estimate.error}" if text and column == "estimate_us" else text
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Row) and self.record() == other.record()
 
@@ -53,15 +76,13 @@ class Row:
         """The row in a line.
 
         >>> Row("scale", {"n": 1000}, Config(block=64), "gfx942", {"estimate_us": 0.5, "waves_per_simd": 8})
-        <scale n=1000, block=64 on gfx942: estimate_us 0.5, waves_per_simd 8>
+        <scale n=1000, block=64 on gfx942: estimate_us 0.5 ± ?, waves_per_simd 8>
         """
         given = ", ".join(f"{n}={cell_text(v)}" for n, v in (self.shape | self.config.to_dict()).items())
         found = (
             self.error.splitlines()[0]
             if self.error
-            else ", ".join(
-                f"{name} {cell_text(self.values[name])}" for name in (*TIMES, "waves_per_simd") if name in self.values
-            )
+            else ", ".join(f"{name} {self.text(name)}" for name in (*TIMES, "waves_per_simd") if name in self.values)
         )
         return f"<{self.launcher} {given}{self.arch and ' on '}{self.arch}: {found}>"
 
@@ -104,6 +125,7 @@ class Table(Explained, Sequence[Row]):
         """The columns that say something: what rows differ in, then what was found, errors and notes last.
 
         Left out are parameters that have one value only, where others have several, and amounts that are 0 in all rows.
+        The error of an estimate is shown with the estimate.
         """
         records = self.records()
         given = self.parameters or [name for row in self.rows[:1] for name in (*row.shape, *row.config.to_dict())]
@@ -182,7 +204,7 @@ class Table(Explained, Sequence[Row]):
 def _times_first(values: dict[str, Any]) -> list[str]:
     """The columns of a row's values: its times, then the rest as found."""
     times = [name for name in (*TIMES, "bound") if name in values]
-    return [*times, *(name for name in values if name not in times)]
+    return [*times, *(name for name in values if name not in (*times, ERROR, IS_COMPARED))]
 
 
 def cell_text(value: Any) -> str:
@@ -202,11 +224,13 @@ def cell_text(value: Any) -> str:
 def table_text(table: Table, most: int = _SHOWN_ROWS) -> str:
     """The first rows as text, the errors in short but for the first."""
     columns = table.columns
-    cells = [columns, *([cell_text(row[name]) for name in columns] for row in table.rows[:most])]
+    cells = [columns, *([row.text(name) for name in columns] for row in table.rows[:most])]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     more = [f"{len(table) - most} more rows"] if len(table) > most else []
-    return "\n".join([heading(table), *lines, *more, *(f"first error: {row.error}" for row in table.failures[:1])])
+    legend = [LEGEND] if TIMES[-1] in columns else []
+    errors = [f"first error: {row.error}" for row in table.failures[:1]]
+    return "\n".join([heading(table), *lines, *more, *legend, *errors])
 
 
 def heading(table: Table) -> str:

@@ -14,7 +14,7 @@
     y = x + sum of weights expert(normed)    moe_sorting_kernel, moe_gemm_2stage
 
 The sizes are a toy's, so that the simulator takes seconds. Between the launches torch allocates, and adds the last sum.
-`timeline` shows what the launches took by the simulator's estimate.
+`timeline` shows what the launches take by the model of time.
 """
 
 from __future__ import annotations
@@ -166,11 +166,14 @@ def _shuffled(weights: Any) -> Any:
 
 
 def timeline(launches: Any, width: int = 60) -> str:
-    """The launches of a `counting` session, one after the other, as lines of text: when, how long, and a bar."""
-    times = [launch.roofline().time_us for launch in launches]
-    scale, start, lines = width / sum(times), 0.0, []
-    for launch, time_us in zip(launches, times, strict=True):
-        bar = " " * round(start * scale) + "#" * max(1, round(time_us * scale))
-        lines.append(f"{start:6.2f} us {time_us:6.2f} us  {launch.kernel:30} |{bar}")
-        start += time_us
+    """The launches of a `tracing` session, one after the other, as lines of text: when, how long, and a bar.
+
+    Those of a `counting` session inside of one will do, too.
+    """
+    times = [launch.trace.estimate for launch in launches]
+    scale, start, lines = width / sum(time.time_us for time in times), 0.0, []
+    for launch, time in zip(launches, times, strict=True):
+        bar = " " * round(start * scale) + "#" * max(1, round(time.time_us * scale))
+        lines.append(f"{start:6.2f} us {time!s:>15}  {launch.kernel:30} |{bar}")
+        start += time.time_us
     return "\n".join(lines)

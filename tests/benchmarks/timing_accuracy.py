@@ -129,10 +129,11 @@ def summary(pairs: Sequence[Compared]) -> list[str]:
     lines.append("|---" * 7 + "|")
     for name, group in groups.items():
         errors = np.abs([p.error for p in group])
+        parts = [np.median(errors), np.quantile(errors, 0.9), np.mean([p.is_within for p in group])]
+        median, most, within = (f"{part:.0%}" for part in parts)
         bias = np.median([p.error for p in group])
-        within = np.mean([p.is_within for p in group])
-        spread = f"{np.median(errors):.0%} | {np.quantile(errors, 0.9):.0%} | {bias:+.0%} | {within:.0%}"
-        lines.append(f"| {name} | {len(group)} | {rank_correlation(group):.3f} | {spread} |")
+        figures = f"{rank_correlation(group):.3f} | {median} | {most} | {bias:+.0%} | {within}"
+        lines.append(f"| {name} | {len(group)} | {figures} |")
     return lines
 
 

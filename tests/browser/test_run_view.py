@@ -49,9 +49,9 @@ def live(notebook):
 
 def test_the_static_view(notebook):
     view = notebook.output(1)
-    view.shows("first elements now", "Estimate, not a measurement", "bound by LDS", "◀ limits")
+    view.shows("first elements now", "no estimate of the time", "bound by LDS", "◀ limits")
     view.shows("124 of them (96.9%) for bank conflicts", "<b>one bank</b>")
-    picture = view.area.locator("img[alt*='an estimate: bound by LDS']")
+    picture = view.area.locator("img[alt*='bound by LDS']")
     assert picture.evaluate("image => image.complete && image.naturalWidth") > 100
     view.unfold("Machine code, all")
     view.shows("ds_read_b32")
@@ -59,7 +59,7 @@ def test_the_static_view(notebook):
 
 
 def test_sorting_and_choosing_a_line(live):
-    live.shows("Totals, estimate, roofline", "columns_0: grid (1, 1, 1)")
+    live.shows("Totals, estimated time, roofline", "columns_0: grid (1, 1, 1)")
     live.choose("Sort and compare by", "64-byte lines")
     live.shows("share: of all 64-byte lines")
     first = live.line("Right lines", "global_")
@@ -117,7 +117,7 @@ def test_with_the_keyboard_alone(notebook, live):
 def test_counters_draw_themselves_and_the_figure(notebook):
     notebook.output(3).shows("columns_0: grid (1, 1, 1)", "Machine code, all")
     view = notebook.output(4)
-    view.shows_picture_titled("an estimate: bound by LDS")
+    view.shows_picture_titled("bound by LDS")
     view.shows_in_picture("v_fma_f32: 81.72 TFLOP/s")
     view.shows_in_picture("this launch, an estimate")
     view.screenshot("roofline")

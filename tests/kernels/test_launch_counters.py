@@ -22,4 +22,4 @@ def test_a_launcher_is_counted_by_source_line() -> None:
     sources = {location.file for location in launch.by_source_line}
     assert examples.__file__ in sources
     assert sum(c.global_bytes for c in launch.by_source_line.values()) == totals.global_bytes
-    assert "estimate for" in repr(counters)
+    assert "roofline of" in repr(counters)

@@ -11,7 +11,7 @@ from flydsl.compiler import Launch
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.simulator.counters import Counting, LaunchCounters
 from workbench.kit.html import code, escape, table, title
-from workbench.run.measures import MEASURES, estimate
+from workbench.run.measures import MEASURES, roofline
 from workbench.run.view import why_not_counted
 from workbench.stages.names import compilation_names
 
@@ -130,7 +130,9 @@ def _amounts(before: LaunchCounters, after: LaunchCounters) -> Iterator[tuple[st
     for name in dict.fromkeys([*one.by_class, *other.by_class]):
         yield f"{name} instructions", one.by_class.get(name, 0), other.by_class.get(name, 0)
     yield "% of lanes active", 100 * (one.lane_utilization or 0), 100 * (other.lane_utilization or 0)
-    estimates = estimate(before), estimate(after)
-    if not any(isinstance(found, ArchError) for found in estimates):
-        times = [found.time_us for found in estimates if not isinstance(found, ArchError)]
-        yield "estimated time in us", times[0], times[1]
+    found, now = roofline(before), roofline(after)
+    if not isinstance(found, ArchError) and not isinstance(now, ArchError):
+        yield "us at peak rates, by the roofline", found.time_us, now.time_us
+    if before.estimate is not None and after.estimate is not None:
+        errors = f"{before.estimate.error}, now {after.estimate.error}"
+        yield f"estimated time in us ({errors})", before.estimate.time_us, after.estimate.time_us

@@ -1,4 +1,4 @@
-"""The counters of a launch: totals, the estimate of what limits it, source and machine code with their counts."""
+"""The counters of a launch: totals, the estimated time, what limits it, source and machine code with their counts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from flydsl.errors import ArchError
 from flydsl.simulator.counters import Counting, Counts, LaunchCounters
+from flydsl.simulator.counters.roofline import NO_ESTIMATE
 from workbench.kit.html import code, details, escape, table, title
 from workbench.run.counted_lines import BAR, Columns, file_name, hottest, isa_html, isa_lines, source_html, source_lines
-from workbench.run.measures import estimate, limiting
+from workbench.run.measures import limiting, roofline
 from workbench.run.roofline import roofline_image
 from workbench.stages.diff import clipped
 
@@ -52,7 +53,8 @@ def totals_html(counters: LaunchCounters) -> str:
         title(f"<strong>{escape(counters.heading)}</strong>"),
         _classes_html(counters.totals),
         _facts_html(counters),
-        _estimate_html(counters),
+        title(f"<strong>{escape(sentence(counters.estimate_text))}</strong>"),
+        _roofline_html(counters),
         *(title(escape(f"Not known: {sentence}.")) for sentence in counters.unknown()),
     ]
     return "".join(parts)
@@ -137,10 +139,15 @@ def _mfma_text(totals: Counts) -> str:
     return f"{share}, {totals.mfma_cycles / cycles:.1%} of the SIMDs' vector and matrix cycles{unknown}"
 
 
-def _estimate_html(counters: LaunchCounters) -> str:
-    found = estimate(counters)
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _roofline_html(counters: LaunchCounters) -> str:
+    found = roofline(counters)
     if isinstance(found, ArchError):
-        return title(escape(f"No estimate of the time and no roofline: {found.message}."))
+        return title(escape(f"No roofline: {found.message}."))
     most = found.time_us
     rows = [
         [
@@ -152,12 +159,14 @@ def _estimate_html(counters: LaunchCounters) -> str:
         for resource, time in found.times_us.items()
     ]
     head = (
-        f"Estimate, not a measurement, for {found.peaks.product}: {most:.3g} us, bound by {found.bound}. As if each "
-        f"resource were always busy and there were no caches; {found.compute_units_used} of "
-        f"{found.peaks.compute_units} compute units have work."
+        f"Roofline of {found.peaks.product}: {most:.3g} us, bound by {found.bound}, as if each resource were always "
+        f"busy. {sentence(NO_ESTIMATE)} {found.compute_units_used} of {found.peaks.compute_units} compute units have "
+        "work."
     )
     return (
-        title(escape(head)) + table(("resource", "time in us", "", ""), rows, numbers=(1,)) + roofline_image(counters)
+        title(escape(head))
+        + table(("resource", "us at its peak rate", "", ""), rows, numbers=(1,))
+        + roofline_image(counters)
     )
 
 
@@ -165,9 +174,9 @@ def _lines_html(counters: LaunchCounters, max_lines: int) -> str:
     heat = limiting(counters)
     columns = Columns(counters, heat)
     why = (
-        "they limit the launch by the estimate"
-        if not isinstance(estimate(counters), ArchError)
-        else "there is no estimate of what limits"
+        "they limit the launch by the roofline"
+        if not isinstance(roofline(counters), ArchError)
+        else "what limits is not known"
     )
     parts = [title(escape(f"{LEGEND.format(heat=heat.name)}: {why}."))]
     files = source_lines(counters)

@@ -42,8 +42,8 @@ def nonzero_measures(counters: LaunchCounters) -> list[Measure]:
     return [m for m in MEASURES if m.text(counters.totals)]
 
 
-def estimate(counters: LaunchCounters) -> Roofline | ArchError:
-    """The estimate of the time, or why there is none."""
+def roofline(counters: LaunchCounters) -> Roofline | ArchError:
+    """What each resource needs at its peak rate, or why that is not known."""
     try:
         return counters.roofline()
     except ArchError as reason:
@@ -51,8 +51,8 @@ def estimate(counters: LaunchCounters) -> Roofline | ArchError:
 
 
 def limiting(counters: LaunchCounters) -> Measure:
-    """The measure that takes the longest by the estimate; instructions if there is no estimate."""
-    found = estimate(counters)
+    """The measure of the resource that needs the longest by the roofline; instructions if there is none."""
+    found = roofline(counters)
     if isinstance(found, ArchError) or not found.time_us:
         return INSTRUCTIONS
     return _OF_RESOURCE[found.bound]

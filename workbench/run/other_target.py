@@ -6,12 +6,15 @@ import copy
 
 from flydsl.compiler import Launch, Pipeline
 from flydsl.errors import ArgumentError
-from flydsl.simulator import counting
+from flydsl.simulator.counters import LaunchCounters
+from flydsl.simulator.counters.session import counted_into
 from workbench.run.view import tensors
 
 
 def launch_on_copies(launch: Launch, pipeline: Pipeline) -> Launch:
-    """Run a launch's compilation for another GPU on the simulator, counted, on copies of the arguments as they are now.
+    """Run a launch's compilation for another GPU on the simulator, on copies of the arguments as they are now.
+
+    It is counted, and timed where the model of time can.
 
     Raises ArgumentError for arguments that cannot be copied or are not on the CPU, and what the launch raises.
     """
@@ -21,6 +24,7 @@ def launch_on_copies(launch: Launch, pipeline: Pipeline) -> Launch:
         arguments = copy.deepcopy(launch.arguments)
     except (TypeError, ValueError, RuntimeError, copy.Error) as error:
         raise ArgumentError(f"the arguments cannot be copied for another target: {error}") from error
-    with counting() as counted:
+    counters: list[LaunchCounters] = []
+    with counted_into(counters):
         pipeline.artifact(*arguments)
-    return Launch(launch.function, arguments, pipeline, counted.launches)
+    return Launch(launch.function, arguments, pipeline, counters)

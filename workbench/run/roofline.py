@@ -1,4 +1,6 @@
-"""The roofline picture: what the memory and the arithmetic of a GPU allow, and where a launch is by the estimate.
+"""The roofline picture: what the memory and the arithmetic of a GPU allow, and where a launch is.
+
+That is by its estimated time, with the error of that, or, where there is no estimate, as high as its resources allow.
 
 Williams, Waterman, Patterson, "Roofline: an insightful visual performance model", CACM 52(4), 2009. Both axes are
 logarithmic. Floating-point operations are those of matrix instructions, or of vector instructions if a launch has no
@@ -46,7 +48,8 @@ class Roof:
 class RooflinePicture:
     """The content of the picture.
 
-    point: operations per byte, operations per second; None if there is none; `note` then gives the reason.
+    point: operations per byte, operations per second; None if there is none; `note` then gives the reason. error: of
+    the rate, as a part of 1, None where it is not known. point_is: what the point is.
     """
 
     title: str
@@ -55,6 +58,23 @@ class RooflinePicture:
     roofs: tuple[Roof, ...]
     point: tuple[float, float] | None
     note: str
+    error: float | None = None
+    point_is: str = ""
+
+    @property
+    def reach(self) -> tuple[float, float] | None:
+        """From which rate to which other one the launch may be by the error."""
+        if self.point is None or not self.error:
+            return None
+        return self.point[1] / (1 + self.error), self.point[1] / (1 - self.error)
+
+    @property
+    def point_text(self) -> str:
+        """The point in words."""
+        if self.point is None:
+            return ""
+        about = "" if self.error is None else f" ± {self.error:.0%}".replace("%", " %")
+        return f"{self.point_is}: {self.point[0]:.3g} operations per byte, {rate_text(self.point[1])}{about}"
 
     @property
     def ridge(self) -> float:
@@ -71,36 +91,39 @@ class RooflinePicture:
     def y_range(self) -> tuple[int, int]:
         """The range of the vertical axis."""
         ys = [roof.operations_per_second for roof in self.roofs] + ([self.point[1]] if self.point else [])
+        ys += self.reach or ()
         return math.floor(math.log10(min(ys))) - 1, math.ceil(math.log10(max(ys)))
 
 
 def picture(counters: LaunchCounters) -> RooflinePicture:
     """The roofline picture of a launch. Raises ArchError for an architecture whose peak figures are not known."""
-    estimate, totals = counters.roofline(), counters.totals
+    bounds, totals, estimate = counters.roofline(), counters.totals, counters.estimate
     operations = totals.mfma_operations or totals.valu_operations
     kind = "matrix" if totals.mfma_operations else "vector"
     point, note = None, ""
     if not operations:
         note = "This launch does no floating-point additions or multiplications: it has no point here."
-    elif not estimate.memory_bytes:
+    elif not bounds.memory_bytes:
         note = "This launch does not touch global memory: it has no point here."
-    elif estimate.time_us:
-        point = operations / estimate.memory_bytes, operations / estimate.time_us * 1e6
-        note = f"{operations} {kind} operations, {estimate.memory_bytes} bytes of lines"
+    elif bounds.time_us:
+        point = operations / bounds.memory_bytes, operations / (estimate or bounds).time_us * 1e6
+        note = f"{operations} {kind} operations, {bounds.memory_bytes} bytes of lines"
     return RooflinePicture(
-        title=f"{counters.kernel} on {estimate.peaks.product}, an estimate: bound by {estimate.bound}",
-        bytes_per_second=estimate.peaks.memory_bytes_per_second,
-        memory_label=f"memory {estimate.peaks.memory_bytes_per_second / 1e12:.3g} TB/s",
+        title=f"{counters.kernel} on {bounds.peaks.product}, bound by {bounds.bound}",
+        bytes_per_second=bounds.peaks.memory_bytes_per_second,
+        memory_label=f"memory {bounds.peaks.memory_bytes_per_second / 1e12:.3g} TB/s",
         roofs=tuple(_roofs(counters)),
         point=point,
         note=note,
+        error=None if estimate is None or estimate.error_percent is None else estimate.error_percent / 100,
+        point_is="this launch at peak rates" if estimate is None else "this launch, an estimate",
     )
 
 
 def _roofs(counters: LaunchCounters) -> Iterator[Roof]:
     """A roof for each rate of the executed matrix instructions and the vector unit; then one for the SIMDs in use."""
-    estimate, arch = counters.roofline(), counters.program.arch
-    peaks = estimate.peaks
+    bounds, arch = counters.roofline(), counters.program.arch
+    peaks = bounds.peaks
     rates: dict[float, list[str]] = {}
     executed = {i.mnemonic for i in counters.program.instructions if counters.counts[i.index]["executions"]}
     for mnemonic in sorted(executed):
@@ -116,9 +139,9 @@ def _roofs(counters: LaunchCounters) -> Iterator[Roof]:
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield Roof(f"{names[0]}{others}: {rate_text(rate)}", rate)
     simds = peaks.compute_units * peaks.simds_per_compute_unit
-    if estimate.simds_used < simds:
-        rate = estimate.simds_used / simds * max(rates)
-        yield Roof(f"{estimate.simds_used} of {simds} SIMDs, which have work: {rate_text(rate)}", rate, is_part=True)
+    if bounds.simds_used < simds:
+        rate = bounds.simds_used / simds * max(rates)
+        yield Roof(f"{bounds.simds_used} of {simds} SIMDs, which have work: {rate_text(rate)}", rate, is_part=True)
 
 
 def rate_text(operations_per_second: float) -> str:
@@ -156,15 +179,16 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
         )
     if drawn.point is not None:
         x, y = drawn.point
-        says = f"this launch, an estimate: {x:.3g} operations per byte, {rate_text(y)}"
+        low_end, high_end = drawn.reach or (y, y)
         figure.add_trace(
             go.Scatter(
                 x=[x],
                 y=[y],
                 mode="markers",
                 marker={"color": plot_theme.POINT, "size": 12, "symbol": "diamond"},
-                name=ink(says),
-                hovertemplate=f"{says}<br>{drawn.note}<extra></extra>",
+                error_y={"type": "data", "array": [high_end - y], "arrayminus": [y - low_end]} if drawn.reach else None,
+                name=ink(drawn.point_text),
+                hovertemplate=f"{drawn.point_text}<br>{drawn.note}<extra></extra>",
             )
         )
     axis = {"type": "log", "exponentformat": "power", "dtick": 1, **AXIS}
@@ -183,9 +207,9 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
 def roofline_image(counters: LaunchCounters) -> str:
     """The roofline as an `<img>` that needs no script. Raises ArchError as the figure does."""
     drawn = picture(counters)
-    at = "" if drawn.point is None else f" at {drawn.point[0]:.3g} operations per byte, {rate_text(drawn.point[1])}"
-    says = "; ".join([f"{drawn.title}{at}", drawn.memory_label, *(roof.label for roof in drawn.roofs), drawn.note])
-    return svg_image(roofline_svg(drawn), says)
+    roofs = [roof.label for roof in drawn.roofs]
+    says = [drawn.title, drawn.point_text, drawn.memory_label, *roofs, drawn.note]
+    return svg_image(roofline_svg(drawn), "; ".join(filter(None, says)))
 
 
 def roofline_svg(drawn: RooflinePicture) -> str:
@@ -225,9 +249,11 @@ def roofline_svg(drawn: RooflinePicture) -> str:
         parts.append(f'<text x="{right}" y="{at}" text-anchor="end" {rim}>{escape(roof.label)}</text>')
     if drawn.point is not None:
         at_x, at_y = x(drawn.point[0]), y(drawn.point[1])
+        if drawn.reach:
+            parts.append(f'<path d="M{at_x} {y(drawn.reach[0])}V{y(drawn.reach[1])}" stroke="{POINT}"/>')
         parts.append(f'<path d="M{at_x} {at_y - 7}l7 7l-7 7l-7 -7z" fill="{POINT}" stroke="{PAPER}"/>')
     parts.append(f'<text x="{_LEFT}" y="18" font-weight="bold">{escape(drawn.title)}</text>')
-    parts.append(f'<text x="{_LEFT}" y="34">{escape(drawn.note)}</text>')
+    parts.append(f'<text x="{_LEFT}" y="34">{escape("; ".join(filter(None, [drawn.point_text, drawn.note])))}</text>')
     middle = (_LEFT + right) / 2
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{_X_TITLE}</text>')
     return (

@@ -9,8 +9,10 @@ from flydsl.codegen import Kernel
 from flydsl.compiler import Pipeline
 from flydsl.errors import ArchError
 from flydsl.simulator.counters import LaunchCounters
+from flydsl.simulator.estimates import LEGEND
 from workbench.kit.html import code, escape, table, title
 from workbench.machine_code.analysis import analyses
+from workbench.run.measures import roofline
 
 _HEADER = (
     *("target", "kernel", "lanes", "instructions", "VGPR", "AGPR", "SGPR", "LDS", "waves per SIMD", "limited by"),
@@ -37,7 +39,7 @@ class Targets:
 
     def _repr_html_(self) -> str:
         tables = "".join(map(self._kernel_html, dict.fromkeys(row[1] for row in self.rows)))
-        notes = "".join(title(escape(note)) for note in self.notes)
+        notes = "".join(title(escape(note)) for note in [f"Estimate: {LEGEND}.", *self.notes])
         return f"<div>{title(f'<strong>{code(self._call)}</strong>')}{tables}{notes}</div>"
 
     def _kernel_html(self, kernel: str) -> str:
@@ -49,7 +51,7 @@ class Targets:
     def __repr__(self) -> str:
         widths = [max(map(len, column)) for column in zip(_HEADER, *self.rows, strict=True)]
         lines = ["  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)) for row in (_HEADER, *self.rows)]
-        return "\n".join([self._call, *(line.rstrip() for line in lines), *self.notes])
+        return "\n".join([self._call, *(line.rstrip() for line in lines), f"estimate: {LEGEND}", *self.notes])
 
 
 def _rows(target: Target) -> list[tuple[str, ...]]:
@@ -70,8 +72,6 @@ def _ran(counters: LaunchCounters | None) -> tuple[str, ...]:
         return ("",) * 6
     totals = counters.totals
     counts = (totals.executions, totals.by_class.get("VALU", 0), totals.by_class.get("MFMA", 0), totals.global_lines)
-    try:
-        estimate = counters.roofline()
-    except ArchError:
-        return (*map(str, counts), "not known", "")
-    return (*map(str, counts), f"{estimate.time_us:.3g} us", estimate.bound)
+    found = roofline(counters)
+    bound = "" if isinstance(found, ArchError) else found.bound
+    return (*map(str, counts), str(counters.estimate or "not known"), bound)

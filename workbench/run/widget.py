@@ -47,7 +47,7 @@ class CountersExplorer(LiveView):
 
     def _show_launch(self) -> None:
         counters = self._launches[self._launch.value]
-        self._totals.show(details("Totals, estimate, roofline", totals_html(counters), is_open=True))
+        self._totals.show(details("Totals, estimated time, roofline", totals_html(counters), is_open=True))
         self._measures = {measure.name: measure for measure in nonzero_measures(counters)}
         # Or each new option would show the lines once more. `unobserve_all` would take the widget's own observer too.
         self._measure.unobserve(self._show_lines, names="value")

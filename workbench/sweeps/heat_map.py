@@ -86,7 +86,7 @@ def _field(rows: list[Row], value: str) -> Field:
     if not found:
         return Field(None, None, "error" if any(row.error for row in rows) else "")
     best = min(found, key=lambda row: row[value])
-    return Field(best, float(best[value]), cell_text(best[value]))
+    return Field(best, float(best[value]), best.text(value))
 
 
 def heat_map_figure(

@@ -9,7 +9,6 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from flydsl.sweeps import Row, Table
-from flydsl.sweeps.table import cell_text
 from workbench.kit.html import PAPER, svg_image
 from workbench.kit.plot_theme import AXIS, LINE, PLOT, POINT, ink
 from workbench.sweeps.rows import checked, label
@@ -157,7 +156,7 @@ def _round_up(value: float) -> float:
 
 
 def _named(drawn: Front, row: Row) -> str:
-    small, large = cell_text(row[drawn.small]), cell_text(row[drawn.large])
+    small, large = row.text(drawn.small), row.text(drawn.large)
     return f"{label(row)}: {drawn.small} {small}, {drawn.large} {large}"
 
 

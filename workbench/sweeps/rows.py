@@ -6,8 +6,9 @@ from itertools import pairwise
 from math import ceil
 
 from flydsl.errors import ArgumentError
+from flydsl.simulator.estimates import LEGEND
 from flydsl.sweeps import Row, Table
-from flydsl.sweeps.table import cell_text, heading, table_text
+from flydsl.sweeps.table import TIMES, cell_text, heading, table_text
 from workbench.kit.html import code, details, escape, message, nowrap, table, title
 from workbench.sweeps.choice import best_or_none
 
@@ -27,7 +28,7 @@ def sweep_text(rows: Table) -> str:
 
 def row_html(row: Row) -> str:
     """A row by itself, upright: every column that has a value."""
-    cells = [[code(name), escape(cell_text(value))] for name, value in row.record().items() if value is not None]
+    cells = [[code(name), escape(row.text(name))] for name, value in row.record().items() if value is not None]
     cells = [cell for cell in cells if cell[0] != code("error")]
     return f"<div>{table(('column', 'value'), cells)}{message(row.error) if row.error else ''}</div>"
 
@@ -36,7 +37,7 @@ def heading_html(rows: Table) -> str:
     """How many rows there are, how many came from a file, and the best."""
     again = f", {rows.again} of them from the file" if rows.again else ""
     best = best_or_none(rows)
-    found = "" if best is None else f"; the best: {code(label(best))}, {cell_text(best.time_us)} us"
+    found = "" if best is None else f"; the best: {code(label(best))}, {escape(best.time_text)}"
     return title(f"<strong>{escape(heading(rows) + again)}</strong>{found}")
 
 
@@ -44,7 +45,7 @@ def rows_html(rows: Table, most_rows: int = MOST_ROWS) -> str:
     """The first rows as a table, in parts where it has many columns, and below it what went wrong."""
     shown = rows[:most_rows]
     columns = [name for name in rows.columns if name != "error"]
-    alike = [name for name in columns if len(shown) > 1 and len({cell_text(row[name]) for row in shown}) == 1]
+    alike = [name for name in columns if len(shown) > 1 and len({row.text(name) for row in shown}) == 1]
     given = [name for name in columns if name in ("launcher", "arch", *rows.parameters)]
     others = [name for name in columns if name not in (*given, *alike)]
     alike = [name for name in alike if name not in given]
@@ -52,10 +53,12 @@ def rows_html(rows: Table, most_rows: int = MOST_ROWS) -> str:
     ends = [len(others) * piece // pieces for piece in range(pieces + 1)]
     parts = [_piece(rows, shown, [*given, *others[start:end]]) for start, end in pairwise(ends) if shown]
     if alike:
-        same = ", ".join(f"{escape(name)} {escape(cell_text(shown[0][name]))}" for name in alike)
+        same = ", ".join(f"{escape(name)} {escape(shown[0].text(name))}" for name in alike)
         parts.append(title(f"The same in all rows: {same}"))
     if len(rows) > most_rows:
         parts.append(title(f"{len(rows) - most_rows} more rows: {code('table.records()')}"))
+    if TIMES[-1] in columns:
+        parts.append(title(escape(f"{LEGEND}.")))
     failures = rows.failures
     if failures:
         texts = "".join(title(code(label(row))) + message(str(row.error)) for row in failures[:most_rows])
@@ -67,7 +70,7 @@ def _piece(rows: Table, shown: list[Row], columns: list[str]) -> str:
     """Some columns of the table."""
     best = best_or_none(rows)
     cells = [
-        [nowrap("best ▶") if row is best else "", *(escape(cell_text(row[name])) for name in columns), _error(row)]
+        [nowrap("best ▶") if row is best else "", *(escape(row.text(name)) for name in columns), _error(row)]
         for row in shown
     ]
     # There may be many columns, so a long name may take several lines.

@@ -19,7 +19,7 @@ from workbench.kit.html import details, escape, table, title
 from workbench.stages.diff import clipped
 from workbench.thread_trace.overview import overview_image
 from workbench.thread_trace.palette import REASON_NAMES, UNIT_NAMES
-from workbench.thread_trace.view import advice_html, heading
+from workbench.thread_trace.view import about, advice_html, heading
 
 MAX_LINES = 30
 
@@ -71,7 +71,9 @@ class TraceComparison:
         """The numbers that are compared."""
         pair = (self.before, self.after)
         if all(map(has_clock, pair)):
-            yield Quantity("time of the launch, us", self.before.time_us, self.after.time_us, ".4g")
+            errors = [trace.estimate.error if trace.origin == "model" else "measured" for trace in pair]
+            name = f"time of the launch, us ({', now '.join(errors)})"
+            yield Quantity(name, self.before.time_us, self.after.time_us, ".4g")
         yield Quantity("cycles of the launch", self.before.cycles, self.after.cycles)
         first, second = (total(costs(trace)) for trace in pair)
         waves = [max(len(trace.waves), 1) for trace in pair]
@@ -108,7 +110,7 @@ class TraceComparison:
         cycles = max(last - first for first, last in map(span, (self.before, self.after)))
         parts = [title(f"<strong>{escape(self.names[0])} → {escape(self.names[1])}</strong>"), self._numbers_html()]
         for name, trace in zip(self.names, (self.before, self.after), strict=True):
-            parts.append(title(escape(f"{name}: {heading(trace)}; {trace.sampling}.")))
+            parts.append(title(escape(f"{name}: {heading(trace)}; {about(trace)}.")))
             parts += [advice_html(advise(trace)), overview_image(trace, cycles)]
         return f"<div>{''.join([*parts, self._lines_html()])}</div>"
 

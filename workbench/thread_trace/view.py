@@ -30,14 +30,13 @@ _ORIGINS = {"model": "estimated by the timing model", "rocprofv3": "measured"}
 def heading(trace: Trace) -> str:
     """The kernel and its time, with what is known of the error."""
     clock = f" at {trace.clock_mhz:g} MHz" if has_clock(trace) else "; the clock is not known"
-    time = f"{trace.time_us:.4g} us{_error(trace)}, " if has_clock(trace) else ""
+    time = f"{trace.estimate if trace.origin == 'model' else f'{trace.time_us:.4g} us'}, " if has_clock(trace) else ""
     return f"{trace.kernel} on {trace.arch}: {time}{trace.cycles} cycles{clock}, {_ORIGINS[trace.origin]}"
 
 
-def _error(trace: Trace) -> str:
-    if trace.error_percent is not None:
-        return f" ± {trace.error_percent:.0f}%"
-    return " (how far off is not known)" if trace.origin == "model" else ""
+def about(trace: Trace) -> str:
+    """What stands under the heading: what the error says, and which waves are shown."""
+    return f"{trace.estimate.meaning}; {trace.sampling}" if trace.origin == "model" else trace.sampling
 
 
 def trace_html(
@@ -50,7 +49,7 @@ def trace_html(
 
 def trace_head_html(trace: Trace) -> str:
     """The time, how it was come by, and what limits it."""
-    parts = [title(f"<strong>{escape(heading(trace))}</strong>"), title(escape(f"{trace.sampling}."))]
+    parts = [title(f"<strong>{escape(heading(trace))}</strong>"), title(escape(f"{about(trace)}."))]
     return "".join([*parts, advice_html(advise(trace))])
 
 
@@ -129,7 +128,7 @@ def trace_text(trace: Trace) -> str:
     """The view as text, without the machine code."""
     columns = CostColumns(trace)
     found = utilisation(trace)
-    lines = [heading(trace), f"{trace.sampling}.", "", str(advise(trace)), ""]
+    lines = [heading(trace), f"{about(trace)}.", "", str(advise(trace)), ""]
     lines += [f"{UNIT_NAMES[unit]}: has work {share:.1%} of the time" for unit, share in found.busy.items()]
     lines += ["", columns.head]
     for file, inside in source_lines(trace).items():

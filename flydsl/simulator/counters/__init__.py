@@ -6,7 +6,7 @@
 
 How to read this package: `raw` is what a backend counts for each instruction (`lockstep.counting` in the lock-step
 machine, `native.counting` in native code), `instruction_class` says what an instruction is, `counts` and `report` are
-what users read, `table` its text, `roofline` the estimate, `session` the `with` statement.
+what users read, `table` its text, `roofline` the times at peak rates, `session` the `with` statement.
 """
 
 from flydsl.simulator.counters.counts import Counts, LineCounts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from flydsl.simulator.counters.instruction_class import (
 from flydsl.simulator.counters.raw import FIELDS
 from flydsl.simulator.counters.roofline import Roofline, roofline
 from flydsl.simulator.counters.table import launch_table, totals_text
+from flydsl.simulator.estimates import Estimate
 
 if TYPE_CHECKING:
     from flydsl.arch.launch_limits import Dim3
@@ -34,7 +36,7 @@ class LaunchCounters(Explained):
     """The counters of one launch. Its repr is a table.
 
     kernel, grid, block: as launched. statistics: what `launch` returns. counts: of each instruction of the program,
-    as `counters.raw` describes. trace: of a launch inside `tracing(execute=True)`, too.
+    as `counters.raw` describes. trace: of a launch inside `tracing(execute=True)`, too; untimed: why it has none there.
     """
 
     kernel: str
@@ -44,6 +46,7 @@ class LaunchCounters(Explained):
     program: Program
     counts: Array
     trace: Trace | None = None
+    untimed: str = ""
 
     @cached_property
     def by_line(self) -> dict[int, LineCounts]:
@@ -67,8 +70,13 @@ class LaunchCounters(Explained):
         """The counts of the whole launch."""
         return total_counts(self.by_line.values())
 
+    @property
+    def estimate(self) -> Estimate | None:
+        """The time on the GPU by the model of time; None for a launch without a trace."""
+        return None if self.trace is None else self.trace.estimate
+
     def roofline(self) -> Roofline:
-        """An estimate of the time on the GPU. ArchError for an architecture whose peak figures are not known."""
+        """What each resource needs at its peak rate. ArchError for an architecture whose peak figures are not known."""
         workgroups = self.grid[0] * self.grid[1] * self.grid[2]
         return roofline(self.program.arch, self.totals, workgroups, self.statistics.waves)
 
@@ -78,14 +86,22 @@ class LaunchCounters(Explained):
         return f"{self.kernel}: grid {self.grid}, block {self.block}, {self.statistics.waves} waves"
 
     def summary(self) -> list[str]:
-        """The totals, the estimate and what is unknown, as lines of text."""
-        return [self.heading, *totals_text(self.totals), self._estimate(), *self.unknown()]
+        """The totals, the estimate, the roofline and what is unknown, as lines of text."""
+        return [self.heading, *totals_text(self.totals), *self._times(), *self.unknown()]
 
-    def _estimate(self) -> str:
+    def _times(self) -> Iterator[str]:
+        yield self.estimate_text
         try:
-            return str(self.roofline())
+            yield str(self.roofline())
         except ArchError as reason:
-            return f"no estimate of the time: {reason.message}"
+            yield f"no roofline: {reason.message}"
+
+    @property
+    def estimate_text(self) -> str:
+        """The estimated time in a sentence, or why there is none."""
+        if self.estimate is not None:
+            return f"estimated time: {self.estimate} ({self.estimate.meaning})"
+        return f"no estimate of the time: {self.untimed or 'it is made inside of `tracing(execute=True)`'}"
 
     def unknown(self) -> list[str]:
         """Sentences that name what the counters leave out."""

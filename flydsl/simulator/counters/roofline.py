@@ -1,7 +1,7 @@
-"""An estimate of how long a launch takes on a GPU, from its counters and the published peaks.
+"""What each resource of a GPU needs for a launch at its published peak rate, from the launch's counters.
 
-It is the longest of what each resource needs if it is always busy: a bound from below, but for memory traffic, where
-every line of every access counts as if no cache held it.
+It says which resource limits a launch, and is no estimate of its time: nothing has latencies, launches start at once,
+and every line of every access comes from memory, as if no cache held it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ from flydsl.arch.instruction_costs import Peaks, peaks
 from flydsl.simulator.counters.counts import Counts
 from flydsl.simulator.counters.raw import LINE_BYTES
 
+NO_ESTIMATE = (
+    "no caches, no latencies and no launch, so no estimate of the time: products took 0.7 to 10 times as long on a GPU"
+)
+"""How far from a time on a GPU it is: `timing/ACCURACY.md` has the comparison."""
+
 
 @dataclass(frozen=True)
 class Roofline:
-    """An estimate, not a measurement. Times are in microseconds, of the resources that the launch can use at once.
+    """The time that each resource needs at its peak rate, in microseconds, with what the launch can use at once.
 
     memory_us: global lines at the peak bandwidth of the memory, as if there were no caches. mfma_us, valu_us: cycles
     of the SIMDs; lds_us: passes of the LDS, one a cycle. What the counters leave out (see `LaunchCounters.unknown`) is
@@ -56,13 +61,13 @@ class Roofline:
     def __str__(self) -> str:
         times = ", ".join(f"{name} {time:.3g}" for name, time in self.times_us.items())
         return (
-            f"estimate for {self.peaks.product}: {self.time_us:.3g} us, bound by {self.bound} ({times} us; no caches, "
-            f"{self.compute_units_used} of {self.peaks.compute_units} compute units have work)"
+            f"roofline of {self.peaks.product}: {self.time_us:.3g} us, bound by {self.bound} ({times} us at peak "
+            f"rates; {self.compute_units_used} of {self.peaks.compute_units} compute units have work; {NO_ESTIMATE})"
         )
 
 
 def roofline(arch: Arch, totals: Counts, workgroups: int, waves: int) -> Roofline:
-    """The estimate for a launch. ArchError for an architecture whose peak figures are unknown."""
+    """The roofline of a launch. ArchError for an architecture whose peak figures are unknown."""
     peak = peaks(arch)
     compute_units = min(workgroups, peak.compute_units)
     simds = min(waves, compute_units * peak.simds_per_compute_unit)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from flydsl.simulator.checks import enabled_checks
 from flydsl.simulator.counters.report import LaunchCounters
+from flydsl.simulator.timing.session import current_tracing, tracing
 
 
 @dataclass
@@ -47,13 +48,13 @@ def current_counting() -> Counting | None:
 def counted_into(counters: list[LaunchCounters]) -> Iterator[None]:
     """Count the launches inside the block, unless they are under checks, and add their counters to a list.
 
-    A session around receives the counters, too.
+    They are timed, too, where the model of time can. A session around receives the counters.
     """
     if enabled_checks():
         yield
         return
     around = current_counting()
-    with counting() as counted:
+    with counting() as counted, nullcontext() if current_tracing() else tracing(execute=True, only_known=True):
         try:
             yield
         finally:

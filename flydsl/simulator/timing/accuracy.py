@@ -12,20 +12,27 @@ from flydsl.simulator.timing.trace import Unit
 SHORT_US = 10.0
 _MEMORY_BOUND = 0.4
 """Part of the time in which a launch keeps memory busy."""
+_OF_ATTENTION = 0.1
+"""Cycles of transcendental functions for each cycle of matrix instructions, from which on a launch is no product."""
 _COMPARED = (GFX942.name, GFX950.name)
 _ERROR_PERCENT = {"short": 20.0, "memory": 25.0, "matrix": 35.0, "stream": 20.0, "cached stream": 50.0}
+
+LEAST_PERCENT = _ERROR_PERCENT["matrix"]
+"""What is said at least of a kind that nobody has compared: the error of the worst kind of products."""
 
 
 def kind_of(replay: Replayed, time_us: float) -> str | None:
     """The kind of a launch: "short", "memory" or "matrix" for products, "stream" for others that memory limits.
 
-    A "cached stream" is one whose data the Infinity Cache could keep from the launch before, while the model reads them
-    from memory. None for what nobody has compared with a GPU.
+    What computes transcendental functions beside matrix instructions, as attention does, is no product. A "cached
+    stream" is one whose data the Infinity Cache could keep from the launch before, while the model reads them from
+    memory. None for what nobody has compared with a GPU.
     """
-    is_product = replay.state.busy[Unit.MATRIX] > 0
-    is_memory_bound = replay.memory_part > _MEMORY_BOUND
-    if not is_product:
+    busy, is_memory_bound = replay.state.busy, replay.memory_part > _MEMORY_BOUND
+    if not busy[Unit.MATRIX]:
         return None if not is_memory_bound else "stream" if replay.gpu.cache_keeps < 1 else "cached stream"
+    if busy[Unit.TRANSCENDENTAL] > _OF_ATTENTION * busy[Unit.MATRIX]:
+        return None
     if time_us < SHORT_US:
         return "short"
     return "memory" if is_memory_bound else "matrix"

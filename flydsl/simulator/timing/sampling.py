@@ -7,6 +7,8 @@ the middle one.
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +24,7 @@ from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.timing import recording
-from flydsl.simulator.timing.accuracy import error_percent, kind_of
+from flydsl.simulator.timing.accuracy import LEAST_PERCENT, error_percent, kind_of
 from flydsl.simulator.timing.gpu import die, timing_of
 from flydsl.simulator.timing.instructions import described, unit_of
 from flydsl.simulator.timing.recording import Lines
@@ -31,6 +33,7 @@ from flydsl.simulator.timing.trace import WAVE, Trace, TracedInstruction
 
 _RECORDED_COMPUTE_UNITS = 1
 _EVENT_ROOM = 400_000
+_STEP_PERCENT = 5
 _OPERATIONS_PER_BYTE = 4096
 """With more of them per byte from LDS and L1, a launch is no product: one with tiles of 256 x 256 has 128."""
 _WORDS = 40_000_000
@@ -165,6 +168,20 @@ class Sample:
             cycles += self.plan.skipped_rounds * self._round_cycles(replay)
         return max(cycles, self.sustained_matrix_cycles())
 
+    def launch_cycles(self, replay: Replayed) -> float:
+        """The cycles of the launch, from its beginning on."""
+        return self.whole_cycles(replay) + self.timing.launch_us.value * self.timing.clock_mhz.value
+
+    def error_of_figures(self, cycles: int) -> float:
+        """By how many percent the launch is longer than so many cycles if the figures are as far off as they may be.
+
+        What the model leaves out is in none of its figures, so no less than is known of the kinds that were compared.
+        """
+        slower = copy.copy(self)
+        slower.timing = self.timing.slower()
+        percent = 100 * (slower.launch_cycles(slower.replay()) / cycles - 1)
+        return max(LEAST_PERCENT, _STEP_PERCENT * math.ceil(percent / _STEP_PERCENT))
+
     def _round_cycles(self, replay: Replayed) -> float:
         """The cycles of a round: of the one from the middle, and of its part of what memory has to move.
 
@@ -229,7 +246,8 @@ def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None) ->
     sample = Sample(dispatch, instruction_limit, threads)
     replay = sample.replay()
     clock = sample.timing.clock_mhz.value
-    cycles = round(sample.whole_cycles(replay) + sample.timing.launch_us.value * clock)
+    cycles = round(sample.launch_cycles(replay))
+    compared = error_percent(sample.arch, kind_of(replay, cycles / clock))
     waves, events = _shown(sample, replay)
     return Trace(
         kernel=dispatch.kernel_name,
@@ -237,7 +255,8 @@ def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None) ->
         clock_mhz=clock,
         origin="model",
         cycles=cycles,
-        error_percent=error_percent(sample.arch, kind_of(replay, cycles / clock)),
+        error_percent=sample.error_of_figures(cycles) if compared is None else compared,
+        is_compared=compared is not None,
         sampling=sample.sentence(replay),
         instructions=tuple(_traced(i) for i in dispatch.program.instructions),
         waves=waves,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from flydsl.arch.timing import is_timed
 from flydsl.simulator.checks import enabled_checks
+from flydsl.simulator.estimates import Estimate, together
 
 if TYPE_CHECKING:
     from flydsl.arch import Arch
@@ -46,10 +47,16 @@ class Tracing:
     @property
     def time_us(self) -> float:
         """The time of all launches, one after the other."""
-        return sum(launch.time_us for launch in self.launches)
+        return self.estimate.time_us
+
+    @property
+    def estimate(self) -> Estimate:
+        """That time with its error."""
+        return together(launch.trace.estimate for launch in self.launches)
 
     def __repr__(self) -> str:
-        return "\n".join(map(repr, self.launches)) or "no launch was timed"
+        sum_ = [f"together: {self.estimate}"] if len(self.launches) > 1 else []
+        return "\n".join([*map(repr, self.launches), *sum_]) or "no launch was timed"
 
 
 _current: ContextVar[Tracing | None] = ContextVar("flydsl_tracing", default=None)
@@ -63,8 +70,9 @@ def tracing(*, execute: bool = False, only_known: bool = False) -> Iterator[Trac
     values. With execute=True launches are also carried out as always, for programs where one depends on another's
     results. Launches on a GPU are not timed.
 
-    A launch for a GPU without latencies and bandwidths (`flydsl.arch.timing`) raises ArchError; with only_known=True it
-    is carried out and not timed.
+    A launch for a GPU without latencies and bandwidths (`flydsl.arch.timing`) raises ArchError, and one that the model
+    cannot time, such as one whose workgroups wait for each other, SimulatorError; with only_known=True it is carried
+    out and not timed.
     """
     session = Tracing(execute, only_known)
     token = _current.set(session)

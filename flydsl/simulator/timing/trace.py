@@ -14,6 +14,7 @@ import numpy as np
 from flydsl.errors import ArgumentError
 from flydsl.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.estimates import Estimate
 
 
 class Unit(IntEnum):
@@ -91,8 +92,9 @@ class Trace(Explained):
     """Some waves of a launch, instruction by instruction.
 
     cycles: of the whole launch. sampling: a sentence that says which waves are here, and how `cycles` follows from
-    them. error_percent: how far off such estimates are, for this kind of kernel; None where nobody knows. origin:
-    "model" or "rocprofv3". waves, events: arrays of WAVE and EVENT; events are sorted by wave, then by issue.
+    them. error_percent, is_compared: how far off such estimates are, for this kind of kernel, see
+    `flydsl.simulator.estimates`; None where nobody knows. origin: "model" or "rocprofv3". waves, events: arrays of
+    WAVE and EVENT; events are sorted by wave, then by issue.
     clock_mhz: NaN where nobody knows it; the time is NaN then.
 
     Raises ArgumentError for arrays of another type, and for events in another order, or of waves, instructions or
@@ -109,6 +111,7 @@ class Trace(Explained):
     instructions: tuple[TracedInstruction, ...]
     waves: Array
     events: Array
+    is_compared: bool = True
 
     def __post_init__(self) -> None:
         if self.origin not in _ORIGINS:
@@ -132,11 +135,16 @@ class Trace(Explained):
         """The time of the whole launch."""
         return self.cycles / self.clock_mhz
 
+    @property
+    def estimate(self) -> Estimate:
+        """The time of the whole launch with its error."""
+        return Estimate(self.time_us, self.error_percent, self.is_compared)
+
     def __repr__(self) -> str:
-        about = " (error unknown)" if self.error_percent is None else f" +- {self.error_percent:.0f} %"
+        time = str(self.estimate) if self.origin == "model" else f"{self.time_us:.4g} us"
         cycles = f"{self.cycles} cycles at {self.clock_mhz:g} MHz, {self.origin}"
         shown = f"{len(self.waves)} waves, {len(self.events)} instructions; {self.sampling}"
-        return f"{self.kernel} on {self.arch}: {self.time_us:.4g} us{about} ({cycles}); {shown}"
+        return f"{self.kernel} on {self.arch}: {time} ({cycles}); {shown}"
 
     def to_json(self) -> str:
         """The trace as text; `from_json` reads it."""
@@ -172,12 +180,13 @@ _SCALARS: Mapping[str, type | tuple[type, ...]] = {
     "cycles": int,
     "error_percent": (int, float, type(None)),
     "sampling": str,
+    "is_compared": bool,
 }
 
 
 def _scalars(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are no arrays, checked."""
-    found = {name: fields[name] for name in _SCALARS}
+    found = {name: fields.get(name, True) if name == "is_compared" else fields[name] for name in _SCALARS}
     wrong = next((name for name, kind in _SCALARS.items() if not isinstance(found[name], kind)), None)
     if wrong is not None:
         raise TypeError(f"{wrong} is {found[wrong]!r}")

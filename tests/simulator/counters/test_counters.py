@@ -14,6 +14,7 @@ from flydsl.errors import LaunchError
 from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, launch
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import LaunchCounters, LineCounts
+from flydsl.simulator.counters.roofline import NO_ESTIMATE
 
 Compile = Callable[[str], tuple[bytes, str]]
 
@@ -288,15 +289,16 @@ def test_a_launch_under_checks_is_not_counted(compiled_double: tuple[bytes, str]
     assert "launch twice" in str(caught.value)
 
 
-def test_the_estimate_is_the_longest_of_the_resources(compiled_double: tuple[bytes, str]) -> None:
+def test_the_roofline_is_the_longest_of_the_resources(compiled_double: tuple[bytes, str]) -> None:
     counters = count(compiled_double, aligned(1 << 16), aligned(1 << 16), 1 << 16, grid=(256, 1, 1), block=(256, 1, 1))
-    estimate = counters.roofline()
-    assert estimate.bound == "memory"
-    assert estimate.time_us == pytest.approx(2 * 4 * (1 << 16) / 5.3e12 * 1e6)
-    assert (estimate.compute_units_used, estimate.simds_used) == (256, 1024)
-    assert estimate.valu_us == pytest.approx(counters.totals.valu_cycles / 1024 / 2.1e3)
-    assert str(estimate) in repr(counters)
-    assert str(estimate).startswith("estimate")
+    bounds = counters.roofline()
+    assert bounds.bound == "memory"
+    assert bounds.time_us == pytest.approx(2 * 4 * (1 << 16) / 5.3e12 * 1e6)
+    assert (bounds.compute_units_used, bounds.simds_used) == (256, 1024)
+    assert bounds.valu_us == pytest.approx(counters.totals.valu_cycles / 1024 / 2.1e3)
+    assert str(bounds) in repr(counters)
+    assert NO_ESTIMATE in str(bounds)
+    assert "no estimate of the time: it is made inside of `tracing(execute=True)`" in repr(counters)
 
 
 def test_the_sum_of_lines_is_the_total(compiled_double: tuple[bytes, str]) -> None:

@@ -15,9 +15,11 @@ import flydsl.expr as fx
 from flydsl.arch import GFX942, get_arch
 from flydsl.arch.timing import timing
 from flydsl.codegen import compile_llvm_ir
-from flydsl.errors import ArchError, LaunchError
+from flydsl.errors import ArchError, LaunchError, SimulatorError
 from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, launch, tracing
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.estimates import Estimate
+from flydsl.simulator.memory import Buffer
 from flydsl.simulator.timing import Stall, Unit, sampling
 from flydsl.simulator.timing.sampling import plan
 from tests.simulator.timing.loops import copy_kernel, traced
@@ -42,10 +44,11 @@ attributes #0 = { "amdgpu-flat-work-group-size"="256,256" }
 """
 
 
-def double(x: Array, *, beyond: int = 0, **options: Any) -> None:
-    """Launch a kernel that doubles the numbers of x, 256 for each workgroup."""
-    memory = Memory()
-    kernarg = struct.pack("<QI", memory.map_array(x, name="x"), beyond)
+def double(x: Array, *, beyond: int = 0, by_address: bool = False, **options: Any) -> None:
+    """Launch a kernel that doubles the numbers of x, 256 for each workgroup. by_address: of the host."""
+    place, data = x.ctypes.data, x.view(np.uint8)
+    memory = Memory([Buffer(place, data, "x", x.itemsize, "x")] if by_address else ())
+    kernarg = struct.pack("<QI", place if by_address else memory.map_array(x, name="x"), beyond)
     code = compile_llvm_ir(DOUBLE, GFX942)
     program = Program.load(code.hsaco, code.listing)
     grid = (len(x) // 256, 1, 1)
@@ -60,6 +63,7 @@ def test_a_timed_launch_leaves_tensors_alone() -> None:
     (one,) = traced.launches
     assert (one.kernel, one.grid, one.block) == ("double", (4, 1, 1), (256, 1, 1))
     assert traced.time_us == one.time_us == one.trace.time_us > timing(GFX942).launch_us.value
+    assert " us ± " in repr(traced)
     assert "4 of 4 workgroups" not in one.trace.sampling  # a die has one of the four
     assert "1 of 4 workgroups replayed" in repr(traced)
 
@@ -71,6 +75,17 @@ def test_a_launch_may_be_carried_out_too(backend: str) -> None:
         double(x, backend=backend)
     assert np.array_equal(x, 2 * np.arange(1024))
     assert counters.launches[0].trace is traced.launches[0].trace
+
+
+def test_what_cannot_be_timed_is_carried_out_if_asked_for() -> None:
+    x = np.arange(256, dtype=np.int32)
+    with tracing(), pytest.raises(SimulatorError, match="memory of the host by its address"):
+        double(x, by_address=True)
+    with tracing(execute=True, only_known=True) as traced, counting() as counters:
+        double(x, by_address=True)
+    assert np.array_equal(x, 2 * np.arange(256))
+    assert (traced.launches, counters.launches[0].estimate) == ([], None)
+    assert "no estimate of the time: a trace of a launch that uses memory of the host" in repr(counters)
 
 
 def test_the_same_launch_has_the_same_trace() -> None:
@@ -145,11 +160,14 @@ def test_a_plan_accounts_for_every_workgroup(workgroups: int) -> None:
 def test_the_error_follows_what_was_compared() -> None:
     """A stream that the Infinity Cache could have kept is said to be further off; of RDNA 4 nothing was compared."""
 
-    def copied(mebibytes: int, arch: str) -> float | None:
+    def copied(mebibytes: int, arch: str) -> Estimate:
         size = mebibytes << 20
-        return traced(copy_kernel(), size // 16384, size, size, arch=arch).error_percent
+        return traced(copy_kernel(), size // 16384, size, size, arch=arch).estimate
 
-    assert (copied(16, "gfx942"), copied(192, "gfx942"), copied(192, "gfx1201")) == (50, 20, None)
+    assert [copied(size, "gfx942").error for size in (16, 192)] == ["± 50 %", "± 20 %"]
+    on_rdna = copied(192, "gfx1201")
+    assert 90 < (on_rdna.error_percent or 0) <= 110  # the bandwidth of its memory is assumed
+    assert on_rdna.error.startswith("± ~")
 
 
 @pytest.mark.slow

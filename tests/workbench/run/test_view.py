@@ -18,7 +18,8 @@ import flydsl.expr as fx
 import workbench
 from flydsl.arch import get_arch
 from flydsl.errors import ArchError, ArgumentError
-from flydsl.simulator import checking, counting
+from flydsl.simulator import checking, counting, tracing
+from flydsl.simulator.counters.roofline import NO_ESTIMATE
 from kernels.preshuffle_gemm_v2 import preshuffle_gemm, shuffle
 from tests.workbench.test_page import Reader
 from tests.workbench.widgets import control, text
@@ -26,7 +27,7 @@ from workbench.display import VIEWS
 from workbench.run import counted_lines, roofline
 from workbench.run.copies import on_cpu
 from workbench.run.counted_lines import hottest, isa_lines, linked_levels, source_lines
-from workbench.run.counters import counters_html
+from workbench.run.counters import counters_html, counters_text
 from workbench.run.measures import INSTRUCTIONS, LDS_CONFLICTS, MEASURES, limiting, nonzero_measures
 from workbench.run.stepper_widget import Stepper
 from workbench.run.view import run_html, run_text
@@ -78,7 +79,7 @@ def launch():
 def gemm():
     torch.manual_seed(0)
     A, B, C = torch.randn(256, 256).half(), torch.randn(256, 256).half(), torch.empty(256, 256, dtype=torch.float16)
-    with counting() as counters:
+    with counting() as counters, tracing(execute=True):
         preshuffle_gemm(A, shuffle(B), C)
     return counters.launches[0]
 
@@ -173,7 +174,7 @@ def test_they_draw_themselves(notebook, read):
     assert outcome.error is None, outcome.text
     assert len(outcome.shown) == 4
     for shown in outcome.shown:
-        assert "Estimate, not a measurement" in read(shown["text/html"]).text
+        assert "No caches, no latencies and no launch, so no estimate of the time" in read(shown["text/html"]).text
         assert shown["text/plain"]
 
 
@@ -228,7 +229,7 @@ def test_what_is_not_known_is_said(read):
     assert "?" in row.split()
     unknown_arch = replace(counters, program=replace(counters.program, arch=get_arch("gfx1250")))
     page = read(counters_html(unknown_arch)).text
-    assert "No estimate of the time and no roofline: the peak figures of gfx1250 are not known" in page
+    assert "No roofline: the peak figures of gfx1250 are not known" in page
     assert limiting(unknown_arch) is INSTRUCTIONS
 
 
@@ -294,20 +295,35 @@ def test_no_label_of_the_roofline_is_on_another(rates):
     assert min(svg.index(roof.label) for roof in roofs) > svg.rindex('fill="none"')  # no line is drawn over them
 
 
+def test_the_estimated_time_has_an_error_and_the_roofline_says_that_it_is_none(gemm, read):
+    for shown in (read(counters_html(gemm)).text, counters_text(gemm)):
+        assert f"stimated time: {gemm.estimate} (9 of 10 launches of its kind" in shown
+        assert f" ± {gemm.trace.error_percent:.0f} %" in shown
+        assert NO_ESTIMATE[1:] in shown
+    untimed = replace(gemm, trace=None, untimed="it waits")
+    assert "No estimate of the time: it waits." in read(counters_html(untimed)).text
+
+
 def test_the_roofline_of_a_gemm(gemm):
-    estimate = gemm.roofline()
+    bounds, estimate = gemm.roofline(), gemm.estimate
     figure = workbench.roofline_figure(gemm)
     names = " ".join(trace.name for trace in figure.data)
     assert "v_mfma_f32_16x16x16_f16: 1307 TFLOP/s" in names  # the data sheet's figure for f16
     assert "v_fma_f32: 81.72 TFLOP/s" in names
     point = figure.data[-1]
-    assert point.x[0] == pytest.approx(estimate.arithmetic_intensity)
+    assert point.x[0] == pytest.approx(bounds.arithmetic_intensity)
     assert point.y[0] == pytest.approx(2 * 256**3 / (estimate.time_us * 1e-6))
-    assert "estimate" in point.name
-    assert "estimate" in figure.layout.title.text
+    assert f"this launch, an estimate: {point.x[0]:.3g} operations per byte" in point.name
+    assert estimate.error in point.name
+    slowest, fastest = point.y[0] - point.error_y.arrayminus[0], point.y[0] + point.error_y.array[0]
+    part = estimate.error_percent / 100
+    assert (point.y[0] / slowest, point.y[0] / fastest) == pytest.approx((1 + part, 1 - part))
+    drawn = replace(gemm, trace=None)
+    assert "this launch at peak rates" in workbench.roofline_figure(drawn).data[-1].name
+    assert point.y[0] < 2 * 256**3 / (bounds.time_us * 1e-6)
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
     roofs = [trace for trace in figure.data if trace.mode == "lines"]
-    assert all(trace.y[0] / trace.x[0] == pytest.approx(estimate.peaks.memory_bytes_per_second) for trace in roofs)
+    assert all(trace.y[0] / trace.x[0] == pytest.approx(bounds.peaks.memory_bytes_per_second) for trace in roofs)
     (part,) = [trace for trace in roofs if trace.line.dash == "dash"]
     assert point.y[0] <= part.y[-1] * 1.0001  # four workgroups cannot use more
 
@@ -444,7 +460,7 @@ def test_copies_share_what_the_originals_share():
 def test_the_page_of_a_launch(launch, tmp_path):
     written = workbench.export(launch, tmp_path / "out.html").read_text("utf-8")
     found = Reader(written)
-    assert "Estimate, not a measurement" in found.text
+    assert "no estimate of the time" in found.text
     assert json.loads(found.parts["run-0-0"])["levels"][0]["name"] == "test_view.py"
     assert "&lt;img src=x&gt;" in "".join(json.loads(found.parts["run-0-0-0"])["lines"])
     assert "<img src=x>" not in written

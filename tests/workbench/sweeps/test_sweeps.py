@@ -53,7 +53,7 @@ def test_the_heat_map_has_the_smallest_number_of_each_field(table):
     drawn = heat_map(table)
     assert (drawn.x_name, drawn.y_name, drawn.xs, drawn.ys) == ("m", "n", [16, 32], [64, 128])
     texts = {(drawn.xs[i], drawn.ys[j]): field.text for (i, j), field in drawn.fields.items()}
-    assert texts == {(16, 64): "3", (16, 128): "2", (32, 64): "1", (32, 128): "error"}
+    assert texts == {(16, 64): "3 ± ?", (16, 128): "2 ± ?", (32, 64): "1 ± ?", (32, 128): "error"}
     assert [drawn.heat(number) for number in (1.0, 3.0)] == [1.0, 0.0]
     assert heat_map(table, "n", "m", "waves_per_simd", {"m": 16}).xs == [64, 128]
 

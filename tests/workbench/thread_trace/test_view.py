@@ -49,7 +49,7 @@ def test_it_says_what_limits_and_where_the_time_goes(trace: Trace, read) -> None
 
 
 def test_the_error_bar_is_shown(trace: Trace) -> None:
-    assert "± 30%" in trace_text(dataclasses.replace(trace, error_percent=30.0))
+    assert " us ± 30 %, " in trace_text(dataclasses.replace(trace, error_percent=30.0))
     measured = dataclasses.replace(trace, origin="rocprofv3")
     assert "how far off" not in trace_text(measured)
     assert "measured" in trace_text(measured)
