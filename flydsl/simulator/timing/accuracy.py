@@ -12,17 +12,21 @@ from flydsl.simulator.timing.trace import Unit
 SHORT_US = 10.0
 _MEMORY_BOUND = 0.4
 """Part of the time in which a launch keeps memory busy."""
+_MATRIX_AT_WORK = 0.1
+"""Part of the time in which a launch keeps the matrix cores busy that it has workgroups for."""
 _OF_ATTENTION = 0.1
 """Cycles of transcendental functions for each cycle of matrix instructions, from which on a launch is no product."""
 _COMPARED = (GFX942.name, GFX950.name)
-_ERROR_PERCENT = {"short": 20.0, "memory": 25.0, "matrix": 35.0, "stream": 20.0, "cached stream": 50.0}
+_ERROR_PERCENT = {"short": 20.0, "memory": 25.0, "matrix": 35.0, "latency": 55.0, "stream": 20.0, "cached stream": 50.0}
 
 LEAST_PERCENT = _ERROR_PERCENT["matrix"]
 """What is said at least of a kind that nobody has compared: the error of the worst kind of products."""
 
 
 def kind_of(replay: Replayed, time_us: float) -> str | None:
-    """The kind of a launch: "short", "memory" or "matrix" for products, "stream" for others that memory limits.
+    """The kind of a launch: for products "short", "memory", "matrix" or "latency", for others that memory limits "stream".
+
+    A few workgroups that each wait for one load after the other keep nothing busy: their kind is "latency".
 
     What computes transcendental functions beside matrix instructions, as attention does, is no product. A "cached
     stream" is one whose data the Infinity Cache could keep from the launch before, while the model reads them from
@@ -35,7 +39,9 @@ def kind_of(replay: Replayed, time_us: float) -> str | None:
         return None
     if time_us < SHORT_US:
         return "short"
-    return "memory" if is_memory_bound else "matrix"
+    if is_memory_bound:
+        return "memory"
+    return "matrix" if replay.matrix_part > _MATRIX_AT_WORK else "latency"
 
 
 def error_percent(arch: Arch, kind: str | None) -> float | None:

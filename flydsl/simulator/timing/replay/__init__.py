@@ -80,6 +80,12 @@ class Replayed:
         """The part of the time in which the die's share of the memory is busy."""
         return self.memory_cycles / max(self.cycles, 1)
 
+    @property
+    def matrix_part(self) -> float:
+        """The part of the time in which the matrix cores are busy of as many compute units as have workgroups."""
+        simds = min(self.gpu.compute_units, len(self.ends)) * self.gpu.simds
+        return float(self.state.busy[Unit.MATRIX] / (simds * max(self.cycles, 1)))
+
 
 def replayed(gpu: layout.Gpu, work: Work, *, recorded_compute_units: int, event_room: int) -> Replayed:
     """Replay the workgroups of a die."""
