@@ -76,7 +76,7 @@ class UniversalAtomic(AtomicCopy):
 
     name = "fly.universal_atomic"
     spaces = frozenset({("register", "global"), ("register", "shared")})
-    moves = "it updates global or shared memory by registers"
+    moves = "updates global or shared memory by registers"
     lowering = Lowering.ATOMIC
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ class BufferAtomic(AtomicCopy):
 
     name = "fly_rocdl.cdna3.buffer_atomic"
     spaces = frozenset({("register", BUFFER)})
-    moves = "it updates a buffer tensor by registers"
+    moves = "updates a buffer tensor by registers"
     lowering = Lowering.BUFFER_ATOMIC
     value_names = ("soffset",)
     # Source: LLVM, BUFInstructions.td and AMDGPU.td.

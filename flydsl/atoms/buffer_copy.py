@@ -41,7 +41,7 @@ class BufferCopy(CopyOp):
     name = "fly_rocdl.cdna3.buffer_copy"
     widths = (8, 16, 32, 64, 128)
     spaces = frozenset({(BUFFER, "register"), ("register", BUFFER)})
-    moves = "it copies between a buffer tensor and registers"
+    moves = "copies between a buffer tensor and registers"
     hint = "make the buffer tensor with fx.rocdl.make_buffer_tensor(tensor)"
     lowering = Lowering.BUFFER
     value_names = ("soffset",)
@@ -79,7 +79,7 @@ class BufferCopyLDS(CopyOp):
     name = "fly_rocdl.cdna3.buffer_copy_lds"
     widths: ClassVar[tuple[int, ...]] = (8, 16, 32, 96, 128)
     spaces = frozenset({(BUFFER, "shared")})
-    moves = "it copies from a buffer tensor to shared memory"
+    moves = "copies from a buffer tensor to shared memory"
     hint = "fx.rocdl.make_buffer_tensor(tensor) makes the one, fx.SharedAllocator the other"
     lowering = Lowering.BUFFER_TO_LDS
     value_names = ("soffset",)
@@ -117,7 +117,7 @@ class GlobalLoadAsyncLDS(CopyOp):
     name = "fly_rocdl.cdna4.global_load_async_lds"
     widths = (32, 96, 128)
     spaces = frozenset({("global", "shared")})
-    moves = "it copies from global to shared memory"
+    moves = "copies from global to shared memory"
     hint = "of a buffer tensor, fx.rocdl.cdna4.BufferLoadAsyncLDS does"
     lowering = Lowering.GLOBAL_TO_LDS
     passes_registers = True

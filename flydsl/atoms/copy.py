@@ -120,6 +120,6 @@ class UniversalCopy(CopyOp):
     name = "fly.universal_copy"
     widths = (8, 16, 32, 64, 128)
     spaces = frozenset((source, target) for source, target in product(_PLAIN_SPACES, _PLAIN_SPACES))
-    moves = "it cannot address a buffer tensor"
+    moves = "cannot address a buffer tensor"
     hint = "take fx.rocdl.BufferCopy32b() or another width"
     lowering = Lowering.POINTER

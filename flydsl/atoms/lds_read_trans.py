@@ -27,7 +27,7 @@ class LDSReadTrans(CopyOp):
     name = "fly_rocdl.cdna4.lds_read_trans"
     widths = (64, 96)
     spaces = frozenset({("shared", "register")})
-    moves = "it copies from shared memory to registers"
+    moves = "copies from shared memory to registers"
     hint = "a store to shared memory takes fx.UniversalCopy64b()"
     lowering = Lowering.LDS_TRANSPOSE
     threads = 16

@@ -206,7 +206,7 @@ def _hint_of_type(message: str) -> str:
     found = next((hint for pattern, hint in _TYPE_HINTS if re.search(pattern, message)), None)
     named = _OTHER_NUMBER.match(message)
     if named and inspect.isfunction(vars(fx).get(named[1])):
-        return f"its parameters are {inspect.signature(vars(fx)[named[1]])}"
+        return f"its parameters are {inspect.signature(vars(fx)[named[1]])}".replace("'", "")
     if found is None and named:
         return "help(...) of it shows its parameters"
     return found or "Python does this while the kernel is traced, with values of the DSL as operands"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from mlir import ir
@@ -52,27 +52,29 @@ def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[A
     """No result. Raises LayoutError unless one call of the atom moves exactly the source into the destination."""
     atom, source, target, *predicates = types
     values = atom.op.bits // atom.value_bits
+    types_of = partial(_with_types, atom=atom, source=source, destination=target)
     for role, memref in (("source", source), ("destination", target)):
-        where = f"copy_atom_call: {atom} and its {role} {memref}"
         if memref.element_bits != atom.value_bits:
             raise LayoutError(
-                f"{where}: the atom copies {atom.value_bits}-bit values, the tensor's are {memref.element}",
+                types_of(f"the atom copies {atom.value_bits}-bit values, the {role} has {memref.element}"),
                 hint="make the atom with the tensor's element type: fx.make_copy_atom(op, tensor.element_type)",
             )
         count = algebra.size(memref.layout)
         if count != values:
             raise LayoutError(
-                f"{where}: the atom moves {values} values, the tensor has {count}",
+                types_of(f"the atom moves {values} values, the {role} has {count}"),
                 hint=f"partition the tensor so that each thread's piece is {values} values, or take another atom",
             )
         if values > 1 and not _contiguous(memref.layout, values):
             raise LayoutError(
-                f"{where}: an atom of {values} values needs them side by side in memory, the layout is {memref.layout}",
+                types_of(
+                    f"an atom of {values} values needs them side by side in memory, the {role} is {memref.layout}"
+                ),
                 hint="take the atom of one value, or partition along the mode of stride 1",
             )
     if value_name(source.element) != value_name(target.element):
         raise LayoutError(
-            f"copy_atom_call from {source} to {target}: the element types differ",
+            types_of(f"the source has elements {source.element}, the destination {target.element}"),
             hint="convert in registers: fragment.store(other.load().to(fx.Float16)), and copy fragments of one type",
         )
     _check_spaces(atom, source, target)
@@ -93,15 +95,17 @@ def _check_predicates(memref: MemRefType, counts: set[int], source: MemRefType) 
 
 def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) -> None:
     """Raise LayoutError unless the instruction moves these elements between these address spaces."""
-    where = f"{atom} from {source} to {target}"
+    types_of = partial(_with_types, atom=atom, source=source, destination=target)
     wanted = atom.op.only_element
     if wanted is not None and value_name(source.element) != wanted:
         raise LayoutError(
-            f"{where}: it updates elements of {wanted}, the tensors' are {source.element}",
+            types_of(f"the atom updates elements of {wanted}, the tensors have {source.element}"),
             hint="make the atom with the type of the tensors' elements",
         )
     if (source.space, target.space) not in atom.op.spaces:
-        raise LayoutError(f"{where}: {atom.op.moves}", hint=atom.op.hint)
+        spaces = ["buffer" if memref.space == BUFFER else memref.space for memref in (source, target)]
+        what = f"the atom {atom.op.moves}, and this is from {spaces[0]} to {spaces[1]} memory"
+        raise LayoutError(types_of(what), hint=atom.op.hint)
 
 
 def _contiguous(layout: AnyLayout, values: int) -> bool:
@@ -178,26 +182,34 @@ def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     sizes = [algebra.size(memref.layout) for memref in (source, target)]
     if not is_static(tuple(sizes)) or sizes[0] != sizes[1]:
         raise LayoutError(
-            f"copy from {source} to {target}: {sizes[0]} and {sizes[1]} elements",
-            hint="partition both with the same tiled copy",
+            _with_types(
+                f"copy: the source has {sizes[0]} elements, the destination {sizes[1]}",
+                source=source,
+                destination=target,
+            ),
+            hint="partition both with the same tiled copy"
+            if is_static(tuple(sizes))
+            else "sizes must be known when compiling: partition both with the same tiled copy",
         )
-    with _part_of(f"copy from {source} to {target}"):
+    tensors = {"source": source, "destination": target}
+    with _part_of("copy", {"atom": atom, **tensors}):
         calls = [call_of(atom, memref.layout) for memref in (source, target)]
     for predicate in predicates:
         _check_predicates(predicate, set(predicate_counts(atom, source.layout)), source)
-    _infer_calls(f"copy from {source} to {target}", infer_copy_atom_call, atom, [source, target], calls)
+    _infer_calls("copy", infer_copy_atom_call, atom, tensors, calls)
     return []
 
 
 def _infer_calls(
-    whole: str, infer: Callable[..., Any], atom: Any, memrefs: Sequence[MemRefType], calls: Sequence[AnyLayout]
+    whole: str, infer: Callable[..., Any], atom: Any, tensors: Mapping[str, MemRefType], calls: Sequence[AnyLayout]
 ) -> None:
     """Check all calls of an operation by the first one.
 
-    calls: each tensor's layout as (values of a call, calls...).
+    tensors: by their roles. calls: each tensor's layout as (values of a call, calls...).
     """
-    firsts = [memref.with_layout(algebra.get(layout, 0)) for memref, layout in zip(memrefs, calls, strict=True)]
-    with _part_of(whole):
+    pairs = zip(tensors.values(), calls, strict=True)
+    firsts = [memref.with_layout(algebra.get(layout, 0)) for memref, layout in pairs]
+    with _part_of(whole, {"atom": atom, **tensors}):
         infer([atom, *firsts], {})
         for layout in calls:
             _require_calls_like_first(layout)
@@ -218,12 +230,18 @@ def _require_calls_like_first(calls: AnyLayout) -> None:
 
 
 @contextmanager
-def _part_of(whole: str) -> Iterator[None]:
-    """Add the operation to an error about one of its calls."""
+def _part_of(whole: str, types: Mapping[str, object]) -> Iterator[None]:
+    """Make an error about one call of an operation one of the operation, with the types of its operands."""
     try:
         yield
     except LayoutError as error:
-        raise LayoutError(f"{whole}: {error.message}", hint=error.hint) from None
+        what = error.message.partition("\n")[0]
+        raise LayoutError(_with_types(f"{whole}: {what}", **types), hint=error.hint) from None
+
+
+def _with_types(what: str, **types: object) -> str:
+    """A message that begins with what is wrong. The types, which are long, are in lines of their own."""
+    return "\n".join([what, *(f"  {role}: {type_}" for role, type_ in types.items())])
 
 
 def predicate_counts(atom: CopyAtomType, layout: AnyLayout) -> tuple[int, int]:
@@ -319,25 +337,31 @@ def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[An
     """No result. Raises LayoutError unless one call of the atom multiplies exactly these fragments."""
     atom, *fragments = types
     for role, operand, memref in zip("DABC", "cabc", fragments, strict=True):
-        where = f"{atom} and its operand {role}, {memref}"
+        types_of = partial(_with_types, atom=atom, **{role: memref})
         forms = _register_forms(atom.op, operand)
         if value_name(memref.element) not in forms:
             raise LayoutError(
-                f"{where}: the instruction takes {' or '.join(forms)}, not {memref.element}",
+                types_of(f"operand {role} of the instruction is {' or '.join(forms)}, not {memref.element}"),
                 hint="make the fragment with make_fragment_A, _B or _C, and convert values before they go into it",
             )
         if memref.space != "register":
-            raise LayoutError(f"{where}: a matrix instruction multiplies registers", hint="copy it to a fragment")
+            raise LayoutError(
+                types_of(f"operand {role} is in {memref.space} memory: a matrix instruction multiplies registers"),
+                hint="copy it to a fragment",
+            )
         values = forms[value_name(memref.element)]
         count = algebra.size(memref.layout)
         if count != values:
             raise LayoutError(
-                f"{where}: a thread holds {values} values of it, in {atom.op.layout_tv(operand)}; this has {count}",
+                types_of(
+                    f"operand {role}: a thread holds {values} values of it, in {atom.op.layout_tv(operand)}; "
+                    f"this has {count}"
+                ),
                 hint="make the fragment with make_fragment_A, _B or _C",
             )
         if values > 1 and not _contiguous(memref.layout, values):
             raise LayoutError(
-                f"{where}: its {values} values do not lie side by side, in {memref.layout}",
+                types_of(f"operand {role}: its {values} values do not lie side by side, in {memref.layout}"),
                 hint="copy fewer bits at once, or along the dimension of stride 1",
             )
     return []
@@ -350,16 +374,12 @@ def infer_gemm(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """
     mma, *fragments = types
     atom = mma.atom if isinstance(mma, TiledMmaType) else mma
-    gemm_extents([memref.layout for memref in fragments], [str(memref) for memref in fragments])
+    gemm_extents(fragments)
     modes = [gemm_modes(memref.layout) for memref in fragments]
     if attributes.get("order", "KMN") not in TRAVERSAL_ORDERS:
         raise LayoutError(f"a gemm in the order {attributes['order']!r}", hint=f"orders: {', '.join(TRAVERSAL_ORDERS)}")
-    _infer_calls(_gemm_text([str(memref) for memref in fragments]), infer_mma_atom_call, atom, fragments, modes)
+    _infer_calls("gemm", infer_mma_atom_call, atom, dict(zip("DABC", fragments, strict=True)), modes)
     return []
-
-
-def _gemm_text(shown: Sequence[str]) -> str:
-    return "gemm of D {}, A {}, B {}, C {}".format(*shown)
 
 
 # Outermost mode first; in a serpentine order the innermost loop turns around each time.
@@ -377,24 +397,28 @@ def gemm_modes(layout: AnyLayout) -> AnyLayout:
     return layout
 
 
-def gemm_extents(layouts: Sequence[AnyLayout], shown: Sequence[str]) -> tuple[int, int, int]:
+def gemm_extents(fragments: Sequence[MemRefType]) -> tuple[int, int, int]:
     """The numbers of calls along M, N and K. Raises LayoutError if D, A, B and C disagree about them."""
+    layouts = [fragment.layout for fragment in fragments]
+    types_of = partial(_with_types, **dict(zip("DABC", fragments, strict=True)))
     if any(algebra.rank(layout) > 3 for layout in layouts):
         raise LayoutError(
-            f"{_gemm_text(shown)}: a fragment has 3 modes",
+            types_of("gemm: a fragment has at most 3 modes"),
             hint="(values, M, K), (values, N, K), (values, M, N): what make_fragment_A, _B and _C give",
         )
     if not all(is_static(algebra.get_shape(layout)) for layout in layouts):
         raise LayoutError(
-            f"{_gemm_text(shown)}: fragments have a shape known when compiling",
+            types_of("gemm: fragments have a shape known when compiling"),
             hint="make them with make_fragment_A, _B and _C, and copy the operands into them",
         )
     d, a, b, c = ([known_size(algebra.get(gemm_modes(layout), mode)) for mode in (1, 2)] for layout in layouts)
-    if not (d == c and a[0] == c[0] and b[0] == c[1] and a[1] == b[1]):
-        raise LayoutError(
-            f"{_gemm_text(shown)}: they do not fit together",
-            hint="shapes: D and C (values, M, N), A (values, M, K), B (values, N, K)",
-        )
+    pairs = [("D", d[0], "C", c[0], "M"), ("D", d[1], "C", c[1], "N"), ("A", a[0], "C", c[0], "M")]
+    for one, calls, other, others, mode in [*pairs, ("B", b[0], "C", c[1], "N"), ("A", a[1], "B", b[1], "K")]:
+        if calls != others:
+            raise LayoutError(
+                types_of(f"gemm: {one} has {calls} instructions along {mode}, {other} has {others}"),
+                hint="shapes: D and C (values, M, N), A (values, M, K), B (values, N, K)",
+            )
     return a[0], b[0], a[1]
 
 

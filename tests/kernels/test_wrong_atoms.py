@@ -71,22 +71,22 @@ def copy_layout(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), fx.make_layout(4), tile_of(C, 4))  # here
 
 
-@programs.kernel("copy from !fly.memref<f32, global, (4):(1)> to !fly.memref<f32, global")
+@programs.kernel("copy: the source has 4 elements, the destination 8\n")
 def copy_sizes(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), tile_of(A, 4), tile_of(C, 8))  # here
 
 
-@programs.kernel("copy from !fly.memref<f32, global, (6):(1)> to !fly.memref<f32, global")
+@programs.kernel("copy from")
 def copy_width(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(128), tile_of(A, 6), tile_of(C, 6))  # here
 
 
-@programs.kernel("copy from !fly.memref<f32, global, (4):(1)> to !fly.memref<i32, global")
+@programs.kernel("copy: the source has elements f32, the destination i32\n")
 def copy_dtype(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), tile_of(A, 4), tile_of(I, 4))  # here
 
 
-@programs.kernel("copy from !fly.memref<f32, global, (4):(1)> to !fly.memref<f32, global")
+@programs.kernel("copy: the atom copies 16-bit values, the source has f32\n")
 def copy_dtype16(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(fx.make_copy_atom(fx.UniversalCopy(32), fx.Float16), tile_of(A, 4), tile_of(C, 4))  # here
 
@@ -106,7 +106,7 @@ def copy_soffset(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), tile_of(A, 4), tile_of(C, 4), soffset=n)  # here
 
 
-@programs.kernel("copy from !fly.memref<f32, global, (4):(1)> to !fly.memref<f32, global")
+@programs.kernel("copy: the atom copies between a buffer tensor and registers, and this is from global to global memory\n")
 def buffer_atom_plain(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(fx.make_copy_atom(fx.rocdl.BufferCopy32b(), fx.Float32), tile_of(A, 4), tile_of(C, 4))  # here
 

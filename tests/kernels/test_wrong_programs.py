@@ -204,7 +204,7 @@ def predicates_that_are_numbers(A, C):
 # --- fragments -------------------------------------------------------------------------------------------------------
 
 
-@wrong(LayoutError, "fx.gemm(mma", "(1,2,2)", "(1,2,4)", "do not fit together")
+@wrong(LayoutError, "fx.gemm(mma", "(1,2,2)", "(1,2,4)", "gemm: A has 2 instructions along K, B has 4\n")
 def fragments_that_disagree_about_k(A, C):
     mma, thr_mma = tiled_mma(), tiled_mma().get_slice(fx.thread_idx.x)
     fA, fB = thr_mma.make_fragment_A(tile_of(A, 64, 8)), thr_mma.make_fragment_B(tile_of(C, 64, 16))
@@ -212,7 +212,7 @@ def fragments_that_disagree_about_k(A, C):
     fx.gemm(mma, fC, fA, fB, fC)
 
 
-@wrong(LayoutError, "fx.gemm(mma", "(4,2,3)", "(1,2,2)", "do not fit together")
+@wrong(LayoutError, "fx.gemm(mma", "(4,2,3)", "(1,2,2)", "gemm: B has 2 instructions along N, C has 3\n")
 def fragments_that_disagree_about_n(A, C):
     mma, c = tiled_mma(), registers(4, 2, 3)
     fx.gemm(mma, c, registers(1, 2, 2), registers(1, 2, 2), c)
