@@ -28,7 +28,7 @@ from kernels.sizes import require_elements, require_rows
 
 DTYPES = ("f32", "f16", "bf16")
 # (M, N): a wave for each row, one element, partial vectors, one row, a tail in a block, a whole block.
-SHAPES = ((5, 512), (3, 1), (4, 7), (33, 100), (1, 2000), (2, 4099), (2, 8192))
+SHAPES = ((5, 256), (3, 1), (4, 7), (33, 100), (1, 2000), (2, 4099), (2, 8192))
 EPSILON = 1e-5
 QUANTS = (None, "i8", "fp8")
 MATRICES = ("Input", "ResidualIn", "Output", "ResidualOut")

@@ -3,7 +3,7 @@
     build_rmsnorm_module(M, N, "bf16")(Input, Gamma, Output, m)
 
 Matrices are (M, N) with any row stride, Gamma and XScale (N), YScale (M) in f32. `kernels.norms` has the kernel and the
-definitions; every variant is one pass over the row, which stays in registers. Rows of up to 512 elements belong to one
+definitions; every variant is one pass over the row, which stays in registers. Rows of up to 256 elements belong to one
 wave, four to a block, and meet no barrier. N = 8192: 512 threads of 16 elements, about 180 instructions in bf16, eight
 waves per SIMD, and the time of memory: 2 M N elements, twice that with the addition.
 """

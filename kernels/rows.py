@@ -33,7 +33,7 @@ THREADS = (64, 128, 256, 512, 1024)
 VECTOR_BYTES = 16
 # Numbers of a row that a thread should have: few, as that leaves registers for eight waves per SIMD, and more waves
 # have as many loads under way. A row of one wave needs no barrier, so a wave may have more.
-FEW_PER_THREAD, MANY_PER_THREAD, WAVE_COLUMNS, FEW_THREADS = 4, 16, 512, 256
+FEW_PER_THREAD, MANY_PER_THREAD, WAVE_COLUMNS, FEW_THREADS = 4, 16, 256, 512
 MAX_HELD = 65_536
 MAX_COLUMNS = 131_072
 
@@ -59,13 +59,16 @@ class Tiling:
     threads: int
 
     @classmethod
-    def of(cls, columns: int, dtype: Any, threads: int | None = None) -> Tiling:
-        """The tiling of rows of `columns` elements. threads: of one row, a power of two from 64 to 1024."""
+    def of(cls, columns: int, dtype: Any, threads: int | None = None, few_threads: int = FEW_THREADS) -> Tiling:
+        """The tiling of rows of `columns` elements. threads: of one row, a power of two from 64 to 1024.
+
+        few_threads: so many threads at most while they have few numbers each.
+        """
         fits = type(columns) is int and 1 <= columns <= MAX_COLUMNS
         require(fits, f"rows of {columns!r} elements", f"an integer from 1 to {MAX_COLUMNS}")
         if threads is None:
             few, many = (power_of_two(ceil_div(columns, each)) for each in (FEW_PER_THREAD, MANY_PER_THREAD))
-            threads = min(max(min(few, FEW_THREADS), many, WAVE), MAX_THREADS) if columns > WAVE_COLUMNS else WAVE
+            threads = min(max(min(few, few_threads), many, WAVE), MAX_THREADS) if columns > WAVE_COLUMNS else WAVE
         require(threads in THREADS, f"{threads} threads for a row", "a power of two from 64 to 1024")
         per_thread = power_of_two(ceil_div(columns, threads))
         return cls(columns, min(VECTOR_BYTES * 8 // int(dtype.width), per_thread), threads)

@@ -158,7 +158,7 @@ _ROPES = {
     "rope_bf16_d128_flash_fullfreq": ("gfx942",),
 }
 _MORE_ON_RDNA4 = (
-    "fused_add_layernorm_bf16", "rmsnorm_m16384_n512_f32", "rmsnorm_m16384_n512_bf16",
+    "fused_add_layernorm_bf16",
     *(f"topk_gating_{name}" for name in ("e128k8_f32", "e128k8_bf16", "e256k8_f32", "e256k8_bf16", "e64k6_bf16",
                                          "e8k2_bf16")),
 )  # fmt: skip
@@ -169,6 +169,9 @@ MISSES: dict[tuple[str, str], str] = {
     **{(name, arch): _FEW for name, archs in _ROPES.items() for arch in archs},
     **{(f"silu_mul_fq_{name}", arch): _SILU for name in ("fp4_i2048k8", "fp4_i2048k8_gui") for arch in ARCHS},
     ("silu_mul_fq_fp8_i2048k8", "gfx950"): "one VGPR more, in 34 instructions fewer; eight waves as well",
-    ("rmsnorm_m16384_n512_f16", "gfx942"): _FEW,
+    (
+        "softmax_n2000_f32",
+        "gfx950",
+    ): "one VGPR more in half as many waves, which reduce in fewer steps; eight waves as well",
     ("fused_add_layernorm_f16", "gfx942"): "four VGPRs more, as all loads are under way at once; eight waves as well",
 }
