@@ -106,7 +106,9 @@ def copy_soffset(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), tile_of(A, 4), tile_of(C, 4), soffset=n)  # here
 
 
-@programs.kernel("copy: the atom copies between a buffer tensor and registers, and this is from global to global memory\n")
+@programs.kernel(
+    "copy: the atom copies between a buffer tensor and registers, and this is from global to global memory\n"
+)
 def buffer_atom_plain(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(fx.make_copy_atom(fx.rocdl.BufferCopy32b(), fx.Float32), tile_of(A, 4), tile_of(C, 4))  # here
 
