@@ -91,7 +91,11 @@ class Autotuner:
         names = [*self.key, *self.reset_to_zero, *self.restore_value, *(n for c in self.configs for n in c.kwargs)]
         unknown = sorted({name for name in names if name not in self._signature.parameters})
         if unknown:
-            raise ArgumentError(f"autotune of {self.fn!r}: it has no parameter {', '.join(unknown)}")
+            known = ", ".join(self._signature.parameters)
+            raise ArgumentError(
+                f"autotune of {self.fn!r}: it has no parameter {', '.join(unknown)}",
+                hint=f"configurations and key name parameters of the launcher: {known}",
+            )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration for these arguments. The first call for a key finds it.

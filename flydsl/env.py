@@ -52,6 +52,8 @@ _FALSE = {"0", "false", "no", "off", ""}
 
 _replaced: ContextVar[Mapping[str, str]] = ContextVar("flydsl_environment", default=MappingProxyType({}))
 
+_UNSET = "unset the variable for its default; flydsl/env.py describes all of them"
+
 
 @contextmanager
 def replaced(values: Mapping[str, str]) -> Iterator[None]:
@@ -140,7 +142,7 @@ def opt_level() -> int:
     """`FLYDSL_COMPILE_OPT_LEVEL`, 0 to 3."""
     value = text("FLYDSL_COMPILE_OPT_LEVEL", "2")
     if value not in {"0", "1", "2", "3"}:
-        raise ArgumentError(f"FLYDSL_COMPILE_OPT_LEVEL={value!r} is not one of 0, 1, 2, 3")
+        raise ArgumentError(f"FLYDSL_COMPILE_OPT_LEVEL={value!r} is not one of 0, 1, 2, 3", hint=_UNSET)
     return int(value)
 
 
@@ -153,7 +155,7 @@ def max_traced_ops() -> int:
     """`FLYDSL_COMPILE_MAX_TRACED_OPS`, at least 1."""
     value = text("FLYDSL_COMPILE_MAX_TRACED_OPS", "200000")
     if not value.isdigit() or int(value) < 1:
-        raise ArgumentError(f"FLYDSL_COMPILE_MAX_TRACED_OPS={value!r} is not a number of operations")
+        raise ArgumentError(f"FLYDSL_COMPILE_MAX_TRACED_OPS={value!r} is not a number of operations", hint=_UNSET)
     return int(value)
 
 
@@ -174,7 +176,7 @@ def simulator_backend() -> str:
     """`FLYDSL_SIMULATOR_BACKEND`: native or lockstep."""
     value = text("FLYDSL_SIMULATOR_BACKEND", "native")
     if value not in SIMULATOR_BACKENDS:
-        raise ArgumentError(f"FLYDSL_SIMULATOR_BACKEND={value!r} is neither native nor lockstep")
+        raise ArgumentError(f"FLYDSL_SIMULATOR_BACKEND={value!r} is neither native nor lockstep", hint=_UNSET)
     return value
 
 
@@ -187,7 +189,7 @@ def printf_buffer_bytes() -> int:
     """`FLYDSL_PRINTF_BUFFER_BYTES`, at least 1024."""
     value = text("FLYDSL_PRINTF_BUFFER_BYTES", str(8 << 20))
     if not value.isdigit() or not 1024 <= int(value) < 1 << 32:
-        raise ArgumentError(f"FLYDSL_PRINTF_BUFFER_BYTES={value!r} is not a number of bytes, from 1024 on")
+        raise ArgumentError(f"FLYDSL_PRINTF_BUFFER_BYTES={value!r} is not a number of bytes, from 1024 on", hint=_UNSET)
     return int(value)
 
 
@@ -264,7 +266,7 @@ def peer_patience_s() -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise ArgumentError(f"FLYDSL_SIMULATOR_PEER_PATIENCE_S={value!r} is not a number of seconds")
+        raise ArgumentError(f"FLYDSL_SIMULATOR_PEER_PATIENCE_S={value!r} is not a number of seconds", hint=_UNSET)
     return seconds
 
 
@@ -274,5 +276,5 @@ def simulator_threads() -> int | None:
     if not value:
         return None
     if not value.isdigit() or int(value) < 1:
-        raise ArgumentError(f"FLYDSL_SIMULATOR_THREADS={value!r} is not a number of threads")
+        raise ArgumentError(f"FLYDSL_SIMULATOR_THREADS={value!r} is not a number of threads", hint=_UNSET)
     return int(value)

@@ -8,9 +8,13 @@ and in a notebook, where IPython shows that text in place of the stack of compil
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from flydsl.places import SourceLocation, innermost_place
+
+# The elements of an array, where a message names it: they say little, and may take a page.
+_ARRAY = re.compile(r"\b(tensor|array)\(\[[^()]{60,}?\][^()\[\]]*\)")
 
 
 class FlyError(Exception):
@@ -25,8 +29,8 @@ class FlyError(Exception):
     package = ""
 
     def __init__(self, message: str, *, at: SourceLocation | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = _ARRAY.sub(r"\1([…])", message)
+        super().__init__(self.message)
         self.at = at
         self.hint = hint
 
@@ -65,6 +69,14 @@ class ArgumentError(FlyError, TypeError, ValueError):
 
 class MissingName(FlyError, AttributeError):
     """A name that a module or an object does not have. hint: where people find what they look for."""
+
+
+class OutOfRange(FlyError, IndexError):
+    """A number of something that there is less of."""
+
+
+class MissingFile(FlyError, FileNotFoundError):
+    """A file that is not there."""
 
 
 class LaunchError(FlyError, ValueError):

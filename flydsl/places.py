@@ -28,11 +28,12 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _MADE = ("<string>", "__init__")  # of a dataclass
 
 
-def leave_out(folder: str) -> None:
-    """Take the frames of a package, by its folder, for those of a library between the user and this one."""
+def leave_out(path: str) -> None:
+    """Take the frames of a package, by its folder, or of a file for those of a library between user and package."""
     global _NOT_THE_USERS
-    if folder + os.sep not in _NOT_THE_USERS:
-        _NOT_THE_USERS = (*_NOT_THE_USERS, folder + os.sep)
+    path += os.sep if os.path.isdir(path) else ""
+    if path and path not in _NOT_THE_USERS:
+        _NOT_THE_USERS = (*_NOT_THE_USERS, path)
 
 
 @dataclass(frozen=True)

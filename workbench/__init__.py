@@ -86,8 +86,10 @@ def compare(before: Any, after: Any, stage: str | int | None = None) -> Any:
 @user_facing
 def find(pipeline: Pipeline, text: str) -> Search:
     """Search a compilation for operations whose name contains a text: where they appear and where they disappear."""
+    from workbench.kit.kinds import require
     from workbench.stages.search import find
 
+    require("find", text, str, 'a part of a name, such as "logical_divide"')
     return find(pipeline, text)
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import os
 import runpy
 import sys
 from collections.abc import Sequence
 
 from flydsl.arch import ARCHS
 from flydsl.compiler import Launch, Pipeline, capture_launches
-from flydsl.errors import ArgumentError, FlyError
+from flydsl.errors import ArgumentError, FlyError, SourceLocation
+from flydsl.places import leave_out
 from workbench.page import export
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status: 1 if something failed, 2 for bad arguments."""
     options = _parser().parse_args(arguments)
+    leave_out(sys.argv[0])
     try:
         return _export(options)
     except FlyError as error:
@@ -62,6 +65,8 @@ def _export(options: argparse.Namespace) -> int:
 
 def _run(script: str, arguments: Sequence[str]) -> tuple[list[Launch], FlyError | None]:
     """The script's launches, and the error of flydsl's that ended it, if any."""
+    if not os.path.isfile(script):
+        raise ArgumentError(f"{script}: there is no such file", hint="give a Python script that launches a kernel")
     argv, sys.argv = sys.argv, [script, *arguments]
     error: FlyError | None = None
     with capture_launches(counted=True) as launches:
@@ -69,6 +74,11 @@ def _run(script: str, arguments: Sequence[str]) -> tuple[list[Launch], FlyError 
             runpy.run_path(script, run_name="__main__")
         except FlyError as raised:
             error = raised
+        except SyntaxError as raised:
+            if raised.filename != script:
+                raise
+            at = SourceLocation(script, raised.lineno or 1, (raised.offset or 1) - 1)
+            raise ArgumentError(f"{script}: {raised.msg}", at=at, hint="the script is Python") from None
         finally:
             sys.argv = argv
     return launches, error

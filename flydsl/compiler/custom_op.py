@@ -6,14 +6,18 @@ C = add(A, B, n)
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flydsl.compiler.jit_function import JitFunction
 from flydsl.compiler.signature import Parameter
+from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Boolean, Numeric
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
+from flydsl.places import leave_out
 
 if TYPE_CHECKING:
     from torch.library import CustomOpDef
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 _CONSTEXPR_TYPES = {int: "SymInt", float: "float", bool: "bool", str: "str"}
 
 
+@user_facing
 def custom_op(
     name: str,
     launcher: JitFunction,
@@ -42,11 +47,16 @@ def custom_op(
     """
     import torch
 
+    leave_out(str(Path(torch.__file__).parent))  # what calls the launcher for the user
     if not isinstance(launcher, JitFunction):
         raise argument_error(f"custom_op takes a @flyc.jit function, not {launcher!r}", "decorate it: @flyc.jit")
+    if not isinstance(name, str) or name.count("::") != 1:
+        raise argument_error(f"custom_op of the name {name!r}", 'it is "namespace::name", such as "mine::scale"')
     made, written = dict(outputs or {}), tuple(mutates_args)
     _check_names(launcher, [*made, *written, *fixed])
     taken = [p for p in launcher.signature.parameters if p.name not in (*made, *fixed) and p.kind is not Stream]
+    for output, make in made.items():
+        _check_maker(output, make, [parameter.name for parameter in taken])
     schema = f"({', '.join(_argument(p, p.name in written) for p in taken)}) -> {_result(len(made))}"
 
     def allocate(*args: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -63,6 +73,19 @@ def custom_op(
     operator = torch.library.custom_op(name, run, mutates_args=written, schema=schema)
     operator.register_fake(lambda *args: _returned(allocate(*args)[1]))
     return operator
+
+
+def _check_maker(output: str, make: Callable[..., Any], taken: list[str]) -> None:
+    """Raise ArgumentError unless the function takes the operator's arguments, as far as Python knows its signature."""
+    try:
+        inspect.signature(make).bind(*taken)
+    except ValueError:
+        return
+    except TypeError as error:
+        raise argument_error(
+            f"custom_op: the function for {output} gets {', '.join(taken)}: {error}",
+            f"outputs={{{output!r}: lambda {', '.join(taken)}: torch.empty(...)}}",
+        ) from None
 
 
 def _check_names(launcher: JitFunction, names: list[str]) -> None:

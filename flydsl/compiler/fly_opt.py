@@ -64,7 +64,7 @@ from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import source_location
 from flydsl.dialect.text import TEXT, generic_form, parse_module, to_text, written_form, written_place
 from flydsl.dialect.types import CopyAtomType, MmaAtomType, TiledCopyType, TiledMmaType, fly_type, split_top_level
-from flydsl.errors import CompileError, FlyError, SourceLocation
+from flydsl.errors import CompileError, FlyError, SourceLocation, did_you_mean
 from flydsl.passes import PASSES
 
 _OPTIONS = ("help", "arch", "mlir-print-debuginfo", "split-input-file", "time-limit")
@@ -95,7 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(result)
         else:
             Path(options.output).write_text(result + "\n", encoding="utf-8")
-    except (FlyError, OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        print(f"fly-opt: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except (FlyError, UnicodeDecodeError) as error:
         print(f"fly-opt: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -286,7 +289,11 @@ def run_pass(module: ir.Operation, name: str, arch: Arch) -> None:
     try:
         manager = PassManager.parse(f"builtin.module({name})")
     except ValueError as error:
-        raise CompileError(f"{name!r} is not a pass: {error}", hint="fly-opt --help lists the fly passes") from None
+        said = str(error).partition("error: ")[2].partition("\n")[0]
+        raise CompileError(
+            f"{name!r} is not a pass{': ' if said else ''}{said}",
+            hint=f"{did_you_mean(name, PASSES)}fly-opt --help lists the fly passes",
+        ) from None
     try:
         manager.run(module)
     except ir.MLIRError as error:

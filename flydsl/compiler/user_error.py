@@ -22,6 +22,8 @@ R = TypeVar("R")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OF_MLIR = tuple(path + os.sep for path in mlir.__path__)
 _HIDDEN = (*PACKAGES, *_OF_MLIR)
+# Decorators' contexts, and what runs the script of a command.
+_BETWEEN = (contextlib.__file__, "<frozen runpy>")
 # MLIR, and what hands the user's calls to it: where the user called it, what fails in it is the user's error.
 _PASSING_ON = (*_OF_MLIR, *(os.path.join(_PACKAGE, "_mlir", file) for file in ("faces.py", "passmanager.py")))
 
@@ -66,8 +68,10 @@ def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardI
 def _uncaught(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None, show: Any = sys.excepthook
 ) -> None:
-    """Python's hook for what ends a program: an error of this package is shown without the package's frames."""
-    show(kind, error, _users_steps(error) if isinstance(error, FlyError) else traceback)
+    """Python's hook for what ends a program: it is shown with the user's frames, unless it is this package's fault."""
+    if traceback is not None:
+        error.__traceback__ = traceback = user_frames(error)
+    show(kind, error, traceback)
 
 
 sys.excepthook = _uncaught
@@ -85,7 +89,7 @@ def user_frames(error: BaseException) -> TracebackType | None:
 def _users_steps(error: BaseException) -> TracebackType | None:
     shown: TracebackType | None = None
     for frame in reversed(list(steps_of(error))):
-        if not _is_hidden(frame) and frame.tb_frame.f_code.co_filename != contextlib.__file__:
+        if not _is_hidden(frame) and not frame.tb_frame.f_code.co_filename.startswith(_BETWEEN):
             shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return shown
 

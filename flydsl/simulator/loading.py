@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, MissingFile
 from flydsl.hsaco import KernelArg
 from flydsl.hsaco.data import page_aligned
 from flydsl.hsaco.listing import ListingError
@@ -44,12 +44,19 @@ def load(code: str | Path | bytes, listing: str | Path | None = None, *, check_l
     Raises HsacoError if it is not a code object, ListingError if the listing is missing or belongs to something else,
     and OSError for files that cannot be read.
     """
-    data = code if isinstance(code, bytes) else Path(code).read_bytes()
+    data = code if isinstance(code, bytes) else _read(Path(code))
     text = _listing_text(code, listing)
     program = Program.load(data, text)
     if check_listing:
         compare(data, text)
     return LoadedModule(program)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise MissingFile(f"there is no file {path}", hint="a path of a code object, or its bytes") from None
 
 
 def _listing_text(code: str | Path | bytes, listing: str | Path | None) -> str:
@@ -71,6 +78,10 @@ def _listing_text(code: str | Path | bytes, listing: str | Path | None) -> str:
 def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise MissingFile(
+            f"there is no file {path}", hint="the listing is a path, or a text of several lines"
+        ) from None
     except UnicodeDecodeError:
         raise ListingError(f"{path.name} is not text, and so no listing", hint=_HOW_TO_GET_ONE) from None
 
@@ -165,7 +176,10 @@ class LoadedKernel:
         parameters = self.parameters
         if len(args) != len(parameters):
             names = ", ".join(p.name for p in parameters)
-            raise ArgumentError(f"{self.name} takes {len(parameters)} arguments ({names}), not {len(args)}")
+            raise ArgumentError(
+                f"{self.name} takes {len(parameters)} arguments ({names}), not {len(args)}",
+                hint="one for each: a tensor of a kernel is its array, then its sizes and strides",
+            )
         segment = bytearray(self.program.kernels[self.name].kernarg_bytes)
         for parameter, value in zip(parameters, args, strict=True):
             data = packed(parameter, value, memory)
@@ -182,7 +196,10 @@ def packed(parameter: KernelArg, value: Any, memory: Memory) -> bytes:
     if isinstance(value, Struct):
         return _packed_struct(parameter, value, memory)
     if parameter.kind == "global_buffer":
-        raise ArgumentError(f"{parameter.name} is a pointer and takes a numpy array or a Struct, not {value!r}")
+        raise ArgumentError(
+            f"{parameter.name} is a pointer and takes a numpy array or a Struct, not {value!r}",
+            hint="tensor.numpy() is the array of a tensor",
+        )
     data = _value_bytes(parameter, value)
     if len(data) != parameter.size:
         raise ArgumentError(f"{parameter.name} has {parameter.size} bytes; {value!r} has {len(data)}")

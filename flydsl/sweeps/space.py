@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -46,7 +46,7 @@ def named(launchers: Launchers) -> dict[str, Callable[..., Any]]:
     if isinstance(launchers, Mapping):
         found = dict(launchers)
     else:
-        given = [launchers] if callable(launchers) else list(launchers)
+        given = list(launchers) if isinstance(launchers, Iterable) and not callable(launchers) else [launchers]
         found = {getattr(launcher, "__name__", repr(launcher)): launcher for launcher in given}
         if len(found) < len(given):
             raise ArgumentError("two launchers have the same name", hint='name them: {"first": ..., "second": ...}')

@@ -81,7 +81,7 @@ def sweep(
     job = SweepJob(known, arguments, check, launch, _checked_seed(seed), env.code_variables())
     every = points(known, configs, shapes, [archs] if isinstance(archs, str) else [None] if archs is None else archs)
     if retries < 1:
-        raise ArgumentError(f"retries={retries} is not a number of times")
+        raise ArgumentError(f"retries={retries} is not a number of times", hint="1 or more")
     _check_archs(every)
     keys = _keys(job, every, is_kept=path is not None)
     with _journal(path) as journal:

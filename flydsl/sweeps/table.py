@@ -170,7 +170,10 @@ class Table(Explained, Sequence[Row]):
         found = [row for row in self.where(**where) if isinstance(row[column], int | float)]
         if not found:
             first = f": {self.failures[0].error}" if self.failures else ""
-            raise ArgumentError(f"{len(self.rows)} rows, {len(self.failures)} with errors, none with {column}{first}")
+            raise ArgumentError(
+                f"{len(self.rows)} rows, {len(self.failures)} with errors, none with {column}{first}",
+                hint=".failures has the rows with errors, .where(...) chooses rows",
+            )
         return min(found, key=lambda row: row[column])
 
     def best_of_each(self, by: str | None = None) -> list[Row]:

@@ -510,7 +510,7 @@ def test_an_error_that_ends_a_program_is_shown_with_the_users_frames_only() -> N
         fx.make_layout((4, -8))
     shown: list[Any] = []
     user_error._uncaught(info.type, info.value, info.tb, show=lambda *given: shown.append(given))
-    assert {step.filename for step in traceback.extract_tb(shown[0][2])} == {__file__}
+    assert {step.filename for step in traceback.extract_tb(shown[0][1].__traceback__)} == {__file__}
 
 
 def test_parameters_that_cannot_be_are_named_where_they_stand() -> None:

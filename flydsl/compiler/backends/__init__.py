@@ -41,7 +41,9 @@ def get_backend(name: str | None = None, *, arch: str = "") -> BaseBackend:
 def register_backend(name: str, backend_cls: type[BaseBackend], *, force: bool = False) -> None:
     """Register a backend under a name. force: replace the one of that name."""
     if not (isinstance(backend_cls, type) and issubclass(backend_cls, BaseBackend)):
-        raise ArgumentError(f"register_backend({name!r}, {backend_cls!r}): a subclass of BaseBackend")
+        raise ArgumentError(
+            f"register_backend({name!r}, {backend_cls!r}): it takes a class", hint="a subclass of RocmBackend"
+        )
     if name.lower() in _BACKENDS and not force:
         raise ArgumentError(f"there is a backend {name!r} already", hint="force=True replaces it")
     _BACKENDS[name.lower()] = backend_cls

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.errors import SimulatorError
+from flydsl.errors import OutOfRange, SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.stepping.description import Standing, description
@@ -189,7 +189,10 @@ class Moment:
     def wave(self, number: int) -> WaveState:
         """One wave. IndexError if there is no such wave."""
         if not 0 <= number < self.wave_count:
-            raise IndexError(f"workgroup {self.workgroup} has waves 0 to {self.wave_count - 1}, not {number}")
+            raise OutOfRange(
+                f"workgroup {self.workgroup} has waves 0 to {self.wave_count - 1}, not {number}",
+                hint="waves count from 0",
+            )
         return WaveState(self._state, number)
 
     @property

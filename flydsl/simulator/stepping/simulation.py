@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
-from flydsl.errors import LaunchError, SimulatorError
+from flydsl.errors import LaunchError, OutOfRange, SimulatorError
 from flydsl.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import current_counting
@@ -198,7 +198,10 @@ class Simulation(Explained):
     def wave(self, number: int) -> WaveState:
         """One wave of the workgroup. IndexError if there is no such wave."""
         if not 0 <= number < self.wave_count:
-            raise IndexError(f"workgroup {self.workgroup} has waves 0 to {self.wave_count - 1}, not {number}")
+            raise OutOfRange(
+                f"workgroup {self.workgroup} has waves 0 to {self.wave_count - 1}, not {number}",
+                hint="waves count from 0",
+            )
         return WaveState(self._machine.waves, number)
 
     @property
