@@ -7,7 +7,6 @@ refused, with the loop's line. A warning comes earlier, since passes take second
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
 import warnings
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from types import CodeType
 
 from flydsl import env
 from flydsl.errors import SourceLocation, TraceError
-from flydsl.places import is_users, user_frame, user_location
+from flydsl.places import is_users, source_lines, user_frame, user_location
 
 VARIABLE = "FLYDSL_COMPILE_MAX_TRACED_OPS"
 _WARN_AT = 50_000
@@ -91,7 +90,7 @@ def _loops() -> Iterator[tuple[SourceLocation, bool]]:
 
 def _loops_around(code: CodeType, line: int) -> Iterator[tuple[SourceLocation, bool]]:
     try:
-        lines, first = inspect.getsourcelines(code)
+        lines, first = source_lines(code)
         tree = ast.parse("if True:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
     except (OSError, TypeError, SyntaxError, IndexError):
         return

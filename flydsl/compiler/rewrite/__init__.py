@@ -11,7 +11,6 @@ import builtins
 import difflib
 import dis
 import functools
-import inspect
 import re
 import sys
 import types
@@ -23,7 +22,7 @@ from flydsl.compiler.rewrite.rewriter import Rewriter
 from flydsl.errors import TraceError
 from flydsl.expr.control_flow import RUNTIME
 from flydsl.expr.primitive import const_expr, range_constexpr
-from flydsl.places import definition_location
+from flydsl.places import definition_location, source_lines
 
 
 def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,7 +99,7 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
     one that is not is an error when it runs.
     """
     try:
-        lines, first = inspect.getsourcelines(code)
+        lines, first = source_lines(code)
     except (OSError, TypeError):
         if not _may_loop(code):
             return None

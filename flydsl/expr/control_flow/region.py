@@ -118,16 +118,19 @@ def remove_stand_ins(root: ir.Operation) -> None:
 
     Raises TraceError if such an object was used outside of its loop.
     """
-    for region in root.regions:
-        for block in region.blocks:
-            for op in [view.operation for view in block.operations]:
-                if op.name == _STAND_IN and not len(op.operands):
-                    for use in op.result.uses:
-                        raise TraceError(
-                            "a value that a loop carries is used outside of it",
-                            at=source_location(use.owner.location),
-                            hint="a Python object outside of the function has kept it: assign it to a name instead",
-                        )
-                    op.erase()
-                else:
-                    remove_stand_ins(op)
+    found: list[ir.Operation] = []
+
+    def find(op: ir.Operation) -> ir.WalkResult:
+        if op.name == _STAND_IN and not len(op.operands):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(find)
+    for op in found:
+        for use in op.result.uses:
+            raise TraceError(
+                "a value that a loop carries is used outside of it",
+                at=source_location(use.owner.location),
+                hint="a Python object outside of the function has kept it: assign it to a name instead",
+            )
+        op.erase()
