@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-# Sweeps over many kernels, targets, formats, layouts or programs, and tests that start a browser or a shell each.
+# Sweeps over many kernels, targets, formats, layouts or programs, tests that start a browser, a shell, a cluster or
+# another compiler each, and those that load Jupyter's server. `make fast` does not even import these.
 SLOW = [
     HERE / place
     for place in (
@@ -22,7 +23,9 @@ SLOW = [
         "arch/test_occupancy.py",
         "atoms/test_mfma.py",
         "atoms/test_wmma.py",
+        "binary/test_clang.py",
         "codegen/test_code_object.py",
+        "codegen/test_inline_assembly.py",
         "codegen/test_llvm_bugs.py",
         "codegen/test_llvm_process.py",
         "codegen/test_occupancy_is_llvms.py",
@@ -30,19 +33,31 @@ SLOW = [
         "compiler/test_custom_op.py",
         "compiler/test_layout_readings.py",
         "compiler/test_random_programs.py",
+        "fuzz/test_fuzz.py",
         "layout/test_admission.py",
         "layout/test_laws.py",
         "layout/test_readings.py",
         "mlir_compat/test_kernels.py",
         "mlir_compat/test_modules_by_hand.py",
         "passes/to_rocdl",
+        "runtime/test_ranks.py",
+        "runtime/test_shared_memory.py",
         "simulator/isa/test_cdna4.py",
+        "simulator/isa/test_llvm_operations.py",
         "simulator/isa/test_matrix.py",
+        "simulator/isa/test_rdna_lanes.py",
         "simulator/isa/test_wmma.py",
         "simulator/lockstep/checked/test_races.py",
+        "simulator/native/test_random_programs.py",
         "simulator/native/test_run_ahead.py",
         "simulator/test_compiled_kernels.py",
+        "simulator/test_differential.py",
+        "simulator/test_differential_cdna5.py",
+        "simulator/test_differential_memory.py",
+        "simulator/test_differential_rdna.py",
         "simulator/test_tiles_and_clusters.py",
+        "sweeps/test_dask.py",
+        "test_lab.py",
         "test_readme.py",
         "test_wheel.py",
     )

@@ -149,7 +149,6 @@ __global__ void f(const double *x, double *sum, unsigned *count, int *next) {
 }"""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx1201"])
 def test_doubles_are_added_by_compare_and_swap_and_shuffles_end_with_the_wave(arch: str) -> None:
     x = torch.arange(64, dtype=torch.float64) / 3
@@ -184,7 +183,6 @@ def test_integers_of_opencl() -> None:
         assert (z[i].item() - (a * b >> 14) - saturated - abs(a - b) - half) % 2**64 == 0
 
 
-@pytest.mark.slow
 def test_a_private_array_is_in_scratch() -> None:
     source = """kernel void f(global int *out, int n) {
       int own[8], i = get_global_id(0);

@@ -25,7 +25,6 @@ TRIALS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FUZZERS)
 def test_a_few_trials(name: str) -> None:
     FUZZERS[name](1, TRIALS.get(name, 50))

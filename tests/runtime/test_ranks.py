@@ -10,8 +10,6 @@ from tests.runtime import rank_functions
 
 LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
 
-pytestmark = pytest.mark.slow
-
 
 def test_ranks_work_together_and_listen_on_the_loopback_interface_only() -> None:
     results = ranks.run(rank_functions.ports, 2, 5)

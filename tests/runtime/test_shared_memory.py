@@ -17,8 +17,6 @@ from flydsl.runtime.device import device_memory
 from flydsl.runtime.device_memory import DeviceMemory, hipDeviceMallocUncached
 from flydsl.runtime.shared_memory import SharedMemory
 
-pytestmark = pytest.mark.slow
-
 SIZE = 1000
 # Prints the handle of an allocation and of a tensor that begin with a text, then waits for the end of its input.
 OWNER = """

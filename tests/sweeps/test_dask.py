@@ -17,7 +17,6 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed", reason="dask.distributed, the extra [distributed], is not installed")
 psutil = pytest.importorskip("psutil")
 
-pytestmark = pytest.mark.slow
 FACTORS = list(range(2, 14))
 
 

@@ -64,14 +64,12 @@ def registers(seed: int) -> dict[int, Any]:
     return dict(enumerate(rows))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_both_backends_end_in_the_same_state(run: Run, seed: int) -> None:
     lanes = (1 << 64) - 1 if seed % 3 else 0x5555_0000_FFFF_1234
     run(program(seed), v=registers(seed), s={20: 0xF0F0 << 32 | 5, 22: lanes}, exec_bits=lanes, mode=MODES[seed % 4])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_both_backends_end_in_the_same_state_on_rdna(run: Run, seed: int) -> None:
     lanes = 0xFFFF_FFFF if seed else 0xFFFF_1234
