@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape as escape_all
 
 from flydsl.binary import BinaryKernel, BinaryLaunch, BinaryModule
-from workbench.kit.html import code, details, escape, faint, listing, message, title
+from workbench.kit.html import ON_PAPER, code, details, escape, faint, listing, message, title
 from workbench.kit.values import value_text
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import kernel_html, kernel_text, kernels_html
@@ -60,7 +60,7 @@ class BinaryReport:
         return f"{call_text(self.launch)} for {self.module.code.arch.name} ({calls}), {self.module.origin}"
 
     def _repr_html_(self) -> str:
-        return f"<div>{title(f'<strong>{escape(self.heading)}</strong>')}{''.join(self._parts())}</div>"
+        return f"<div>{title(f'<strong>{escape(self.heading)}</strong>')}{''.join(self._parts())}{ON_PAPER}</div>"
 
     def _parts(self) -> Iterator[str]:
         kernels = self.module.code.kernels

@@ -14,6 +14,7 @@ from flydsl.simulator.stepping.simulation import Simulation
 from flydsl.simulator.timing import Trace, TracedLaunch, Tracing
 from flydsl.sweeps import Row, Table
 from workbench.binary_report import kernel_view_html, kernel_view_text, module_html, module_text
+from workbench.kit.html import ON_PAPER
 from workbench.launch_view import launch_html, launch_text
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.machine_code.listing import isa_html, isa_text
@@ -71,7 +72,7 @@ def register_formatters(shell: Any) -> None:
     """Teach an IPython shell to show each type of `VIEWS`."""
     formatters = shell.display_formatter.formatters
     for kind, (html, text) in VIEWS.items():
-        formatters["text/html"].for_type(kind, html)
+        formatters["text/html"].for_type(kind, _printable(html))
         formatters["text/plain"].for_type(kind, _pretty(text))
     for kind in SHOWN:
         shell.display_formatter.mimebundle_formatter.for_type(kind, layout_bundle)
@@ -85,6 +86,11 @@ def unregister_formatters(shell: Any) -> None:
         formatters["text/plain"].pop(kind, None)
     for kind in SHOWN:
         shell.display_formatter.mimebundle_formatter.pop(kind, None)
+
+
+def _printable(html: Callable[[Any], str]) -> Callable[[Any], str]:
+    """The HTML of a value, with what it needs on paper."""
+    return lambda value: html(value) + ON_PAPER
 
 
 def _pretty(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:

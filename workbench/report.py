@@ -9,7 +9,7 @@ from typing import Any
 from flydsl.arch import Arch
 from flydsl.compiler import Launch, Pipeline
 from flydsl.errors import FlyError
-from workbench.kit.html import code, details, escape, faint, message, title
+from workbench.kit.html import ON_PAPER, code, details, escape, faint, message, title
 from workbench.kit.values import value_text
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import kernel_html, kernel_text, kernels_html
@@ -110,7 +110,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         head = title(f"<strong>{code(self._call)}</strong> for {escape(self._target)} ({escape(self._calls)})")
-        return f"<div>{head}{''.join(self._html_parts())}</div>"
+        return f"<div>{head}{''.join(self._html_parts())}{ON_PAPER}</div>"
 
     def _html_parts(self) -> list[str]:
         if self.pipeline is None:

@@ -172,7 +172,7 @@ def test_a_trusted_notebook_without_its_kernel(saved, lab, open_notebook):
     opened = open_notebook("trusted.ipynb")
     opened.page.get_by_role("dialog").get_by_role("button", name="No Kernel").click()
     for index, text in ((2, "19 of 19 stages done"), (8, "(4,8):(8,1)"), (9, "19 of 19 stages done")):
-        opened.output(index).shows(text)
+        opened.output(index).shows(text, "Static, as it was when the cell ran")
         opened.output(index).shows_no("model not found", "Loading widget")
     assert opened.panel.locator("style.fly-twin").count() == 3  # it is trusted
     opened.close()

@@ -132,7 +132,8 @@ class Page(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if (tag, attrs) == ("style", [("class", "fly-twin")]):  # of live views; it does no harm if it is removed
+        # Of live views, and for paper: they do no harm if they are removed.
+        if tag == "style" and attrs in ([("class", "fly-twin")], [("class", "fly-paper")]):
             self._open.append(tag)
             return
         assert tag in _TAGS

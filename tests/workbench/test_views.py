@@ -20,6 +20,7 @@ from flydsl.sweeps import Row, Table
 from workbench.display import VIEWS
 from workbench.kit import html
 from workbench.kit.highlight import LANGUAGES, highlight
+from workbench.kit.html import ON_PAPER
 from workbench.resources.occupancy import kernels_html
 from workbench.stages.diff import Diff
 from workbench.stages.pipeline import pipeline_html, stage_html
@@ -76,7 +77,7 @@ def test_an_extension_shows_values_but_leaves_containers_alone(notebook):
     notebook.run("p = launch.lower(A, B, C, 128); k = p.artifact.kernels[0]")
     kernel = notebook.shell.user_ns["k"]
     formats, _ = notebook.shell.display_formatter.format(kernel)
-    assert formats["text/html"] == shown(kernel)[0]
+    assert formats["text/html"] == shown(kernel)[0] + ON_PAPER
     assert formats["text/plain"] == shown(kernel)[1]
     formats, _ = notebook.shell.display_formatter.format([kernel.occupancy])
     assert formats["text/plain"] == repr([kernel.occupancy])

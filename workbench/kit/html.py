@@ -16,6 +16,7 @@ __all__ = [
     "CHARACTER_EM",
     "FAINT",
     "INK",
+    "ON_PAPER",
     "PAPER",
     "code",
     "code_line",
@@ -41,6 +42,17 @@ _IN_THE_DARK = {
     **dict.fromkeys(("#b34700", "#d55e00"), "#f08a3c"),
     "#767676": "#9a9a9a",
 }
+
+# What a page with views needs when it is printed: parts that scroll are cut off on paper. It holds for the whole page.
+ON_PAPER = (
+    '<style class="fly-paper">@media print { '
+    ":root { print-color-adjust: exact; } "
+    ".jp-OutputArea, .jp-OutputArea-output, .jp-InputArea-editor { overflow: visible !important; } "
+    "pre { max-height: none !important; overflow: visible !important; white-space: pre-wrap !important; } "
+    'div[style*="max-height"] { max-height: none !important; } '
+    ".jp-OutputArea-output :is(th, td) { padding: 1px 3px !important; font-size: 90%; } }"
+    "</style>"
+)
 
 _CELL = "padding:2px 10px;vertical-align:top;text-align:{align}"
 _LISTING = (

@@ -7,6 +7,7 @@ from typing import Any
 import ipywidgets as widgets
 from IPython.display import display
 
+from workbench.kit.html import ON_PAPER, faint, title
 from workbench.kit.room import Room
 from workbench.kit.static_page import static_page
 
@@ -21,6 +22,7 @@ _ONE_OF_TWO = (
     ":not(:has(.fly-live)):not(:has([data-mime-type])) { display: none; }"
     "</style>"
 )
+_STATIC = title(faint("Static, as it was when the cell ran; run it again for the controls."))
 
 
 class LiveView(widgets.VBox):
@@ -49,7 +51,7 @@ class LiveView(widgets.VBox):
     def _ipython_display_(self) -> None:
         bundle = self._repr_mimebundle_()
         view = {_VIEW: bundle.pop(_VIEW)} if _VIEW in bundle else {}
-        display(bundle | {"text/html": bundle["text/html"] + _ONE_OF_TWO}, raw=True)
+        display(bundle | {"text/html": bundle["text/html"] + _STATIC + ON_PAPER + _ONE_OF_TWO}, raw=True)
         if view:
             display(view, raw=True)
 

@@ -18,6 +18,11 @@ _PAGE = """<!DOCTYPE html>
 body {{ font-family: system-ui, sans-serif; font-size: 14px; margin: 16px; }}
 h1 {{ font-size: 20px; overflow-wrap: anywhere; }} h2 {{ font-size: 17px; }}
 img {{ max-width: 100%; }}
+@media print {{
+  :root {{ print-color-adjust: exact; color-scheme: light; }}
+  th, td {{ padding: 1px 3px !important; font-size: 90%; }}
+  pre, div {{ max-height: none !important; }} pre {{ white-space: pre-wrap !important; overflow: visible !important; }}
+}}
 {style}
 </style>
 </head>

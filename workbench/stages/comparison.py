@@ -8,7 +8,7 @@ from typing import Any
 
 from flydsl.compiler import CompiledArtifact, Pipeline, Stage
 from flydsl.errors import ArgumentError
-from workbench.kit.html import code, details, escape, faint, message, table, title
+from workbench.kit.html import ON_PAPER, code, details, escape, faint, message, table, title
 from workbench.resources.occupancy import occupancy_text
 from workbench.stages.diff import Diff
 from workbench.stages.levels import Places, isa_level, mlir_level
@@ -112,7 +112,7 @@ class Comparison:
             if not diff.is_empty
         )
         changes = table(("after", "lines"), rows)
-        parts = [self.title_html(), self.kernels_html(), changes, diffs, *self._errors(), _LIVE_HINT]
+        parts = [self.title_html(), self.kernels_html(), changes, diffs, *self._errors(), _LIVE_HINT, ON_PAPER]
         return f"<div>{''.join(parts)}</div>"
 
     @property

@@ -1,0 +1,57 @@
+"""On paper nothing is cut off: what scrolls on the screen is there as a whole."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+import torch
+from nbconvert import HTMLExporter
+
+import workbench
+from kernels.vector_add import vector_add
+from workbench.display import artifact_html
+from workbench.kit.html import ON_PAPER
+from workbench.stages.pipeline import pipeline_html
+
+A4_PX = {"width": 718, "height": 1040}  # without margins
+# Text that is shown and is cut off: by something around it that scrolls, or by the edge of the paper.
+_CUT = """(paper) => [...document.body.querySelectorAll('*')].filter((element) => {
+  if (!element.checkVisibility() || !element.clientHeight || !element.innerText?.trim()) return false;
+  const scrolls = ['auto', 'scroll', 'hidden'].includes(getComputedStyle(element).overflowY);
+  const isLarger = element.scrollHeight > element.clientHeight + 3 || element.scrollWidth > element.clientWidth + 3;
+  return (scrolls && isLarger) || element.getBoundingClientRect().right > paper;
+}).map((element) => `${element.tagName}.${element.className}: ${element.innerText.slice(0, 60)}`)"""
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    A, B, C = torch.ones(4096), torch.ones(4096), torch.zeros(4096)
+    return vector_add.lower(A, B, C).run()
+
+
+@pytest.fixture
+def paper(browser):
+    context = browser.new_context(offline=True, color_scheme="dark", viewport=A4_PX)
+    page = context.new_page()
+    page.emulate_media(media="print")
+    yield page
+    context.close()
+
+
+def test_an_exported_page(pipeline, paper, tmp_path):
+    paper.goto(workbench.export(pipeline, tmp_path / "out.html").as_uri(), wait_until="load")
+    paper.get_by_role("listbox", name="Machine code of").get_by_text("s_endpgm").wait_for()
+    assert paper.evaluate(_CUT, A4_PX["width"]) == []
+
+
+def test_a_notebook_as_nbconvert_shows_it(pipeline, paper, tmp_path):
+    shown = pipeline_html(pipeline) + artifact_html(pipeline.artifact)
+    cells = [
+        nbformat.v4.new_code_cell("p", outputs=[nbformat.v4.new_output("display_data", {"text/html": html})])
+        for html in (shown, shown + ON_PAPER)
+    ]
+    for cell, is_whole in zip(cells, (False, True), strict=True):
+        page, _ = HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
+        (tmp_path / "page.html").write_text(page, "utf-8")
+        paper.goto((tmp_path / "page.html").as_uri(), wait_until="load")
+        assert (paper.evaluate(_CUT, A4_PX["width"]) == []) is is_whole
