@@ -174,6 +174,6 @@ def timeline(launches: Any, width: int = 60) -> str:
     scale, start, lines = width / sum(time.time_us for time in times), 0.0, []
     for launch, time in zip(launches, times, strict=True):
         bar = " " * round(start * scale) + "#" * max(1, round(time.time_us * scale))
-        lines.append(f"{start:6.2f} us {time!s:>15}  {launch.kernel:30} |{bar}")
+        lines.append(f"{start:6.2f} us {time!s:>17}  {launch.kernel:30} |{bar}")
         start += time.time_us
     return "\n".join(lines)

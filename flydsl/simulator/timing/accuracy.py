@@ -24,7 +24,7 @@ LEAST_PERCENT = _ERROR_PERCENT["matrix"]
 
 
 def kind_of(replay: Replayed, time_us: float) -> str | None:
-    """The kind of a launch: "short", "memory", "matrix" or "latency" for products, else "stream" if memory limits it.
+    """The kind of a launch: "short", "memory", "matrix" or "latency" for products, "stream" for others from memory.
 
     A few workgroups that each wait for one load after the other keep nothing busy: their kind is "latency".
 
