@@ -155,14 +155,15 @@ class Pipeline(Explained):
         """meanwhile: is called while LLVM compiles in another process. specs: by default the usual stages."""
         self.name = name
         self.arch = arch
-        self.traced = traced
         self.arguments = arguments
         self.signature = signature
         with lock, context():
             self.stages = [Stage(self, i + 1, spec) for i, spec in enumerate(specs or stages(arch))]
-            self._snapshots: list[ir.Operation] = [traced.module.operation.clone()]
+            # The stages change a copy: a program may keep values of MLIR, which stand in the memory of the traced one.
+            self._snapshots: list[ir.Operation] = [traced.module.operation]
+            self.traced = replace(traced, module=_copy(traced.module))
         self._compilation = Compilation(
-            traced.module.operation,
+            self.traced.module.operation,
             arch,
             env.opt_level(),
             traced.hints.debug_info or env.debug_info(),
@@ -409,3 +410,13 @@ def _stage_error(stage: Stage, error: FlyError | ir.MLIRError) -> FlyError:
         return CompileError(f"stage {stage.index} {', '.join(stage.passes)} failed: {error.message}", at=error.at)
     error.message = f"stage {stage.index} {stage.passes[0]}: {error.message}"
     return error
+
+
+def _copy(module: ir.Module) -> ir.Module:
+    """A copy of a module; MLIR's `clone` makes an operation of it, which an ExecutionEngine does not take."""
+    copied = ir.Module.create(ir.Location.unknown())
+    for name, value in module.operation.attributes.items():
+        copied.operation.attributes[name] = value
+    for op in module.body:
+        copied.body.append(op.operation.clone())
+    return copied
