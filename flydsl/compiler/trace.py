@@ -108,7 +108,7 @@ class CompilationContext:
             state = cls(arch, module, body)
             token = _current.set(state)
             try:
-                with values_end(), ir.InsertionPoint(body):
+                with values_end(module), ir.InsertionPoint(body):
                     yield state
             finally:
                 _current.reset(token)
@@ -169,7 +169,7 @@ def trace(
         state = CompilationContext(arch, module, gpu_module.regions[0].blocks[0])
         token = _current.set(state)
         try:
-            with values_end(), limited() as count, fastmath(None if hints.fastmath == "none" else hints.fastmath):
+            with values_end(module), limited() as count, fastmath(None if hints.fastmath == "none" else hints.fastmath):
                 extra_stream = _trace_launcher(state, rewrite(function), signature, arguments, values)
                 operations = count.operations
             remove_stand_ins(module.operation)

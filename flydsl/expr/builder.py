@@ -15,6 +15,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import require_trace
 from flydsl.expr.numeric import NumericMeta
 from flydsl.expr.operands import FlyValue, as_ir_value
+from flydsl.expr.outlived import note_raw
 from flydsl.expr.trace_limit import count_operation
 from flydsl.places import user_location
 
@@ -26,6 +27,8 @@ def is_value(value: Any) -> bool:
 
 def to_mlir(argument: Any) -> Any:
     """Convert an argument for MLIR's builders: values and scalar types of the DSL become MLIR's, also inside lists."""
+    if isinstance(argument, ir.Value):
+        note_raw(argument)
     if isinstance(argument, ArithValue):
         return argument.ir_value()
     if isinstance(argument, FlyValue):
@@ -121,6 +124,7 @@ class MlirBuilder(Face):
                 _require_one_module(self.__name__, [*given, *by_name.values()])
                 made = self._target(*given, **by_name)
                 _verify(made)
+                note_raw(made)
         except FlyError:
             raise
         except _WRONG_USE as error:

@@ -18,7 +18,7 @@ from flydsl.errors import FlyError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit_fly, require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
-from flydsl.expr.outlived import note
+from flydsl.expr.outlived import note, note_raw
 from flydsl.layout import ComposedLayout, IntLeaf, Layout, Swizzle, Tile
 from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.places import user_location
@@ -143,6 +143,7 @@ def as_operand(value: Any) -> ir.Value:
 def as_ir_value(value: Any) -> ir.Value:
     """A value of the DSL as MLIR's; a Python number becomes a constant."""
     if isinstance(value, ir.Value):
+        note_raw(value)
         return value
     if isinstance(value, FlyValue):
         return value.value

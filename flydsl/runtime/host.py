@@ -19,6 +19,7 @@ from flydsl.arch import launch_limits
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
 from flydsl.printing import FORMATS, HOST_FORMATS, HOST_PRINTF, Format
+from flydsl.runtime.host_target import for_any_host
 from flydsl.runtime.interface import Device, LoadedCode
 from flydsl.runtime.printer import Printer
 
@@ -102,7 +103,7 @@ class HostProgram:
             "mgpuStreamDestroy": lambda stream: None,
             HOST_PRINTF: lambda number, values: _alive(program)._print(number, values),
         }
-        with _names_as_handles(module):
+        with _names_as_handles(module), for_any_host(module):
             self._engine = ExecutionEngine(module, opt_level=0)
         for name, function in implementations.items():
             self._engine.raw_register_runtime(name, ctypes.cast(_SIGNATURES[name](function), _POINTER))

@@ -11,6 +11,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import TraceError
+from flydsl.expr import outlived
 
 Keep = Callable[[Any, Any], Any]
 Use = Callable[[Any, Any, Any], None]
@@ -71,3 +72,31 @@ def test_a_number_that_was_kept_prints_as_before() -> None:
 
     flyc.jit(lambda n: kernel(n).launch(grid=1, block=1))(fx.Int32(3))
     assert repr(kept) == "[Int32(?)]"
+
+
+def test_a_value_of_mlirs_own_of_an_earlier_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memory lives on as long as somebody keeps it."""
+    monkeypatch.setattr(outlived, "_kept", [])
+    kept: list[Any] = []
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, n: fx.Int32) -> None:
+        kept.append(n.ir_value())
+        A[0] = n + kept[0]
+
+    @flyc.jit
+    def launch(A: fx.Tensor, n: fx.Int32) -> None:
+        kernel(A, n).launch(grid=1, block=1)
+
+    launch(torch.zeros(2, dtype=torch.int32), 1)
+    assert "i32" in str(kept[0])
+    with pytest.raises(TraceError, match="traced before, which the host has kept") as caught:
+        launch(torch.zeros(2, 2, dtype=torch.int32)[0], 1)
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
+    del kept[0]
+    outlived._forget()
+    assert len(outlived._kept) == 1
+    kept.clear()
+    outlived._forget()
+    assert not outlived._kept
