@@ -6,8 +6,8 @@
 
     scale(A, 1000)      # the first call for this n runs both, the later ones the faster
 
-A GPU is measured. The simulator is not: there the time is estimated from what a launch did. With `executor=` the
-workers of a `concurrent.futures.Executor` run the trials.
+A GPU is measured. The simulator is not: there the model of time estimates it (`flydsl.simulator.tracing`). With
+`executor=` the workers of a `concurrent.futures.Executor` run the trials.
 """
 
 from __future__ import annotations

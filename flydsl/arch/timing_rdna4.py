@@ -68,7 +68,7 @@ RX_9070_XT = Timing(
     memory_latency_ns=measured(
         278, "ns", "hipfire's chase through 128 MiB on gfx1201: 206 ns, of which 72 MiB are in caches, at 150 ns"
     ),
-    launch_us=assumed(1.5, "us", "what profilers show for empty kernels; nobody publishes it for these GPUs"),
+    launch_us=assumed(1.5, "us", "what profilers show for empty kernels; nobody publishes it for this GPU"),
     dispatch_cycles_per_wave=assumed(1, "cycles", "four shader engines, of which each starts a wave in four cycles"),
     workgroup_start_cycles=assumed(200, "cycles", "end of a workgroup until the next one's first instruction"),
     sustained_matrix_rates={},

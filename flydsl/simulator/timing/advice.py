@@ -28,6 +28,9 @@ _LEAST_SHARE = 0.03  # of the time, for a reason to be worth a sentence
 _BUSY = 0.8  # share from which a unit is what limits
 _MANY_IDLE = 0.2
 _WIDE = re.compile(r"b128|dwordx4|_b96|_x4|tr_b|2_b64|2st64_b64")
+_COMES_TO_BARRIER = re.compile(r"s_barrier(_signal\S*)?($| )")
+_NO_CAUSE = (Stall.NONE, Stall.BARRIER, Stall.NO_SLOT)
+"""Not what keeps a wave from a barrier: an earlier one, or others."""
 _WAITS = {
     Stall.WAIT_VECTOR_MEMORY: Unit.VECTOR_MEMORY,
     Stall.WAIT_LDS: Unit.LDS,
@@ -145,6 +148,8 @@ class _Adviser:
         if not lost:
             return f"Nothing stalls {self.part} for more than {_LEAST_SHARE:.0%} of {cycles}{work}."
         name = REASON_NAMES[lost[0].reason or Stall.NONE]
+        if lost[0].reason is Stall.BARRIER and self._late is not None:
+            name += f", where the last wave comes late by {REASON_NAMES[self._late[0]]}"
         return f"What limits {self.part} most is {name}: {lost[0].share:.0%} of {cycles}{work}."
 
     def _finding(self, reason: Stall) -> Finding:
@@ -211,7 +216,39 @@ class _Adviser:
         is_one = round(barriers, 2) == 1
         count = f"{'is' if is_one else 'are'} {barriers:.3g} barrier{'' if is_one else 's'} {self.run}"
         gain = f"would save up to {hidden:.0f} cycles"
-        return hidden, f"There {count}; waves that arrive together, or fewer barriers (another buffer), {gain}."
+        help_ = f"There {count}; waves that arrive together, or fewer barriers (another buffer), {gain}."
+        if self._late is None:
+            return hidden, help_
+        late, share = self._late
+        return hidden, f"{help_} The last wave to come had stalled {share:.0%} by {REASON_NAMES[late]}."
+
+    @cached_property
+    def _late(self) -> tuple[Stall, float] | None:
+        """For what the last wave to come to each barrier stalled most since the one before, and its share of that."""
+        events = self.trace.events
+        texts = [instruction.text for instruction in self.trace.instructions]
+        comes = [i for i, text in enumerate(texts) if _COMES_TO_BARRIER.match(text)]
+        rows = np.flatnonzero(np.isin(events["instruction"], comes))
+        if not len(rows):
+            return None
+        waves, numbers = events["wave"][rows], np.arange(len(rows))
+        is_first = np.r_[True, waves[1:] != waves[:-1]]
+        begins = np.where(is_first, np.searchsorted(events["wave"], waves), np.r_[0, rows[:-1] + 1])
+        which = numbers - np.maximum.accumulate(np.where(is_first, numbers, 0))
+        groups = self.trace.waves["workgroup"][waves]
+        waited = np.where(events["reason"] == Stall.BARRIER, events["stall"], 0)
+        order = np.lexsort((events["issue"][rows] - waited[rows], which, groups))
+        is_last = np.r_[(np.diff(groups[order]) != 0) | (np.diff(which[order]) != 0), True]
+        chosen = order[is_last & self.inside[rows[order]]]
+        stalls = {r: self._stalls_between(r, begins[chosen], rows[chosen]) for r in Stall if r not in _NO_CAUSE}
+        late, whole = max(stalls, key=lambda reason: stalls[reason]), sum(stalls.values())
+        return (late, stalls[late] / whole) if whole else None
+
+    def _stalls_between(self, reason: Stall, begins: Array, ends: Array) -> int:
+        """The cycles that events from some rows to some others stalled for a reason."""
+        events = self.trace.events
+        sums = np.r_[0, np.cumsum(np.where(events["reason"] == reason, events["stall"], 0).astype(np.int64))]
+        return int((sums[ends + 1] - sums[begins]).sum())
 
     def _matrix_busy(self, _reason: Stall, _stalled: tuple[int, ...]) -> tuple[float | None, str]:
         share = self.utilisation.busy.get(Unit.MATRIX, 0.0)

@@ -63,6 +63,17 @@ def test_the_longest_wait_comes_first_and_small_ones_are_left_out() -> None:
     assert Stall.MATRIX_BUSY not in [finding.reason for finding in at_barriers.findings]
 
 
+def test_a_wait_at_a_barrier_is_caused_by_what_the_last_wave_waited_for() -> None:
+    """Half of the waves come late, and have waited for global memory where the others waited for LDS."""
+    trace = synthetic(waves=4, iterations=30, jitter=0, loop=with_stall("s_barrier", 200))
+    late = trace.events["wave"] % 2 == 1
+    trace.events["issue"][late] += 50
+    trace.events["reason"][late & (trace.events["reason"] == Stall.WAIT_LDS)] = Stall.WAIT_VECTOR_MEMORY
+    advice = advise(trace)
+    assert "at barriers, where the last wave comes late by waiting for global memory: " in advice.limit
+    assert re.search(r"last wave to come had stalled 7\d% by waiting for global memory\.", advice.findings[0].sentence)
+
+
 def test_a_busy_matrix_unit_is_the_limit() -> None:
     products = tuple(replace(step, latency=300) if step.unit is Unit.MATRIX else step for step in LOOP)
     advice = advise(synthetic(waves=8, iterations=20, loop=products))
