@@ -21,7 +21,15 @@ from mlir import ir
 
 from flydsl.dialect.location import argument_error
 from flydsl.expr.arith_value import ArithValue, add_methods
-from flydsl.expr.elementwise import arith_result, check_operands, ir_value_of, number_like, shape_of, type_like
+from flydsl.expr.elementwise import (
+    arith_result,
+    check_operands,
+    converted_like,
+    ir_value_of,
+    number_like,
+    shape_of,
+    type_like,
+)
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath_flags import fastmath_attribute
 from flydsl.expr.names import unknown_name
@@ -155,12 +163,16 @@ def sincos(x: Value, *, fastmath: FastMath = None) -> tuple[ArithValue, ArithVal
 def fpowi(base: Value, exponent: Number, *, fastmath: FastMath = None) -> ArithValue:
     """Raise a float to the power of a signed integer, 1 ulp. base, exponent: scalars, or vectors of one shape.
 
-    f64 is supported if the exponent is a Python number from -4 to 4.
+    A scalar is taken for every element of a vector. f64 is supported if the exponent is a Python number from -4 to 4.
     """
-    (x,) = _operands("fpowi", (base,), True)
-    n = ir_value_of(number_like(exponent, arith_result(x).to(Int32) if is_python_number(exponent) else None))
+    number = Int32(exponent) if is_python_number(exponent) else as_numeric(exponent)
+    base = as_numeric(base)
+    (x,) = _operands("fpowi", (converted_like(base, base.dtype, number),), True)
+    n = ir_value_of(converted_like(number, number.dtype, arith_result(x)))
     check_operands("math.fpowi", n, n, False)
-    return arith_result(_emit("fpowi", [x, n], [x.type], fastmath).result, shape=shape_of(base))
+    if shape_of(base) != shape_of(number) and None not in (shape_of(base), shape_of(number)):
+        raise argument_error(f"math.fpowi of {base!r} and {number!r}", "give both one shape: .broadcast_to(shape)")
+    return arith_result(_emit("fpowi", [x, n], [x.type], fastmath).result, shape=shape_of(base, number))
 
 
 add_methods(exp, exp2, log, log2, sqrt, rsqrt, sin, cos, tanh)

@@ -67,6 +67,13 @@ class TracedText(str):
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __hash__ = __len__ = __contains__ = __getitem__ = __iter__ = _refuse
+    startswith = endswith = find = index = count = split = isdigit = isnumeric = _refuse
+
+    def __add__(self, other: str) -> TracedText:
+        return TracedText(str.__add__(self, other))
+
+    def __radd__(self, other: str) -> TracedText:
+        return TracedText(str.__add__(other, self))
 
 
 def no_text(kind: str, spec: str) -> TraceError:

@@ -115,12 +115,17 @@ def test_loads_and_stores(count: int) -> None:
 def test_python_functions_on_values(elementwise: Elementwise) -> None:
     def function(x: Any, y: Any) -> list[Any]:
         i = x.to(fx.Int32)
-        return [abs(x), abs(i), round(x), x**2, x**y, 2 ** i.to(fx.Float32), i**3, x // y, abs(fx.Int32(-3)), x**0.5]
+        powers = fx.Vector.from_elements([x, x + 1]) ** fx.Int32(i)
+        return [
+            abs(x), abs(i), round(x), x**2, x**y, 2 ** i.to(fx.Float32), i**3, x // y, abs(fx.Int32(-3)), x**0.5,
+            powers[0], powers[1],
+        ]  # fmt: skip
 
     a, b = torch.tensor([1.5, 2.5, 3.75]), torch.tensor([2.0, -1.0, 0.5])
     i = a.int()
     expected = [
         a.abs(), i, a.round(), a**2, a**b, 2.0**i, i**3, torch.floor(a / b), torch.full_like(a, 3), a.sqrt(),
+        a**i, (a + 1) ** i,
     ]  # fmt: skip
     result = elementwise(function, a, b, torch.float32)
     torch.testing.assert_close(result, torch.stack([e.float() for e in expected]), rtol=2e-7, atol=0)

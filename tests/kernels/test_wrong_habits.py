@@ -160,6 +160,12 @@ def text_compared(A, C, I, n):
         I[0] = 1
 
 
+@habit("the text of a runtime value", "compare the value itself")
+def joined_text_compared(A, C, I, n):
+    if "n=" + str(n) + ";" == "n=5;":  # here
+        I[0] = 1
+
+
 @habit("the text of a runtime value", "fx.printf")
 def length_of_a_text(A, C, I, n):
     I[0] = len(f"{n}")  # here

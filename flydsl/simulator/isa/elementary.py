@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, Protocol
 
 Value = Any
@@ -21,7 +22,8 @@ _MAGIC = 1.5 * 2.0**52
 _MAGIC_BITS = 0x4338_0000_0000_0000
 _EXPONENT_BIAS = 1023
 
-_EXP2 = [math.log(2) ** k / math.factorial(k) for k in range(14)]
+_LOG_2 = 0.6931471805599453
+_EXP2 = [float(Fraction(_LOG_2) ** k / math.factorial(k)) for k in range(14)]
 _ATANH = [1 / (2 * k + 1) for k in range(12)]
 _SIN = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9)]
 _COS = [(-1) ** k / math.factorial(2 * k) for k in range(9)]
@@ -72,7 +74,7 @@ def log2(b: Doubles, x: Value) -> Value:
     # log(m) = 2 artanh(s), s = (m - 1) / (m + 1)
     s = b.float_op("fdiv", b.float_op("fsub", mantissa, one), b.float_op("fadd", mantissa, one))
     series = b.float_op("fmul", s, _polynomial(b, b.float_op("fmul", s, s), _ATANH))
-    result = b.float_op("fadd", exponent, b.float_op("fmul", series, b.const("f64", 2 / math.log(2))))
+    result = b.float_op("fadd", exponent, b.float_op("fmul", series, b.const("f64", 2 / _LOG_2)))
     zero, infinity = b.const("f64", 0.0), b.const("f64", math.inf)
     result = b.select(b.float_compare("oeq", x, infinity), infinity, result)
     result = b.select(b.float_compare("olt", x, zero), b.const("f64", math.nan), result)

@@ -1,5 +1,7 @@
 """The runtime in C: how it is translated. What it does is held by the agreement of both backends."""
 
+from pathlib import Path
+
 import pytest
 
 from flydsl.errors import SimulatorError
@@ -36,4 +38,13 @@ def test_clangs_words_are_in_the_error() -> None:
 def test_without_a_compiler_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "find_zig", lambda: None)
     with pytest.raises(SimulatorError, match="pip install ziglang"):
+        Translation(source("runtime"), TRIPLES[0])
+
+
+def test_a_compiler_of_another_machine_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    zig = tmp_path / "zig"
+    zig.write_bytes(b"\x7fELF of another machine")
+    zig.chmod(0o755)
+    monkeypatch.setattr(runtime, "find_zig", lambda: str(zig))
+    with pytest.raises(SimulatorError, match="does not start: Exec format error"):
         Translation(source("runtime"), TRIPLES[0])

@@ -52,9 +52,14 @@ class Translation:
                 hint="pip install ziglang; or use the lock-step backend: FLYDSL_SIMULATOR_BACKEND=lockstep",
             )
         command = [zig, "clang", "-target", triple, *_FLAGS, "-x", "c", "-", "-o", "-"]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=self._output, stderr=subprocess.PIPE, text=True
-        )
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=self._output, stderr=pipe, text=True)
+        except OSError as error:  # another machine's program, or a folder that must not run any
+            raise SimulatorError(
+                f"{zig} compiles the simulator's runtime, and does not start: {error.strerror}",
+                hint="install ziglang for this machine; or FLYDSL_SIMULATOR_BACKEND=lockstep",
+            ) from None
         self._source = text
 
     def result(self) -> str:
