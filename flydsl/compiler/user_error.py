@@ -77,15 +77,6 @@ def _uncaught(
 sys.excepthook = _uncaught
 
 
-def user_frames(error: BaseException) -> TracebackType | None:
-    """The traceback of an error without the frames of this package, of MLIR's bindings, and of decorators' contexts.
-
-    An error that is neither a FlyError nor raised by the user's code is a bug in this package and keeps all frames.
-    KeyboardInterrupt does not count as one.
-    """
-    return error.__traceback__ if _is_fault_of_package(error) else _users_steps(error)
-
-
 def _users_steps(error: BaseException) -> TracebackType | None:
     shown: TracebackType | None = None
     for frame in reversed(list(steps_of(error))):

@@ -102,7 +102,7 @@ def _error_of(call: Callable[[], Any]) -> Exception | None:
     try:
         call()
     except Exception as error:  # noqa: BLE001 - whatever it is, both backends shall raise it
-        return error
+        return error.with_traceback(None)  # which is where an error has its place from: that of the backend's call
     return None
 
 
