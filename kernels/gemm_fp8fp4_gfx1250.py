@@ -43,6 +43,7 @@ from kernels.gemm_common_gfx1250 import (
 )
 from kernels.kernels_common import bytes_of, ceil_div, require, require_tensors
 from kernels.launches import for_waves, launcher, tuned
+from kernels.sizes import require_elements, require_pitch
 from kernels.tensor_shim import GTensor, STensor
 from kernels.wmma_gemm_gfx1250 import place_of_wave, store_by_lanes, store_by_mover
 from kernels.wmma_pipeline import DTYPES, eight
@@ -408,6 +409,12 @@ def launch_fp8fp4(
     a, b = (bytes_of(*((fx.Float8E4M3FN,) if bits == 8 else ())) for bits in plan.bits)
     scales = bytes_of() if plan.has_blocks else fx.Float32
     require_tensors(tensors, C=plan.out, A=a, B=b, A_scale=scales, B_scale=scales, rows=TENSORS)
+    require_pitch("C", tensors["C"], m, plan.n, ldc)
+    require_pitch("A", tensors["A"], m, plan.k, lda, bits=plan.bits[0])
+    require_elements("B", tensors["B"], plan.n * plan.k, bits=plan.bits[1])
+    for name, rows, tile in (("A_scale", m, plan.tile[0]), ("B_scale", plan.n, plan.tile[1])):
+        in_blocks = (rows + tile - 1) // tile * (tile * plan.k // BLOCK)
+        require_elements(name, tensors[name], in_blocks if plan.has_blocks else rows, or_more=True)
     kernel = fp8fp4_kernel(tensors, m, lda, ldc, plan.pipeline.turns, plan, value_attrs=for_waves(waves_per_eu))
     plan.launch(kernel, m, stream)
 

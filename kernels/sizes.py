@@ -37,6 +37,19 @@ def require_rows(
     _refuse_unless(holds, name, extents, f"{{}} elements a row here, and {{}} rows or more{how}", columns, rows)
 
 
+def require_pitch(name: str, tensor: Any, rows: Any, columns: int, pitch: Any, *dtypes: Any, bits: int = 0) -> None:
+    """Refuse a tensor, in a launcher, in which not so many rows of `columns` elements, `pitch` apart, lie.
+
+    dtypes, bits: see `require_rows`.
+    """
+    require_tensor(name, tensor, *dtypes or (tensor.dtype,))
+    extents = _extents(tensor)
+    steps = [fx.Int64(extent - 1) * fx.get_scalar(tensor.stride[i]) for i, extent in enumerate(extents)]
+    wanted, apart = (_in_elements(fx.Int64(n), bits, tensor) for n in ((rows - 1) * fx.Int64(pitch) + columns, pitch))
+    holds = (rows == 0) | (sum(steps[1:], steps[0]) + 1 >= wanted) & (apart >= _in_elements(columns, bits, tensor))
+    _refuse_unless(holds, name, extents, "{} rows of {} elements here, {} apart", rows, columns, pitch)
+
+
 def require_elements(name: str, tensor: Any, count: Any, *dtypes: Any, bits: int = 0, or_more: bool = False) -> None:
     """Refuse a tensor, in a launcher, unless it has this many elements, one behind the other, in any shape.
 

@@ -265,7 +265,7 @@ class JitFunction(DecoratedFunction):
         """
         values = self.signature.bind(args, kwargs)
         arguments, _ = self._adapt(values)
-        return self._pipeline(arguments, values, arch)
+        return self._pipeline(arguments, values, arch, launches=False)
 
     def _pipeline(
         self,
@@ -273,6 +273,7 @@ class JitFunction(DecoratedFunction):
         values: list[Any],
         arch_name: str | None = None,
         *,
+        launches: bool = True,
         keep_snapshots: bool = True,
         specs: Sequence[StageSpec] | None = None,
     ) -> Pipeline:
@@ -287,7 +288,7 @@ class JitFunction(DecoratedFunction):
             arguments,
             self.signature,
             keep_snapshots=keep_snapshots,
-            meanwhile=_nothing if env.compile_only() or is_elsewhere else devices.preload,
+            meanwhile=devices.preload if launches and not (env.compile_only() or is_elsewhere) else _nothing,
             specs=specs,
         )
 

@@ -361,7 +361,7 @@ class _Lowering:
         if isinstance(kind, TiledMmaType):
             atom = create_fly("make_mma_atom", [], op.location, results=[kind.atom]).result
         tensors = [self.of(fragment) for fragment in fragments]
-        extents = gemm_extents([tensor.kind for tensor in tensors])
+        extents = gemm_extents([tensor.kind.with_layout(tensor.layout) for tensor in tensors])
         views: dict[Any, ir.Value] = {}
 
         def view(i: int, mode_1: int, mode_2: int) -> ir.Value:

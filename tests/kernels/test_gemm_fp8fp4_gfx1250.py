@@ -158,3 +158,15 @@ def test_scales_of_rows_are_numbers() -> None:
     launch = compile_ptpc_gemm(N=128, K=512, **SMALL)
     with pytest.raises(ArgumentError, match="A_scale of Uint8"):
         launch.lower(*tensors, 32, 128, 512, 128, arch="gfx1250").run()
+
+
+@pytest.mark.usefixtures("on_gfx1250")
+def test_tensors_that_are_too_short() -> None:
+    launch = compile_a8w4_gemm(N=128, K=256, **SMALL)
+    sizes = {"C": 32 * 128, "A": 32 * 256, "B": 128 * 128, "A_scale": 32 * 8, "B_scale": 128 * 8}
+    tensors = {n: torch.zeros(size, dtype=torch.float32 if n == "C" else torch.uint8) for n, size in sizes.items()}
+    for short in sizes:
+        with pytest.raises(ArgumentError, match=f"{short} of"):
+            launch(*(tensors | {short: tensors[short][:-1]}).values(), 32, 128, 256, 128)
+    with pytest.raises(ArgumentError, match="A of"):
+        launch(*tensors.values(), 32, 128, 300, 128)
