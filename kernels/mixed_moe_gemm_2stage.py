@@ -166,6 +166,7 @@ def compile_mixed_moe_gemm1(
     weights in their place give. Raises ArgumentError where sizes do not fit.
     """
     types = ("f16", "bf16", "f32") if k_batch > 1 else ("f16", "bf16", *ROUNDED)
+    require(out_dtype in types, f"out_dtype={out_dtype!r} of stage 1 with k_batch={k_batch}", f"one of {types}")
     require(act in ("silu", "swiglu"), f"act={act!r}", "silu or swiglu")
     rounded = out_dtype in ROUNDED
     require(not rounded or tile_n in (64, 128, 256), f"{out_dtype} with tile_n={tile_n}", "64, 128 or 256")

@@ -14,7 +14,7 @@ anything but the rows need a barrier. A matrix instruction has every fourth colu
 them at a time and stores 16 neighbours. While 32 rows are computed, the next ones are on their way, and the numbers of
 those after them.
 
-68 matrix instructions for 32 keys; 128 registers hold sums, 36 queries; 34.5 KiB of shared memory, two waves per SIMD.
+68 matrix instructions for 32 keys; 128 registers hold sums, 36 queries; 35 KiB of shared memory, two waves per SIMD.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TILE, WAVES = 16, 8
 THREADS = WAVE * WAVES
 BLOCK = 32  # keys
 ROWS = BLOCK // WAVES  # of a wave
-PITCH = KEY_BYTES + 16  # of a row in shared memory: eight rows meet every bank once
+PITCH = KEY_BYTES + 32  # of a row in shared memory: lanes that read at once, of rows of two quarters, meet other banks
 PIECES = KEY_BYTES // 64  # of 16 bytes of a row, which a lane has
 FOURS = VALUE_BYTES // 64  # groups of four tiles of columns
 # Selectors of v_perm_b32: bytes of two words by turns, of their low halves and of their high ones; and their halves.

@@ -589,7 +589,7 @@ def plan_of(
     """
     tile_m, tile_n, tile_k = tile
     if gated:
-        require(out_dtype in out_types, f"out_dtype={out_dtype!r} of stage 1", f"one of {', '.join(out_types)}")
+        require(out_dtype in out_types, f"out_dtype={out_dtype!r} of stage 1", " or ".join(out_types))
     cshuffle = bool(cshuffle) if gated else through_shared_memory(out_dtype, cshuffle, accumulate)
     require(known["columns"] % tile_n == 0, f"{known['columns']} columns", f"a multiple of tile_n={tile_n}")
     require(not cshuffle or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")

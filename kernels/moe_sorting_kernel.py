@@ -15,8 +15,8 @@ topk_ids (T, k) i32: the experts of each token, all different; topk_weights (T, 
 An id that is no expert's, or whose expert the mask leaves out, is in no row. `sorted_size` says how long the tables are.
 
 Few ids (T k <= MOST_AT_ONCE): one kernel. Its first workgroup has the ids in shared memory and a thread for each
-expert, which reads them all twice, four at a time: to count, and, knowing where its expert begins from a scan of the
-padded counts, to give each of its ids a place. Then each id goes to its place. The other workgroups clear moe_buf.
+expert, which reads them all, four at a time, and gives each of its own its number among them. A scan of the padded
+counts says where experts begin. Then each id goes to its place. The other workgroups clear moe_buf.
 
 More: two kernels, with a wave for each expert, which looks at 256 ids per step. The first one counts, while other
 workgroups fill all tables; the second one sums up the counts of the experts before and places ids by their rank in the
@@ -36,6 +36,7 @@ from flydsl.expr import range_constexpr
 
 from .kernels_common import FLOATS, TORCH_NAMES, ceil_div, power_of_two, require, require_array, require_waves_of_64
 from .launches import launcher
+from .layout_utils import divide
 from .rows import WAVE
 from .sizes import require_least, require_rows
 from .tensor_shim import GTensor, STensor
@@ -46,6 +47,7 @@ MOST_EXPERTS = 1024
 MOST_AT_ONCE = 512  # ids
 MOST_ROUTED = 16  # tokens of a workgroup: it has a lane for each 16 numbers of the gating
 SLOT_SHIFT = 24
+MOST_BYTES = (1 << 31) - (1 << 24)  # of a tensor: all threads count on by as many as they are, in 32 bits
 OPERANDS = ("topk_ids", "topk_weights", "sorted_ids", "sorted_weights", "sorted_expert_ids", "num_valid_ids", "moe_buf")
 WAVES = 4
 THREADS = WAVE * WAVES
@@ -106,7 +108,7 @@ class Sorting:
 
     def padded(self, rows: Any) -> Any:
         """Rows of whole blocks."""
-        return (rows + (self.unit - 1)) // self.unit * self.unit
+        return divide(rows + (self.unit - 1), self.unit) * self.unit
 
 
 class Tables:
@@ -136,7 +138,7 @@ class Tables:
 
     def put(self, item: Any, place: Any, weights: Any) -> None:
         """Write the row of an id, unless its place is negative. weights: of all ids."""
-        token = item // self.spec.topk
+        token = divide(item, self.spec.topk)
         self.sorted_ids.store(place, token | (item - token * self.spec.topk) << SLOT_SHIFT)
         self.sorted_weights.store(place, weights.load(item))
 
@@ -149,39 +151,31 @@ def fill(tensor: Any, word: Any, thread: Any, threads: Any) -> None:
     whole = size // 16 * 16
     memory = GTensor(tensor, fx.Int32, num_records_bytes=whole)
     words = fx.Vector.filled(4, word, fx.Int32)
-    for chunk in range(thread, whole // 16, threads):
-        memory.vec_store(chunk * 4, words)
+    for first in range(thread * 16, whole, threads * 16):
+        memory.vec_store(first >> 2, words)
     if whole + thread * 4 < size:
         rest = GTensor(tensor, fx.Int32, num_records_bytes=size)
         rest.store(whole // 4 + thread, word)
 
 
 @flyc.jit
-def count_at_once(ids: Any, items: Any, expert: Any) -> Any:
-    """How often an expert is among the ids in shared memory."""
+def rank_at_once(ids: Any, ranks: Any, items: Any, expert: Any) -> Any:
+    """How often an expert is among the ids in shared memory; each of its ids gets its number among them."""
     count = fx.Int32(0)
-    for first in range(0, items, EACH):
-        for found in fx.Vector(ids.vec_load(first, EACH)):
-            count = count + (found == expert).to(fx.Int32)
-    return count
-
-
-@flyc.jit
-def place_at_once(ids: Any, places: Any, items: Any, expert: Any, place: Any) -> None:
-    """Give each of an expert's ids in shared memory a place, from `place` on."""
     for first in range(0, items, EACH):
         for number, found in enumerate(fx.Vector(ids.vec_load(first, EACH))):
             if found == expert:
-                places.store(first + number, place)
-                place = place + 1
+                ranks.store(first + number, count)
+                count = count + 1
+    return count
 
 
 @flyc.jit
 def blocks_of(tables: Tables, start: Any, rows: Any, local: Any, thread: Any, threads: int) -> None:
     """Write the expert of its blocks."""
     unit = tables.spec.unit
-    for block in range(thread, rows // unit, threads):
-        tables.expert_ids.store(start // unit + block, local)
+    for block in range(thread, divide(rows, unit), threads):
+        tables.expert_ids.store(divide(start, unit) + block, local)
 
 
 @flyc.jit
@@ -201,13 +195,14 @@ def sort_at_once(tables: Tables, gating: Any = None) -> None:
     """Sort by one workgroup. gating: (logits, how they are routed), where the experts are not yet known."""
     spec, thread = tables.spec, fx.Int32(fx.thread_idx.x)
     allocator = fx.SharedAllocator()
-    ids, places = (STensor(allocator.allocate(MOST_AT_ONCE * 4, 16).peek().ptr, fx.Int32) for _ in range(2))
+    sizes = MOST_AT_ONCE, MOST_AT_ONCE, spec.threads
+    ids, ranks, starts = (STensor(allocator.allocate(size * 4, 16).peek().ptr, fx.Int32) for size in sizes)
     for item in range(thread, (tables.items + EACH - 1) // EACH * EACH, spec.threads):
         if fx.const_expr(gating is None):
             ids.store(item, (item < tables.items).select(tables.ids.load(item), -1))
         elif item >= tables.items:
             ids.store(item, fx.Int32(-1))
-        places.store(item, fx.Int32(-1))
+        ranks.store(item, fx.Int32(-1))
     weights: Any = tables.weights
     if fx.const_expr(gating is not None):
         weights = STensor(allocator.allocate(MOST_AT_ONCE * 4, 16).peek().ptr, fx.Float32)
@@ -222,18 +217,21 @@ def sort_at_once(tables: Tables, gating: Any = None) -> None:
         kept = exists & (tables.mask.load(thread) != 0)
         expert = kept.select(expert, fx.Int32(-2))
         local = scan.exclusive(kept.to(fx.Int32), "add", allocator.allocate(scan.SharedStorage).peek())
-    rows = spec.padded(count_at_once(ids, tables.items, expert))
+    count = fx.Int32(0)
+    if exists:
+        count = rank_at_once(ids, ranks, tables.items, expert)
+    rows = spec.padded(count)
     start = scan.exclusive(rows, "add", allocator.allocate(scan.SharedStorage).peek())
     blocks_of(tables, start, rows, local, 0, 1)
-    place_at_once(ids, places, tables.items, expert, start)
+    starts.store(thread, start)
     if thread == spec.threads - 1:
         tables.valid.store(0, start + rows)
         tables.valid.store(1, tables.tokens)
     fx.gpu.barrier()
     for item in range(thread, tables.items, spec.threads):
-        place = places.load(item)
-        if place >= 0:
-            tables.put(item, place, weights)
+        rank = ranks.load(item)
+        if rank >= 0:
+            tables.put(item, starts.load(ids.load(item)) + rank, weights)
 
 
 @flyc.kernel
@@ -479,5 +477,6 @@ def _sort(
     given = (*tensors, *(unused if t is None else t for t in (mask, local_tokens, workspace)))
     for name, tensor in zip((*OPERANDS, "expert_mask", "num_local_tokens", "workspace"), given, strict=True):
         require_array(name, tensor)
+        require(tensor.nbytes < MOST_BYTES, f"{name} of {tensor.nbytes} bytes", f"less than {MOST_BYTES}")
     first, *others = given
     launch(first if renormalize is not None else first.view(-1), *(tensor.view(-1) for tensor in others), tokens)

@@ -76,6 +76,11 @@ def test_wrong_arguments() -> None:
         sort(ids, weights, 1, 16)
     with pytest.raises(ArgumentError, match="topk_ids"):
         sort(ids.long(), weights, 6, 16)
+    launch = kernel.build_moe_sorting_module(6, 2, 16, at_once=True)
+    rows, one = torch.zeros(kernel.sorted_size(4, 6, 2, 16)), torch.zeros(1).int()
+    tables = (rows.int(), rows, one, torch.zeros(2).int(), torch.zeros(8))
+    with pytest.raises(ArgumentError, match="sorted_expert_ids of"):
+        launch(ids.view(-1), weights.view(-1), *tables, one, one, one, 4)
     with pytest.raises(ArgumentError, match="workspace"):
         sort(*routing(300, 6, 2), 6, 16, workspace=torch.zeros(5, dtype=torch.int32))
 

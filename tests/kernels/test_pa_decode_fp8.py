@@ -214,14 +214,14 @@ def test_the_reference_itself() -> None:
     ("name", "value", "said"),
     [
         ("key_scale", torch.ones(7), "7 scales of keys"),
-        ("key_scale", torch.ones(1).double(), "key_scale of torch.float64"),
-        ("contexts", torch.tensor([40]), "context_lengths of torch.int64"),
+        ("key_scale", torch.ones(1).double(), "key_scale of Float64"),
+        ("contexts", torch.tensor([40]), "context_lengths of Int64"),
         ("contexts", torch.tensor([40, 1, 1]).int(), "query of"),
         ("query", torch.zeros(2, 7, 64).bfloat16().transpose(0, 1), "query"),
         ("query", torch.zeros(2, 8, 32).bfloat16(), "query of"),
         ("query", torch.zeros(2, 8, 64), "query_input_dtype='f32'"),
-        ("pages", torch.zeros(4), "kv_page_indices of torch.float32"),
-        ("starts", torch.zeros(1).int(), "kv_indptr of 1"),
+        ("pages", torch.zeros(4), "kv_page_indices of Float32"),
+        ("starts", torch.zeros(1).int(), "kv_indptr of"),
         ("values", torch.zeros(4, 1, 16, 32).to(FP8), "value_cache of"),
     ],
 )
@@ -230,6 +230,27 @@ def test_wrong_arguments(name: str, value: torch.Tensor, said: str) -> None:
     setattr(given, name, value)
     with pytest.raises(ArgumentError, match=said):
         given.result()
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "temporary_output of"), (2, "max_logits of"), (3, "query of"), (5, "value_cache of"),
+     (6, "context_lengths of"), (10, "value_scale of")],
+)  # fmt: skip
+def test_launchers_refuse_tensors_of_other_sizes(number: int, said: str) -> None:
+    """Where the wrapper, which knows the shapes, is not what calls them."""
+    given = requests((40, 3), 1, 8, 1, 64, 16, scales="token")
+    compiled = kernel.compile_pa_decode_ps(
+        block_size=16, max_context_partition_num=1, query_group_size=8, per_token_kv=True, head_dim=64
+    )
+    partials = torch.zeros(2 * 8 * 64, dtype=BF16), torch.zeros(16), torch.zeros(16)
+    inputs = (given.query, *given.caches, given.contexts, given.pages, given.starts, given.key_scale, given.value_scale)
+    tensors = [t.view(torch.uint8) if t.dtype == FP8 else t for t in (*partials, *inputs)]
+    tensors = [t.view(-1)[: -1 if i == number else None] for i, t in enumerate(tensors)]
+    with pytest.raises(ArgumentError, match=said) as raised:
+        compiled["launch"](*tensors, 2, 1)
+    assert raised.value.at is not None
+    assert raised.value.at.file == __file__
 
 
 @pytest.mark.parametrize(
