@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from flydsl.compiler.rewrite import rewrite
 from flydsl.expr.control_flow import RUNTIME, dispatch
+from flydsl.expr.names import unknown_name
 
 __all__ = ["ASTRewriter", "CanonicalizeWhile", "InsertEmptyYieldForSCFFor", "ReplaceIfWithDispatch"]
 
@@ -46,3 +47,6 @@ class ASTRewriter:
     def transform(cls, function: Callable[..., Any]) -> Callable[..., Any]:
         """See `flydsl.compiler.rewrite.rewrite`."""
         return rewrite(function)
+
+
+__getattr__ = unknown_name(__name__, globals())

@@ -38,6 +38,7 @@ from flydsl.compiler.value_key import value_key
 from flydsl.dialect.elements import TORCH_ELEMENTS
 from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError
+from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
 from flydsl.expr.struct_value import StructValue, runtime_fields
 from flydsl.expr.tree import parts
@@ -429,3 +430,6 @@ def tensor_place(signature: Signature, arguments: Sequence[Argument]) -> str:
             f"{signature.name}: tensors on different devices: {places}", "move them to one device with .to(...)"
         )
     return next(iter(found), "cpu")
+
+
+__getattr__ = unknown_name(__name__, globals(), {"from_c_void_p": "flydsl.compiler.pointer_argument"})

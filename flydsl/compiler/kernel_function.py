@@ -23,6 +23,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.block_threads import taken_notes
 from flydsl.expr.control_flow.region import regions_closed
 from flydsl.expr.gpu import BlockSizeError
+from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Index, Numeric
 from flydsl.expr.operands import FlyValue, located
 from flydsl.expr.protocol import extract_to_ir_values, flatten_runtime, value_like
@@ -361,3 +362,6 @@ def kernel(
     if function is None:
         return lambda decorated: KernelFunction(decorated, known_block_size, name)
     return KernelFunction(function, known_block_size, name)
+
+
+__getattr__ = unknown_name(__name__, globals())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from flydsl.expr.names import unknown_name
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 __all__ = ["dsl_loc_tracing", "traced_op"]
@@ -16,3 +18,5 @@ def dsl_loc_tracing(function: _F) -> _F:
 
 
 traced_op = dsl_loc_tracing
+
+__getattr__ = unknown_name(__name__, globals())

@@ -1,6 +1,7 @@
 """The names of FlyDSL's API, to distinguish an unsupported name from a misspelt one.
 
-Module -> its public names in FlyDSL 0.2.2, apart from the operation classes that its build generates.
+Module -> its public names in FlyDSL 0.2.2, apart from the operation classes that its build generates, and names of
+FlyDSL 0.4.2 that are unsupported.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from flydsl.errors import MissingName
+from flydsl.expr.missing import install, name_error, unsupported
 from flydsl.expr.other_names import OTHER_NAMES
+
+install()
 
 FLYDSL_NAMES: dict[str, frozenset[str]] = {
     module: frozenset(names.split())
@@ -25,8 +28,32 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             DslType JitArgument Storable c_abi_spec cache_signature construct_from_ir_values dsl_align_of dsl_size_of
             extract_to_ir_values get_ir_types peek_from_ptr poke_into_ptr
         """,
+        "flydsl.compiler.ast_rewriter": """
+            FallbackLocations ReplaceYieldWithSCFYield RewriteBoolOps SymbolScopeTracker Transformer WrapLocations
+        """,
+        "flydsl.compiler.jit_argument": """
+            DLTensorJitArg MemRefJitArg MemRefSpec PointerJitArg TorchTensorJitArg convert_to_jit_arguments
+            from_c_void_p is_type_param_annotation resolve_signature torch_dtype_to_mlir_type
+        """,
+        "flydsl.compiler.jit_executor": """
+            CallState GpuJitModule build_abi_storage
+        """,
+        "flydsl.compiler.jit_function": """
+            CallState CompiledFunction FileLock FlyDSLCompileError PipelineConfig
+        """,
+        "flydsl.compiler.kernel_function": """
+            DimType DimValueType FuncLocationTracker create_caller_location create_file_location create_gpu_func
+            create_gpu_module get_gpu_module_body get_source_location merge_compile_hints
+        """,
+        "flydsl.expr.meta": """
+            capture_user_location dsl_wrap_result file_location tracing_context tracing_option
+        """,
+        "flydsl.expr.utils.arith": """
+            arith_const current_fastmath element_type fp_to_fp fp_to_int int_to_int is_float_type is_integer_like_type
+            is_narrow_float_type recast_type resolve_fastmath
+        """,
         "flydsl.expr": """
-            extern
+            Basis BasisType CoordSwizzle Empty RoundingMode extern ktrace
             AddressSpace Align Arena ArithValue Array BFloat16 Boolean CachePolicy ComposedLayout ComposedLayoutType
             Constexpr CoordSwizzleType CoordTensorType CopyAtom CopyAtomType CopyOpUniversalAtomicType
             CopyOpUniversalCopyType Float Float16 Float32 Float4E2M1FN Float64 Float6E2M3FN Float6E3M2FN Float8E4M3
@@ -64,6 +91,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             SharedAllocator barrier block_dim block_id block_idx grid_dim lds_space smem_space thread_id thread_idx
         """,
         "flydsl.expr.struct": """
+            Empty
             Align Arena Array Storage Struct Union is_composite_type is_specializable_struct_type is_struct_type struct
             union
         """,
@@ -78,6 +106,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             as_numeric fp_to_fp fp_to_int int_to_fp int_to_int is_float_type
         """,
         "flydsl.expr.arith": """
+            RoundingMode
             ArithValue andi cmpf cmpi constant constant_vector index index_cast int_to_fp shli sitofp trunc_f unwrap
             xori
         """,
@@ -94,6 +123,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             make_tiled_copy_C make_tiled_copy_tv
         """,
         "flydsl.expr.typing": """
+            Basis CoordSwizzle
             BFloat16 Boolean ComposedLayout Constexpr CopyAtom Float Float16 Float32 Float4E2M1FN Float64
             Float6E2M3FN Float6E3M2FN Float8E4M3 Float8E4M3B11FNUZ Float8E4M3FN Float8E4M3FNUZ Float8E5M2
             Float8E8M0FNU Index Int128 Int16 Int32 Int4 Int64 Int8 IntTuple Layout Numeric Pointer Stream Swizzle T
@@ -111,6 +141,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             create_llvm_ptr extract_base_index get_element_ptr
         """,
         "flydsl.expr.rocdl.cdna4": """
+            cvt_sr_f32_to_bf16
             CopyOpCDNA4LdsReadTransposeType LDSReadTrans LDSReadTrans16_64b LDSReadTrans4_64b LDSReadTrans6_96b
             LDSReadTrans8_64b MFMA_Scale MmaOpCDNA4_MFMAScaleType
         """,
@@ -128,6 +159,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             update_tensor_gather_descriptor_addr_lo update_tensor_gather_descriptor_addr_lo_hi
         """,
         "flydsl.expr.rocdl": """
+            SWMMAC TDM WMMA_RDNA3 cdna5 experimental ktrace_emit
             cdna4 cluster inline_asm tdm_ops universal
             BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferAtomicPkAdd BufferCopy BufferCopy128b
             BufferCopy16b BufferCopy32b BufferCopy64b BufferCopy8b BufferCopyLDS BufferCopyLDS128b BufferCopyLDS32b
@@ -262,6 +294,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             workitem_id_z
         """,
         "flydsl.extension.coop": """
+            block universal warp
             BlockAdjacentDifference BlockDiscontinuity BlockExchange BlockExchangeAlgorithm BlockHistogram
             BlockHistogramAlgorithm BlockLoad BlockLoadAlgorithm BlockMergeSort BlockMergeSortAlgorithm
             BlockRadixRank BlockRadixRankAlgorithm BlockRadixSort BlockRadixSortAlgorithm BlockReduce
@@ -275,6 +308,9 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
         """,
     }.items()
 }
+FLYDSL_NAMES["flydsl.expr.primitive"] = FLYDSL_NAMES["flydsl.expr"] | frozenset(
+    ["coerce_int_tuple_args", "is_profile_congruent", "is_profile_weakly_congruent", "to_llvm_ptr"]
+)
 
 
 def unknown_name(
@@ -293,9 +329,9 @@ def unknown_name(
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         shown = f"dir(...) of the module has the names of {module}"
         if name in FLYDSL_NAMES[module]:
-            raise MissingName(f"{module}.{name} is part of FlyDSL's API, but unsupported", hint=shown)
+            raise name_error(unsupported(f"{module}.{name}"), shown)
         hint = OTHER_NAMES.get(name) or close_to(name, namespace) or shown
-        raise MissingName(f"module {module!r} has no attribute {name!r}", hint=hint)
+        raise name_error(f"module {module!r} has no attribute {name!r}", hint)
 
     return __getattr__
 

@@ -38,6 +38,7 @@ from flydsl.expr.memory import *
 from flydsl.expr.memory import __all__ as _memory
 from flydsl.expr.mma import *
 from flydsl.expr.mma import __all__ as _mma
+from flydsl.expr.names import unknown_name
 from flydsl.expr.operands import is_runtime
 from flydsl.expr.printing import printf, refuse
 from flydsl.expr.typing import T
@@ -84,3 +85,12 @@ def static(value: object) -> Result:
 
 
 accept_keywords(globals(), __all__)
+
+__getattr__ = unknown_name(
+    __name__,
+    globals(),
+    dict.fromkeys(
+        ("CopyOpUniversalAtomicType", "CopyOpUniversalCopyType", "MmaOpUniversalFMAType"),
+        "flydsl.expr.rocdl.instruction_types",
+    ),
+)

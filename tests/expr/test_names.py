@@ -53,3 +53,28 @@ def test_sizes_of_types_in_memory() -> None:
     protocol = importlib.import_module("flydsl.compiler.protocol")
     assert (protocol.dsl_size_of(Block), protocol.dsl_align_of(Block)) == (68, 4)
     assert (protocol.dsl_size_of(fx.Int64), protocol.dsl_align_of(fx.BFloat16)) == (8, 2)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("flydsl.expr", "CoordSwizzleType"), ("flydsl.expr.rocdl", "cdna5"), ("flydsl.extension.coop", "BlockRadixSort"),
+     ("flydsl.expr.primitive", "assume"), ("flydsl.compiler.kernel_function", "create_gpu_module"),
+     ("flydsl._mlir.dialects.fly", "BasisType")],
+)  # fmt: skip
+def test_an_import_says_what_is_unsupported(module: str, name: str) -> None:
+    with pytest.raises(ImportError, match=rf"^{module}.{name} is part of FlyDSL's API, but unsupported"):
+        exec(f"from {module} import {name}", {})
+
+
+@pytest.mark.parametrize(
+    "module", ["flydsl.expr.ktrace", "flydsl.expr.rocdl.cdna5", "flydsl.extension.coop.block.topk"]
+)
+def test_a_module_of_flydsl_that_is_unsupported(module: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match="is part of FlyDSL's API, but unsupported"):
+        importlib.import_module(module)
+
+
+def test_an_import_of_a_misspelt_name_has_the_suggestion() -> None:
+    with pytest.raises(ImportError, match="close to it: make_layout"):
+        exec("from flydsl.expr import make_layuot", {})
+    assert not hasattr(fx, "make_layuot")

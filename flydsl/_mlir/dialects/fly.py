@@ -34,6 +34,7 @@ from flydsl.expr.copies import CopyAtom
 from flydsl.expr.copies import copy_atom_call as _copy_atom_call
 from flydsl.expr.emit import emit
 from flydsl.expr.memory import Pointer, Tensor, get_iter, memref_alloca
+from flydsl.expr.missing import name_error, unsupported
 from flydsl.expr.mma import MmaAtom
 from flydsl.expr.mma import mma_atom_call as _mma_atom_call
 from flydsl.expr.names import FLYDSL_NAMES
@@ -170,6 +171,6 @@ def __getattr__(name: str) -> Any:
     found = getattr(primitive, name, None) if name in OPS else None
     if found is None:
         is_known = name in FLYDSL_NAMES["flydsl.expr"]
-        what = f"{name} is part of FlyDSL's API, but unsupported" if is_known else f"no attribute {name!r}"
-        raise AttributeError(f"module {__name__!r}: {what}")
+        text = unsupported(f"{__name__}.{name}") if is_known else f"module {__name__!r} has no attribute {name!r}"
+        raise name_error(text)
     return found
