@@ -59,4 +59,4 @@ class _Finder:
 def install() -> None:
     """Have imports of FlyDSL's modules say that they are unsupported."""
     if _Finder not in sys.meta_path:
-        sys.meta_path.append(_Finder)  # type: ignore[arg-type]
+        sys.meta_path.append(_Finder)
