@@ -71,6 +71,10 @@ class MissingName(FlyError, AttributeError):
     """A name that a module or an object does not have. hint: where people find what they look for."""
 
 
+class MissingImport(FlyError, ModuleNotFoundError):
+    """A name or a module that an `import` asks for and that is not there."""
+
+
 class OutOfRange(FlyError, IndexError):
     """A number of something that there is less of."""
 

@@ -19,7 +19,10 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 | register tensors as one vector, `ub.poison` before its first store | a vector for each part that accesses divide, zeros | LLVM could conclude from poison that a path is never taken |
 | buffer pointers as `!llvm.struct<(ptr<8>, i32)>` | the resource; offsets go into each instruction | no struct to take apart |
 | `arith.index_cast` around offsets | an `i32` or `i64` as it is; nothing for an offset of 0 | shorter |
-| `llvm.getelementptr ...[0]` behind `llvm.mlir.addressof` | the address | the same pointer |
+| `llvm.getelementptr ...[0]`, of `llvm.mlir.addressof` or of a register tensor | the address | the same pointer |
+| the parts of a vector read and inserted in turn, into `ub.poison` | all are read first, then inserted into zeros | LLVM could conclude from poison that a path is never taken |
+| `llvm.load -> vector<2xi32>` of eight 8-bit values for a matrix instruction | `vector<8xi8>` and `llvm.bitcast` | the type that the memory was written as |
+| `llvm.mlir.global external @__dynamic_shared__` that only unused pointers need | nothing | it has no effect |
 | after convert-fly-to-rocdl, pointers and registers that nothing uses | nothing | they have no effect |
 | `copy_atom_call_ssa` from registers to registers | `ptr.load`, `ptr.store` | no memory is accessed |
 | packed structs with the dynamic parts alone | with an empty struct for a static part; the same bytes | one index per part |

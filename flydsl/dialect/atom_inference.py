@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from math import prod
 from typing import Any
 
 from mlir import ir
@@ -423,13 +424,23 @@ def gemm_extents(fragments: Sequence[MemRefType]) -> tuple[int, int, int]:
 
 
 def infer_mma_atom_call_ssa(types: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """The result of a matrix instruction on values."""
+    """The result of a matrix instruction on values. Vectors of integers with as many bits stand for A and B, too."""
     atom, *operands = types
     for operand, given in zip("abc", operands, strict=True):
         kinds = [mma_value_type(atom.op, operand, element) for element in _register_forms(atom.op, operand)]
-        if given not in kinds:
+        if given not in kinds and (operand == "c" or _integer_bits(given) != _bits(kinds[0])):
             require_same(f"operand {operand} of mma_atom_call_ssa", given, kinds[0])
     return [mma_value_type(atom.op, "c")]
+
+
+def _integer_bits(kind: Any) -> int:
+    """The bits of a vector of integers; -1 for another type."""
+    of_integers = isinstance(kind, ir.VectorType) and isinstance(kind.element_type, ir.IntegerType)
+    return prod(kind.shape) * kind.element_type.width if of_integers else -1
+
+
+def _bits(kind: ir.Type) -> int:
+    return prod(kind.shape) * element_bits(str(kind.element_type)) if isinstance(kind, ir.VectorType) else 0
 
 
 def _register_forms(op: MmaOp, operand: str) -> dict[str, int]:

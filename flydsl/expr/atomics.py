@@ -18,8 +18,9 @@ from flydsl import atoms
 from flydsl.atoms import CopyOp
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
+from flydsl.dialect.types import PointerType
 from flydsl.expr.emit import emit
-from flydsl.expr.memory_order import AtomicOrdering, address_of, ordering_number, scope_name
+from flydsl.expr.memory_order import AtomicOrdering, address_of, extra_alignment, ordering_number, scope_name
 from flydsl.expr.numeric import BFloat16, Float16, Numeric, numeric_class, require_numeric
 from flydsl.expr.operands import located
 from flydsl.expr.vector_value import Vector
@@ -51,7 +52,7 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
         dtype = numeric_class(kind.element)
         if isinstance(value, Vector):
             _check_pair(name, value, dtype)
-            return Vector(_emit(address, value.ir_value(), floats or 0, *order), dtype=dtype)
+            return Vector(_emit(kind, address, value.ir_value(), floats or 0, *order), dtype=dtype)
         if isinstance(value, Numeric) and value.dtype.ir_type == dtype.ir_type:
             dtype = value.dtype  # which knows the sign
         number = floats if dtype.is_float else signed if dtype.signed else unsigned
@@ -65,7 +66,7 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
                 f"{name} of {value.dtype.__name__} to memory of {dtype.__name__}",
                 f"convert it with .to(fx.{dtype.__name__})",
             )
-        return dtype.of(_emit(address, dtype(value).ir_value(), number, *order))
+        return dtype.of(_emit(kind, address, dtype(value).ir_value(), number, *order))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -84,9 +85,9 @@ def _check_pair(name: str, value: Vector, dtype: Any) -> None:
         )
 
 
-def _emit(address: ir.Value, value: ir.Value, number: int, ordering: int, scope: str) -> ir.Value:
+def _emit(kind: PointerType, address: ir.Value, value: ir.Value, number: int, ordering: int, scope: str) -> ir.Value:
     i64 = element_type("i64")
-    attributes = {
+    attributes = extra_alignment(kind) | {
         "bin_op": ir.IntegerAttr.get(i64, number),
         "ordering": ir.IntegerAttr.get(i64, ordering),
         "syncscope": ir.StringAttr.get(scope),

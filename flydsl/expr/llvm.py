@@ -34,6 +34,7 @@ from flydsl.expr.memory_order import (
     AtomicOrdering,
     SyncScope,
     address_of,
+    extra_alignment,
     ordering_number,
     scope_name,
 )
@@ -160,7 +161,7 @@ def atomic_cas(
     if not issubclass(dtype, Integer) or dtype.width not in (32, 64):
         raise argument_error(f"atomic_cas of {dtype.__name__}", "integers of 32 and 64 bits; recast the pointer")
     i64 = element_type("i64")
-    attributes: dict[str, ir.Attribute] = {
+    attributes: dict[str, ir.Attribute] = extra_alignment(kind) | {
         "success_ordering": ir.IntegerAttr.get(i64, ordering_number("atomic_cas", success_ordering)),
         "failure_ordering": ir.IntegerAttr.get(i64, ordering_number("atomic_cas", failure_ordering, LOADS[1:])),
         "syncscope": ir.StringAttr.get(scope_name(syncscope)),

@@ -8,6 +8,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl import how_made
+from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType, fly_type
 from flydsl.expr.emit import emit
@@ -83,3 +84,10 @@ def address_of(what: str, pointer: Any) -> tuple[PointerType, ir.Value]:
     space = LLVM_SPACES[kind.space]
     raw = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
     return kind, emit("builtin.unrealized_conversion_cast", [pointer.value], [raw]).result
+
+
+def extra_alignment(kind: PointerType) -> dict[str, ir.Attribute]:
+    """The attribute of an atomic at a pointer that is aligned to more than its element has bytes; else none."""
+    if kind.alignment is None or kind.alignment * 8 <= element_bits(kind.element):
+        return {}
+    return {"alignment": ir.IntegerAttr.get(element_type("i64"), kind.alignment)}

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType, ModuleType
 
-from flydsl.errors import MissingName
+from flydsl.errors import MissingImport, MissingName
 
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
@@ -32,8 +32,8 @@ def unsupported(name: str) -> str:
     return f"{name} is part of FlyDSL's API, but unsupported"
 
 
-def name_error(text: str, hint: str = "") -> MissingName | ImportError:
-    """The error that a module's `__getattr__` raises: MissingName, or ImportError where an `import` asks.
+def name_error(text: str, hint: str | None = None) -> MissingName | MissingImport:
+    """The error that a module's `__getattr__` raises: an AttributeError, or an ImportError where an `import` asks.
 
     Of an AttributeError, `from module import name` makes an ImportError of its own, which would lose the text.
     """
@@ -41,7 +41,7 @@ def name_error(text: str, hint: str = "") -> MissingName | ImportError:
     while frame is not None and frame.f_code.co_name == "__getattr__":
         frame = frame.f_back
     if frame is not None and frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:
-        return ImportError(f"{text}; {hint}" if hint else text)
+        return MissingImport(text, hint=hint)
     return MissingName(text, hint=hint)
 
 
@@ -51,10 +51,12 @@ class _Finder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         if name in UNSUPPORTED_MODULES or name.rpartition(".")[0] in UNSUPPORTED_MODULES:
-            raise ModuleNotFoundError(unsupported(name), name=name)
+            error = MissingImport(unsupported(name))
+            error.name = name  # which tells Python that it is this module, and none that it imports
+            raise error
 
 
 def install() -> None:
     """Have imports of FlyDSL's modules say that they are unsupported."""
     if _Finder not in sys.meta_path:
-        sys.meta_path.append(_Finder)  # type: ignore[arg-type]
+        sys.meta_path.append(_Finder)

@@ -327,9 +327,10 @@ def unknown_name(
             return getattr(import_module(elsewhere[name]), name)
         if name.startswith("_") and name not in OTHER_NAMES:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        shown = f"dir(...) of the module has the names of {module}"
         if name in FLYDSL_NAMES[module]:
-            raise name_error(unsupported(f"{module}.{name}"))
-        hint = OTHER_NAMES.get(name) or close_to(name, namespace) or f"dir(...) of the module has the names of {module}"
+            raise name_error(unsupported(f"{module}.{name}"), shown)
+        hint = OTHER_NAMES.get(name) or close_to(name, namespace) or shown
         raise name_error(f"module {module!r} has no attribute {name!r}", hint)
 
     return __getattr__

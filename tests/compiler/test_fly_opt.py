@@ -287,3 +287,15 @@ def test_the_target_of_a_module_is_its_architecture() -> None:
         }}"""
     with pytest.raises(CompileError, match="gfx1100 has no"):
         run(text, ["convert-fly-to-rocdl"])
+
+
+def test_integers_below_a_byte_are_operands_of_a_matrix_instruction() -> None:
+    atom = f"!fly.mma_atom<!fly_rocdl.gfx120x.wmma<16x16x32, (i4, i4) -> i32{_SIGNS}>>"
+    text = run(f"""
+func.func @f(%a: vector<16xi4>, %b: vector<16xi4>, %c: vector<8xi32>) -> vector<8xi32> {{
+  %atom = fly.make_mma_atom : {atom}
+  %d = fly.mma_atom_call_ssa(%atom, %a, %b, %c) : ({atom}, vector<16xi4>, vector<16xi4>, vector<8xi32>) -> vector<8xi32>
+  return %d : vector<8xi32>
+}}""", ["convert-fly-to-rocdl"])  # fmt: skip
+    assert "llvm.bitcast %arg0 : vector<16xi4> to vector<2xi32>" in text
+    assert "rocdl.wmma.i32.16x16x32.iu4" in text

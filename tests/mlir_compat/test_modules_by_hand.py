@@ -187,3 +187,26 @@ def test_an_operation_that_mlir_cannot_take_never_ends_the_process(wrong: Callab
     with contextlib.suppress(ir.MLIRError):
         built(body, fx.Int32)
     assert "test_modules_by_hand.py" in str(caught[0])
+
+
+def test_a_refused_expression_leaves_nothing_in_the_module() -> None:
+    def body(condition: Any, x: Any) -> Any:
+        with pytest.raises(FlyError, match="type mismatch"):
+            ReplaceIfWithDispatch.scf_ifexp_dispatch(condition, lambda: x + 1, lambda: constant(fx.Int64, 2))
+        return [x]
+
+    assert "scf" not in str(built(body, fx.Boolean, fx.Int32))
+
+
+@pytest.mark.parametrize(("aligned", "said"), [(32, True), (8, False)])
+def test_atomics_say_how_a_pointer_is_aligned(aligned: int, said: bool) -> None:
+    with ir.Context() as ctx, ir.Location.unknown(ctx):
+        module = ir.Module.create()
+        kind = fx.PointerType.get(fx.Int64.ir_type, fx.AddressSpace.Global, aligned)
+        with ir.InsertionPoint(module.body):
+            function = func.FuncOp("f", ir.FunctionType.get([kind], []))
+            with ir.InsertionPoint(function.add_entry_block()):
+                fx.atomic_add(function.entry_block.arguments[0], fx.Int64(1))
+                fx.atomic_cas(function.entry_block.arguments[0], fx.Int64(1), fx.Int64(2))
+                func.ReturnOp([])
+        assert str(module).count(f"alignment = {aligned}") == 2 * said

@@ -63,6 +63,8 @@ def chosen(
     try:
         rebuild = join.of(then[1], otherwise[1])
     except Mismatch as mismatch:
+        for region, _ in (then, otherwise):
+            region.discard()
         raise TraceError(
             f"the value is {mismatch.a} where the condition holds and {mismatch.b} where it does not",
             at=at,

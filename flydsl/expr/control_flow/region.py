@@ -76,6 +76,10 @@ class TracedRegion:
             values = [leaf_value(leaf) for leaf in operands]
             ir.Operation.create(operation, operands=values, loc=self._location)
 
+    def discard(self) -> None:
+        """Remove the region with what was traced into it."""
+        self._scratch.erase()
+
     def inline(self) -> None:
         """Move the traced operations to the place of the region."""
         for op in self.operations:
