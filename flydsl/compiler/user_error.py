@@ -69,8 +69,8 @@ def _uncaught(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None, show: Any = sys.excepthook
 ) -> None:
     """Python's hook for what ends a program: it is shown with the user's frames, unless it is this package's fault."""
-    if traceback is not None:
-        error.__traceback__ = traceback = user_frames(error)
+    if traceback is not None and not _is_fault_of_package(error):
+        error.__traceback__ = traceback = _users_steps(error)
     show(kind, error, traceback)
 
 
