@@ -226,7 +226,7 @@ def test_wrong_programs(trace: Callable[..., Any]) -> None:
         return fx.get_iter(A).view(one)
 
     add_f32 = fx.UniversalAtomicAdd(fx.Float32)
-    with pytest.raises(LayoutError, match="elements of f32, the tensors' are i32"):
+    with pytest.raises(LayoutError, match="elements of f32, the tensors have i32"):
         trace(lambda A, Out: add(add_f32, fx.Int32, register(fx.Int32), element(Out)))
     with pytest.raises(LayoutError, match="global or shared memory by registers"):
         trace(lambda A, Out: add(add_f32, fx.Float32, element(A), register(fx.Float32)))
