@@ -108,7 +108,9 @@ def _message(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, AttributeError) and str(error) == "__delitem__":
         return "an element of a tensor cannot be deleted"
-    return _of_module(error)[0] if isinstance(error, AttributeError) else str(error)
+    if isinstance(error, AttributeError):
+        return _of_module(error)[0]
+    return str(error).partition("\n")[0].removesuffix(", but expected one of:")
 
 
 def _of_module(error: AttributeError) -> tuple[str, str]:
@@ -136,6 +138,8 @@ def _hint(error: Exception) -> str:
         return _hint_of_type(str(error))
     if isinstance(error, RuntimeError | ir.MLIRError):
         return "so says MLIR: look at the types, attributes and operations that it was given"
+    if isinstance(error, ValueError) and "to unpack" in str(error):
+        return "there are as many as fx.rank(...) says: one for each mode of a tensor or layout"
     if isinstance(error, IndexError) and "valid indices" in str(error):
         return "pass the tensor to the kernel as an argument: there a runtime value can be its index"
     return "Python computes this while the kernel is traced: its operands are compile-time values"
@@ -191,6 +195,19 @@ _TYPE_HINTS = (
     (r"Block(Reduce|Scan)\(\) takes", "fx.BlockReduce[fx.Float32, 256] is for Float32 and the 256 threads of a block"),
     ("'storage'", "storage is shared memory: fx.SharedAllocator().allocate(Sum.SharedStorage)"),
     ("'Tuple3D' object is not callable|'Tuple3D' and|and 'Tuple3D'", "take one of its three: fx.thread_idx.x"),
+    (r"\b(Array|Align|Struct|Union|Storage)\(\) takes", "with brackets: fx.Array[fx.Float32, 64]"),
+    (r"Arena\.allocate\(\) missing", "fx.SharedAllocator().allocate(...): the allocator is made first"),
+    (
+        "'Vector' object does not support item assignment",
+        "a vector keeps its elements; those of fx.make_rmem_tensor(4, "
+        "fx.Float32) are assigned, and it takes a vector: tensor.store(v)",
+    ),
+    (
+        "does not support item assignment",
+        "it keeps its elements: make another one; fx.make_view(fx.get_iter(tensor), "
+        "layout) gives a tensor another shape",
+    ),
+    ("invalid combination of arguments", "torch computes on the host, while tracing: pass the tensor to the kernel"),
     ("not callable", "it is a value, not a function"),
     ("ufunc|must be Tensor|must be real number", "on values of the device: fx.exp, fx.sqrt, ... and fx.math"),
     ("'Tensor'", "index it, tensor[i], or work on fragments: fragment.load() is a vector with operators"),

@@ -243,6 +243,10 @@ class _Block:
         memory = storage.peek() if isinstance(storage, Storage) else storage
         if not isinstance(memory, ArrayInMemory):
             raise argument_error(f"{cls.__name__} in {storage!r}", _STORAGE)
+        if len(memory) < cls._waves():
+            raise argument_error(
+                f"{cls.__name__} in {storage!r}: it needs {cls._waves()} elements, which is {len(memory)}", _STORAGE
+            )
         slots = memory.view(make_layout(cls._waves(), 1))
         memref_store(total, slots, thread_idx.x // warp_size())
         barrier()

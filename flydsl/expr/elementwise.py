@@ -65,6 +65,7 @@ def check_kind(name: str, value: ir.Value, wants_float: bool) -> None:
     if isinstance(element, ir.FloatType) != wants_float:
         raise argument_error(
             f"{name} takes {'floats' if wants_float else 'integers'}, not {value.type}",
+            f"convert it: .to({'fx.Float32' if wants_float else 'fx.Int32'}); "
             "the operators + - * / choose the operation by the operand types",
         )
 
@@ -83,7 +84,9 @@ def check_operands(name: str, lhs: ir.Value, rhs: ir.Value, wants_float: bool) -
     if lhs.type != rhs.type:
         raise argument_error(
             f"{name} of {lhs.type} and {rhs.type}: the types differ",
-            "convert one of them, for example with .to(fx.Float32)",
+            "convert one of them, for example with .to(fx.Float32)"
+            if element_of(lhs) != element_of(rhs)
+            else "vectors need one shape: v[i] takes an element, v.reshape(...) and v.broadcast_to(...) change shapes",
         )
     check_kind(name, lhs, wants_float)
 

@@ -393,6 +393,32 @@ def product_of_numbers(A, C, I, n):
     C[0, 0] = A[0, 0] @ A[0, 1]  # here
 
 
+@habit("WEIGHTS is an array of the host", "pass it as an argument")
+def host_tensor_changed(A, C, I, n):
+    WEIGHTS[0] = 2.0  # here
+
+
+@habit("fx.barrier is a function", "fx.barrier() does")
+def function_not_called(A, C, I, n):
+    fx.barrier  # here
+
+
+@habit("'Vector' object does not support item assignment", "tensor.store(v)")
+def vector_element_assigned(A, C, I, n):
+    fx.full((4,), 1.0, fx.Float32)[0] = 2.0  # here
+
+
+@habit("vector<4xf32> and vector<8xf32>", "vectors need one shape")
+def vectors_of_two_shapes(A, C, I, n):
+    fx.full((4,), 1.0, fx.Float32) + fx.full((8,), 1.0, fx.Float32)  # here
+
+
+@habit("needs 4 elements, which is 2", "Sum.SharedStorage")
+def storage_of_another_block(A, C, I, n):
+    memory = fx.SharedAllocator().allocate(fx.BlockReduce[fx.Float32, 128].SharedStorage)
+    fx.BlockReduce[fx.Float32, 256].reduce(1.0, "add", memory)  # here
+
+
 @habit("cannot be deleted", "x[i] = value")
 def deleted_element(A, C, I, n):
     del A[0, 0]  # here

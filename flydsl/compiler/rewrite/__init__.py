@@ -15,6 +15,7 @@ import re
 import sys
 import types
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from flydsl import env
@@ -55,7 +56,7 @@ def _rewritten(file: str, code: types.CodeType, show: bool, unbound: tuple[str, 
 
     show: whether to print the changes. unbound: names of `_CONSTEXPR` that the function does not find otherwise.
     """
-    if not (_may_loop(code) or _may_branch(code) or unbound):
+    if not (_may_loop(code) or _may_branch(code) or _may_slip(code) or unbound):
         return None
     definition = _parse(code)
     if definition is None:
@@ -86,6 +87,13 @@ def _may_branch(code: types.CodeType) -> bool:
         "_IF_" in i.opname or i.opname in ("UNARY_NOT", "CONTAINS_OP") for i in dis.get_instructions(code)
     )
     return asks or any(map(_may_branch, _nested(code)))
+
+
+def _may_slip(code: types.CodeType) -> bool:
+    """True if a function, or one nested in it, sets an element, or has a statement that is a name and nothing else."""
+    names = [i.opname for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    read = any(one.startswith("LOAD_") and other == "POP_TOP" for one, other in pairwise(names))
+    return read or "STORE_SUBSCR" in names or any(map(_may_slip, _nested(code)))
 
 
 def _nested(code: types.CodeType) -> list[types.CodeType]:

@@ -236,6 +236,14 @@ class Rewriter(ast.NodeTransformer):
             node.func = boolean_operators.lookup(method)
         return node
 
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name | ast.Attribute):
+            self.changed = True
+            source = f"__fly_named__(__VALUE, {ast.unparse(node.value)!r})"
+            node.value = expression(source, node.value, VALUE=node.value)
+        return node
+
     def _changing(self, node: ast.Subscript | ast.Attribute, what: str) -> ast.AST:
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
@@ -243,11 +251,12 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _host_object(self, node: ast.expr, what: str) -> ast.expr:
-        """An expression that is about to be changed. In a branch or loop it includes a check for the host's objects."""
+        """An expression that is about to be changed, with a check for the host's objects."""
         handles = [statement.handle for statement in self._scopes[-1].open if statement.handle]
         roots = list(root(node))
-        if not handles or not roots or any(name in scope.own for scope in self._scopes for name in roots):
+        if not roots or any(name in scope.own for scope in self._scopes for name in roots):
             return node
+        self.changed = True
         source = f"__fly_changed__(__OBJECT, {ast.unparse(node)!r}, {what!r}, {', '.join(reversed(handles))})"
         return expression(source, node, OBJECT=node)
 

@@ -8,7 +8,7 @@ from flydsl.expr.control_flow.boolean_operators import all_of, any_of, compariso
 from flydsl.expr.control_flow.conditional_expression import conditional_expression
 from flydsl.expr.control_flow.construct import escape
 from flydsl.expr.control_flow.for_loop import ForLoop
-from flydsl.expr.control_flow.host_objects import require_not_hosts
+from flydsl.expr.control_flow.host_objects import require_no_function, require_not_hosts
 from flydsl.expr.control_flow.if_statement import IfStatement
 from flydsl.expr.control_flow.undefined import UNSET
 from flydsl.expr.control_flow.while_loop import WhileLoop
@@ -27,5 +27,6 @@ RUNTIME: dict[str, Any] = {
     "__fly_get__": lookup,
     "__fly_escape__": escape,
     "__fly_changed__": require_not_hosts,
+    "__fly_named__": require_no_function,
     "__fly_unset__": UNSET,
 }

@@ -1,10 +1,10 @@
-"""Refuse changes to host objects in a runtime branch or loop, since only tracing would change them."""
+"""Refuse changes to host objects that only tracing would make: of arrays, and in a runtime branch or loop of all."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from flydsl.dialect.location import trace_error
@@ -27,12 +27,26 @@ _HINT = (
 def require_not_hosts(value: Any, path: str, what: str, *constructs: Any) -> Any:
     """Return an object that is about to be changed. Raise TraceError for a host's in a runtime branch or loop.
 
+    An array of the host must not be changed at all: it would be once, while tracing, and not by each call.
+
     path: the object as written in the source. what: an attribute's name, or "element" for an element of a container.
     """
     runtime = [construct for construct in constructs if construct.runtime]
     if runtime and _changes_host(value, what):
         word = runtime[0].word
         raise trace_error(f"the host's object {path} is changed in a runtime {word}", _HINT)
+    if what == "element" and type(value).__module__.partition(".")[0] in _LIBRARIES:
+        raise trace_error(
+            f"{path} is an array of the host, which this changes once, while tracing, and not in each call",
+            "change it before the call, or pass it as an argument, and let a kernel write to it",
+        )
+    return value
+
+
+def require_no_function(value: Any, path: str) -> Any:
+    """Return the value of a statement that only names it. Raise TraceError for a function, which is not called."""
+    if isinstance(value, FunctionType | BuiltinFunctionType | MethodType):
+        raise trace_error(f"{path} is a function, which this does not call", f"{path}() does")
     return value
 
 
