@@ -33,6 +33,7 @@ SLOW = [
         "compiler/test_custom_op.py",
         "compiler/test_layout_readings.py",
         "compiler/test_random_programs.py",
+        "expr/test_scaled_gemm.py",
         "fuzz/test_fuzz.py",
         "layout/test_admission.py",
         "layout/test_laws.py",
