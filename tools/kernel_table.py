@@ -26,7 +26,8 @@ for the same configuration; matrix instructions follow where there are any (MFMA
 `tests/kernels/test_figures.py` holds them: no more instructions, registers and scratch, no less occupancy; where that
 is missed, the table says why. The time is the model's estimate for an MI300X of the size that the case runs with
 ([`tests/kernels/cases`](../tests/kernels/cases)). ± is what 9 of 10 launches of the kind that were compared with a GPU
-are within; ± ? means that none was ([`ACCURACY.md`](../flydsl/simulator/timing/ACCURACY.md)).
+are within, ± ~ what the uncertainty of the model's figures makes where none was, ± ? is not known
+([`ACCURACY.md`](../flydsl/simulator/timing/ACCURACY.md)).
 """
 
 
