@@ -240,7 +240,7 @@ def _part_of(whole: str, types: Mapping[str, object]) -> Iterator[None]:
         raise LayoutError(_with_types(f"{whole}: {what}", **types), hint=error.hint) from None
 
 
-def _with_types(what: str, **types: object) -> str:
+def _with_types(what: str, /, **types: object) -> str:
     """A message that begins with what is wrong. The types, which are long, are in lines of their own."""
     return "\n".join([what, *(f"  {role}: {type_}" for role, type_ in types.items())])
 
@@ -401,7 +401,11 @@ def gemm_modes(layout: AnyLayout) -> AnyLayout:
 def gemm_extents(fragments: Sequence[MemRefType]) -> tuple[int, int, int]:
     """The numbers of calls along M, N and K. Raises LayoutError if D, A, B and C disagree about them."""
     layouts = [fragment.layout for fragment in fragments]
-    types_of = partial(_with_types, **dict(zip("DABC", fragments, strict=True)))
+    shown: dict[str, object] = dict(zip("DABC", fragments, strict=True))
+
+    def types_of(what: str) -> str:
+        return _with_types(what, **shown)
+
     if any(algebra.rank(layout) > 3 for layout in layouts):
         raise LayoutError(
             types_of("gemm: a fragment has at most 3 modes"),

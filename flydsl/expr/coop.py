@@ -330,8 +330,9 @@ class BlockScan(_Block):
         for earlier in range(cls._waves() - 1):
             start = (wave > earlier).select(combine(start, memref_load(totals, earlier)), start)
         lane = thread_idx.x % lanes
+        inclusive = combine(start, own)
         before = (lane == 0).select(start, combine(start, shuffle_up(own, 1, lanes)))
-        return combine(start, own), before, lambda: reduce(combine, (totals[wave] for wave in range(cls._waves())))
+        return inclusive, before, lambda: reduce(combine, (totals[wave] for wave in range(cls._waves())))
 
 
 @cache
