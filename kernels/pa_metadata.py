@@ -275,9 +275,9 @@ def get_pa_metadata(
     """The tables by name, in tensors that are allocated here. num_cu is rounded down to a multiple of num_heads_k."""
     import torch
 
-    bins, options = max(num_heads_k, num_cu // num_heads_k * num_heads_k), {"dtype": torch.int32}
+    bins, device = max(num_heads_k, num_cu // num_heads_k * num_heads_k), context_lengths.device
     shapes = get_pa_metadata_info_v1(context_lengths.numel(), bins, num_heads_k)
-    tables = {n: torch.zeros(shape, device=context_lengths.device, **options) for n, shape in shapes.items()}
+    tables = {name: torch.zeros(shape, dtype=torch.int32, device=device) for name, shape in shapes.items()}
     get_pa_metadata_v1(
         context_lengths, **tables, num_heads_q=num_heads_q, num_heads_k=num_heads_k, query_length=query_length,
         kv_granularity=kv_granularity, stream=stream,
