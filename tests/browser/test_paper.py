@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import nbformat
 import pytest
 import torch
 from nbconvert import HTMLExporter
 
 import workbench
+from flydsl.compiler import Pipeline
 from kernels.vector_add import vector_add
 from workbench.display import artifact_html
 from workbench.kit.html import ON_PAPER
 from workbench.stages.pipeline import pipeline_html
 
-A4_PX = {"width": 718, "height": 1040}  # without margins
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+WIDTH_PX = 718  # of A4, without margins
 # Text that is shown and is cut off: by something around it that scrolls, or by the edge of the paper.
 _CUT = """(paper) => [...document.body.querySelectorAll('*')].filter((element) => {
   if (!element.checkVisibility() || !element.clientHeight || !element.innerText?.trim()) return false;
@@ -24,27 +32,27 @@ _CUT = """(paper) => [...document.body.querySelectorAll('*')].filter((element) =
 
 
 @pytest.fixture(scope="module")
-def pipeline():
+def pipeline() -> Pipeline:
     A, B, C = torch.ones(4096), torch.ones(4096), torch.zeros(4096)
     return vector_add.lower(A, B, C).run()
 
 
 @pytest.fixture
-def paper(browser):
-    context = browser.new_context(offline=True, color_scheme="dark", viewport=A4_PX)
+def paper(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(offline=True, color_scheme="dark", viewport={"width": WIDTH_PX, "height": 1040})
     page = context.new_page()
     page.emulate_media(media="print")
     yield page
     context.close()
 
 
-def test_an_exported_page(pipeline, paper, tmp_path):
+def test_an_exported_page(pipeline: Pipeline, paper: Page, tmp_path: Path) -> None:
     paper.goto(workbench.export(pipeline, tmp_path / "out.html").as_uri(), wait_until="load")
     paper.get_by_role("listbox", name="Machine code of").get_by_text("s_endpgm").wait_for()
-    assert paper.evaluate(_CUT, A4_PX["width"]) == []
+    assert paper.evaluate(_CUT, WIDTH_PX) == []
 
 
-def test_a_notebook_as_nbconvert_shows_it(pipeline, paper, tmp_path):
+def test_a_notebook_as_nbconvert_shows_it(pipeline: Pipeline, paper: Page, tmp_path: Path) -> None:
     shown = pipeline_html(pipeline) + artifact_html(pipeline.artifact)
     cells = [
         nbformat.v4.new_code_cell("p", outputs=[nbformat.v4.new_output("display_data", {"text/html": html})])
@@ -54,4 +62,4 @@ def test_a_notebook_as_nbconvert_shows_it(pipeline, paper, tmp_path):
         page, _ = HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
         (tmp_path / "page.html").write_text(page, "utf-8")
         paper.goto((tmp_path / "page.html").as_uri(), wait_until="load")
-        assert (paper.evaluate(_CUT, A4_PX["width"]) == []) is is_whole
+        assert (paper.evaluate(_CUT, WIDTH_PX) == []) is is_whole

@@ -14,7 +14,7 @@ def luminance(color: str) -> float:
 
 
 @pytest.mark.parametrize("page", ["#ffffff", "#111111"], ids=["light", "dark"])
-def test_a_saved_picture_can_be_read_on_any_page(page):
+def test_a_saved_picture_can_be_read_on_any_page(page: str) -> None:
     assert PLOT["font"] == {"color": SAVED_INK}
     low, high = sorted((luminance(SAVED_INK), luminance(page)))
     assert (high + 0.05) / (low + 0.05) > 4.3
