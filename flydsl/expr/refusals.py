@@ -67,7 +67,8 @@ class TracedText(str):
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __hash__ = __len__ = __contains__ = __getitem__ = __iter__ = _refuse
-    startswith = endswith = find = index = count = split = isdigit = isnumeric = _refuse
+    startswith = endswith = find = index = count = isdigit = isnumeric = _refuse
+    split = _refuse  # type: ignore[assignment]
 
     def __add__(self, other: str) -> TracedText:
         return TracedText(str.__add__(self, other))

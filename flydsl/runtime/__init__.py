@@ -1,6 +1,7 @@
 """Running compiled kernels: the device, and how a launcher reaches it.
 
-`device` chooses by where the tensors are, `host` runs the compiled launcher, `simulated` and `hip` are the devices.
+`device` chooses by where the tensors are, `host` runs the compiled launcher, for the CPU that `host_target` has for all
+hosts, `simulated` and `hip` are the devices.
 `device_runtime` has FlyDSL's names for kinds of devices, which are importable from here, too.
 """
 
