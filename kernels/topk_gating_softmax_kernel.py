@@ -141,7 +141,7 @@ def build_topk_gating_softmax_module(
     """
     spec = Gating(num_experts, topk, renormalize)
     dtype = element_type(dtype_str)
-    fits = 1 <= topk <= num_experts and spec.each
+    fits = 1 <= topk <= num_experts and spec.each > 0
     require(fits, f"the top {topk} of {num_experts} experts", "topk is 1 to the number of experts")
     return launcher("launch_topk_gating_softmax", TENSORS, partial(launch_tokens, spec, dtype), num_tokens=fx.Int32)
 

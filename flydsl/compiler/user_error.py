@@ -78,11 +78,19 @@ sys.excepthook = _uncaught
 
 
 def _users_steps(error: BaseException) -> TracebackType | None:
-    shown: TracebackType | None = None
-    for frame in reversed(list(steps_of(error))):
-        if not _is_hidden(frame) and not frame.tb_frame.f_code.co_filename.startswith(_BETWEEN):
-            shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    return shown
+    """The traceback without this package's frames, and without those of what it calls of Python's."""
+    shown: list[TracebackType] = []
+    is_below = False
+    for step in steps_of(error):
+        if _is_hidden(step):
+            is_below = True
+        elif is_users(step.tb_frame) or not (is_below or step.tb_frame.f_code.co_filename.startswith(_BETWEEN)):
+            shown.append(step)
+            is_below = False
+    following: TracebackType | None = None
+    for step in reversed(shown):
+        following = TracebackType(following, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return following
 
 
 def _place(error: BaseException) -> SourceLocation | None:

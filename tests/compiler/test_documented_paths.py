@@ -106,7 +106,7 @@ def test_a_backend_of_a_programs_own_says_what_launches_run(monkeypatch: pytest.
     assert seen == [{"waves_per_eu": 2}]
     with pytest.raises(ArgumentError, match="there is a backend 'twice' already"):
         flyc.register_backend("twice", Twice)
-    with pytest.raises(ArgumentError, match="a subclass of RocmBackend"):
+    with pytest.raises(ArgumentError, match="it takes a class"):
         flyc.register_backend("other", int)
 
 
