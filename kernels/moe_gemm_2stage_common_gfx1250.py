@@ -74,7 +74,7 @@ class Plan(StagePlan, gemm.Plan):
     swiglu_limit: float | None = None
 
     smooth = False  # see `moe_routes`
-    out_bits = 0  # the result is of the tensor's type
+    out_dtype = ""  # the result is of the tensor's type
 
     @property
     def tile_m(self) -> int:
