@@ -13,13 +13,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 # A part may import these, what they may import, and what every part may.
-EVERY_PART_MAY = {"places", "errors", "missing_attributes", "how_made", "env"}
+EVERY_PART_MAY = {"places", "errors", "missing_attributes", "how_made", "env", "lazy_names"}
 MAY_IMPORT = {
     "places": (),
     "errors": (),
     "missing_attributes": (),
     "how_made": (),
     "env": (),
+    "lazy_names": (),
     "garbage": (),
     "disk_cache": (),
     "ziglang": (),

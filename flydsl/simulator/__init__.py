@@ -24,8 +24,9 @@ instruction by instruction. `counters/` holds the results of `with counting()`, 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from flydsl.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from flydsl.hsaco.listing import ListingError
@@ -70,7 +71,6 @@ _NAMES = {
     "flydsl.simulator.stepping": "Recording Simulation",
     "flydsl.simulator.timing": "tracing",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "BarrierDeadlock",
@@ -105,10 +105,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Each name is imported when it is asked for: compiling needs the memory of tensors alone."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _NAMES)  # compiling needs the memory of tensors alone

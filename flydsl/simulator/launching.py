@@ -13,8 +13,8 @@ from flydsl.errors import ArchError, LaunchError, SimulatorError
 from flydsl.hsaco import KernelInfo
 from flydsl.progress import Task
 from flydsl.simulator import checks
-from flydsl.simulator.counters import Counting, LaunchCounters, current_counting
 from flydsl.simulator.counters.raw import no_counts
+from flydsl.simulator.counters.session import Counting, current_counting
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics, LdsSize
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
@@ -81,6 +81,8 @@ def launch(
     counts = None if counting is None else no_counts(len(program.instructions))
     statistics = _execute(dispatch, limit, backend, threads, counts)
     if counting is not None and counts is not None:
+        from flydsl.simulator.counters.report import LaunchCounters  # which most launches do without
+
         counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts, trace, untimed))
     return statistics
 

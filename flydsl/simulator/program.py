@@ -20,7 +20,6 @@ from flydsl.hsaco.operands import (
     ModifierValue,
     Null,
     Operand,
-    Register,
     Symbol,
     parse_modifier,
     parse_operand,
@@ -30,11 +29,9 @@ from flydsl.hsaco.operands import (
 )
 from flydsl.simulator import admission, high_registers
 from flydsl.simulator.errors import RegisterFault, UnknownInstruction
-from flydsl.simulator.isa.scaled_matrix import matrix_formats
-from flydsl.simulator.isa.scaled_wmma import formats_of
+from flydsl.simulator.isa.forms import forms
 from flydsl.simulator.isa.spellings import in_table
 from flydsl.simulator.isa.table import IMPLICIT, Semantics, look_up
-from flydsl.simulator.isa.wmma import wave_matrix_form
 
 CODE_BASE, INSTRUCTION_BYTES = 0x7F00_0000_0000, 8
 """Code addresses: the listing does not tell sizes, so every instruction counts 8 bytes. Differences stay consistent."""
@@ -351,44 +348,8 @@ def _sign_extended(source: Operand | None) -> Operand | None:
 def _look_up(
     mnemonic: str, operands: list[Operand], modifiers: Modifiers, arch: Arch, register_indexing: str
 ) -> Semantics | None:
-    """Some contexts change the operands, and so have entries of their own: an atomic with sc0 returns the old value, a
-    buffer load with lds has no result register, matrices have several formats and are those of waves of 32 or 64, a
-    register number may be relative, a tensor's descriptor has two parts or four."""
-    sets = arch.instruction_sets
-    if register_indexing and mnemonic.startswith("v_"):
-        return look_up(f"{mnemonic}/{register_indexing}", sets)
-    if mnemonic.startswith("v_wmma_") and mnemonic.endswith("_f8f6f4"):
-        return look_up(f"{mnemonic}/{formats_of(modifiers)}", sets)
-    if mnemonic.startswith(("v_wmma_", "v_swmmac_")):
-        return look_up(mnemonic + wave_matrix_form(mnemonic, operands), sets)
-    if mnemonic.startswith("tensor_"):
-        return look_up(f"{mnemonic}/{len(operands)}", sets)
-    if mnemonic.startswith("s_barrier_") and operands and isinstance(operands[0].atom, Immediate):
-        number = int(operands[0].atom.value) & 0xFFFF
-        return look_up(f"{mnemonic}/{number - 0x10000 if number > 0x7FFF else number}", sets)
-    if mnemonic.startswith("s_sendmsg_rtn_") and len(operands) == 2:
-        return look_up(f"{mnemonic}/{getattr(operands[1].atom, 'text', '')}", sets)
-    if mnemonic.endswith("_f8f6f4"):
-        return look_up(f"{mnemonic}/{matrix_formats(modifiers)}", sets)
-    returns = modifiers.flag("sc0") or modifiers.flag("glc") or "RETURN" in modifiers.text("th", "")
-    based = mnemonic.startswith("flat_") and _is_based(operands)
-    variants = (
-        (returns and based, "returning/base"),
-        (based, "base"),
-        (returns, "returning"),
-        (modifiers.flag("lds"), "lds"),
-    )
-    for is_set, variant in variants:
-        if is_set:
-            found = look_up(f"{mnemonic}/{variant}", sets)
-            if found:
-                return found
-    return look_up(mnemonic, sets)
-
-
-def _is_based(operands: list[Operand]) -> bool:
-    """Whether the last operand is a scalar base."""
-    return bool(operands) and isinstance(operands[-1].atom, Register) and operands[-1].atom.file == "s"
+    names = (f"{mnemonic}/{form}".rstrip("/") for form in forms(mnemonic, operands, modifiers, register_indexing))
+    return next(filter(None, (look_up(name, arch.instruction_sets) for name in names)), None)
 
 
 def _register_indexing_after(instruction: Instruction, before: str) -> str:

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from flydsl.simulator.checks import enabled_checks
-from flydsl.simulator.counters.report import LaunchCounters
 from flydsl.simulator.timing.session import current_tracing, tracing
+
+if TYPE_CHECKING:
+    from flydsl.simulator.counters.report import LaunchCounters
 
 
 @dataclass

@@ -1,82 +1,16 @@
-"""The table of semantics of the instructions, one file per family. Importing this package fills it.
+"""The table of semantics of the instructions, one file per family.
 
-Besides the families: `table` is how they are entered, `builder` the vocabulary in which they are written, `spellings`
-other names of instructions, `common` what families share, `fields` a few bits of several dwords, `narrow_floats` the
-formats of 8 bits and less, `dpp` the lane patterns that any vector instruction may have, and `elementary` the functions
-of f64 that backends build from their arithmetic.
+Importing this package enters the families that every GPU has something of; the others are entered when somebody asks
+for a row of a GPU that has them (`table.FAMILIES`).
+
+Besides the families: `table` is how they are entered, `builder` the vocabulary in which they are written, `forms` the
+forms of operands that only modifiers tell, `spellings` other names of instructions, `common` what families share,
+`fields` a few bits of several dwords, `narrow_floats` the formats of 8 bits and less, `dpp` the lane patterns that any
+vector instruction may have, and `elementary` the functions of f64 that backends build from their arithmetic.
 """
 
-from flydsl.simulator.isa import (
-    argument_reduction,
-    async_copy,
-    bfloat16,
-    buffer,
-    compare,
-    control,
-    convert,
-    cross_lane,
-    cube,
-    division,
-    dual,
-    extremes,
-    flat,
-    lds,
-    lds_barrier,
-    matrix,
-    packed,
-    register_indexing,
-    scalar,
-    scalar_float,
-    scalar_memory,
-    scalar_quads,
-    scaled_convert,
-    scaled_matrix,
-    scaled_wmma,
-    sixteen_bits,
-    tensor,
-    transcendental,
-    vector_bytes,
-    vector_float,
-    vector_integer,
-    wmma,
-)
-from flydsl.simulator.isa.spellings import is_on
-from flydsl.simulator.isa.table import TABLE
+from flydsl.simulator.isa.table import TABLE, enter_families
 
-__all__ = [
-    "TABLE",
-    "argument_reduction",
-    "async_copy",
-    "bfloat16",
-    "buffer",
-    "compare",
-    "control",
-    "convert",
-    "cross_lane",
-    "cube",
-    "division",
-    "dual",
-    "extremes",
-    "flat",
-    "lds",
-    "lds_barrier",
-    "matrix",
-    "packed",
-    "register_indexing",
-    "scalar",
-    "scalar_float",
-    "scalar_memory",
-    "scalar_quads",
-    "scaled_convert",
-    "scaled_matrix",
-    "scaled_wmma",
-    "sixteen_bits",
-    "tensor",
-    "transcendental",
-    "vector_bytes",
-    "vector_float",
-    "vector_integer",
-    "wmma",
-]
+__all__ = ["TABLE"]
 
-sixteen_bits.keep_other_halves(is_on)
+enter_families([""])

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any, Protocol
 
 Value = Any
@@ -23,7 +22,8 @@ _MAGIC_BITS = 0x4338_0000_0000_0000
 _EXPONENT_BIAS = 1023
 
 _LOG_2 = 0.6931471805599453
-_EXP2 = [float(Fraction(_LOG_2) ** k / math.factorial(k)) for k in range(14)]
+_UPPER, _LOWER = _LOG_2.as_integer_ratio()
+_EXP2 = [_UPPER**k / (_LOWER**k * math.factorial(k)) for k in range(14)]  # rounded once
 _ATANH = [1 / (2 * k + 1) for k in range(12)]
 _SIN = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9)]
 _COS = [(-1) ** k / math.factorial(2 * k) for k in range(9)]

@@ -11,7 +11,7 @@ from flydsl.simulator.isa.common import flush_denormals, insert_half, saturated,
 from flydsl.simulator.isa.convert import byte_of
 from flydsl.simulator.isa.extremes import extreme, extreme_number
 from flydsl.simulator.isa.narrow_floats import OCP, NarrowFloat, decode
-from flydsl.simulator.isa.table import TABLE, define
+from flydsl.simulator.isa.table import ENTERED, define
 from flydsl.simulator.isa.vector_integer import clamped, sum_and_extreme
 
 _SMALLEST_NORMAL = {"f16": 2.0**-14, "f32": 2.0**-126}
@@ -20,7 +20,7 @@ _SMALLEST_NORMAL = {"f16": 2.0**-14, "f32": 2.0**-126}
 
 for _type in ("f16", "f32"):
     for _name in ("add", "mul", "fma", "min", "max"):
-        _scalar = TABLE[f"v_{_name}_{_type}"]
+        _scalar = ENTERED[f"v_{_name}_{_type}"]
         if not (_type == "f32" and _name in ("min", "max")):
             define(f"v_pk_{_name}_{_type}", f"{_type} = {' '.join(_scalar.sources)}", _scalar.evaluate, packed=True)
 
@@ -28,7 +28,7 @@ for _suffix, _signed in (("u16", False), ("i16", True)):
     for _name in ("add", "sub"):
         define(f"v_pk_{_name}_{_suffix}", "i16 = i16 i16 modifiers", clamped(_name, "i16", signed=_signed), packed=True)
     for _name in ("min", "max", "mad"):
-        _scalar = TABLE[f"v_{_name}_{_suffix}"]
+        _scalar = ENTERED[f"v_{_name}_{_suffix}"]
         define(f"v_pk_{_name}_{_suffix}", f"i16 = {' '.join(_scalar.sources)}", _scalar.evaluate, packed=True)
 define("v_pk_fmac_f16", "f16 = f16 f16 dst", lambda b, x, y, z: b.fma(x, y, z), packed=True)
 define("v_pk_mul_lo_u16", "i16 = i16 i16", lambda b, x, y: b.mul(x, y), packed=True)
@@ -194,7 +194,7 @@ def _folded(of_two: Any) -> Any:
 
 for _letter, _signed in (("i", True), ("u", False)):
     for _name in ("min", "max"):
-        _of_three = _folded(TABLE[f"v_{_name}_{_letter}16"].evaluate)
+        _of_three = _folded(ENTERED[f"v_{_name}_{_letter}16"].evaluate)
         define(f"v_pk_{_name}3_{_letter}16", "i16 = i16 i16 i16", _of_three, packed=True, of="cdna5")
         _evaluate = sum_and_extreme(_name, "i16", signed=_signed)
         define(f"v_pk_add_{_name}_{_letter}16", "i16 = i16 i16 i16", _evaluate, packed=True, of="cdna5")

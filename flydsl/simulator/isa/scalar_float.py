@@ -11,7 +11,7 @@ from typing import Any
 from flydsl.simulator.isa import convert, transcendental, vector_float
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.compare import FLOAT_RELATIONS
-from flydsl.simulator.isa.table import TABLE, define
+from flydsl.simulator.isa.table import ENTERED, define
 
 _FAMILIES = (convert, transcendental, vector_float)
 """The modules that define the vector instructions, which come before this one."""
@@ -20,7 +20,7 @@ _RENAMED = {"s_cvt_pk_rtz_f16_f32": "v_cvt_pkrtz_f16_f32"}
 
 def _as_of_vectors(name: str, signature: str) -> None:
     """Define a scalar instruction with the semantics of the vector instruction of this name."""
-    of_vector = TABLE[_RENAMED.get(name, "v_" + name.removeprefix("s_"))]
+    of_vector = ENTERED[_RENAMED.get(name, "v_" + name.removeprefix("s_"))]
     arity = sum(word != "modifiers" for word in of_vector.sources)
     evaluate = of_vector.evaluate
     if "modifiers" in of_vector.sources:
@@ -61,5 +61,5 @@ define("s_cvt_hi_f32_f16", "f32 = i32", _upper_half, of="rdna")
 # --- reciprocals, roots, exponentials and logarithms, which the vector ALU computes for scalar registers
 
 for _name in ("exp", "log", "rcp", "rsq", "sqrt"):
-    define(f"v_s_{_name}_f32", "f32 = f32", TABLE[f"v_{_name}_f32"].evaluate, of="rdna")
-    define(f"v_s_{_name}_f16", "f16 = f16", TABLE[f"v_{_name}_f16"].evaluate, of="rdna")
+    define(f"v_s_{_name}_f32", "f32 = f32", ENTERED[f"v_{_name}_f32"].evaluate, of="rdna")
+    define(f"v_s_{_name}_f16", "f16 = f16", ENTERED[f"v_{_name}_f16"].evaluate, of="rdna")

@@ -1,7 +1,7 @@
 """MFMA of 8-, 6- and 4-bit floats in any combination, with a scale for each block of 32 elements along K.
 
-CBSZ names the format of A, BLGP that of B (the order of `FORMATS`), and with it the registers that the operand takes.
-A lane holds 32 elements of a row of A (or a column of B). With g, the group of lanes:
+CBSZ names the format of A, BLGP that of B (the order of `forms.SCALED_FORMATS`), and with it the registers that the
+operand takes. A lane holds 32 elements of a row of A (or a column of B). With g, the group of lanes:
 
 - 6 and 4 bits: k = 32 g + e;
 - 8 bits: two runs of 16, k = 16 g + e mod 16 + (K / 2) (e / 16).
@@ -18,19 +18,12 @@ from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.fields import field_of
+from flydsl.simulator.isa.forms import SCALED_FORMATS
 from flydsl.simulator.isa.matrix import LANES, MatrixShape
 from flydsl.simulator.isa.narrow_floats import MICROSCALING, NarrowFloat, decode
 from flydsl.simulator.isa.table import define
 
-FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
-"""The formats by their number in CBSZ and BLGP."""
 _ELEMENTS, _RUN = 32, 16
-
-
-def matrix_formats(modifiers: Any) -> str:
-    """The form of an instruction's operands: the formats of A and B, or what there is no entry for."""
-    numbers = (modifiers.integer(name) for name in ("cbsz", "blgp"))
-    return "_".join(FORMATS[n] if n < len(FORMATS) else f"format {n}" for n in numbers)
 
 
 @dataclass(frozen=True)
@@ -116,6 +109,6 @@ def _define(shape: MatrixShape, a: _Side, c: _Side, form: str) -> None:
 
 for _m, _k in ((16, 128), (32, 64)):
     _shape = MatrixShape(_m, _m, _k, 1, 8, "f32")
-    for _a in FORMATS:
-        for _b in FORMATS:
+    for _a in SCALED_FORMATS:
+        for _b in SCALED_FORMATS:
             _define(_shape, _Side(MICROSCALING[_a], _shape, 0), _Side(MICROSCALING[_b], _shape, 1), f"{_a}_{_b}")

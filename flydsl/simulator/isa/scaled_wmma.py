@@ -35,15 +35,9 @@ from flydsl.simulator.isa.wmma import shape_of, signed_f32
 _K, _ROWS, _LANES = 128, 16, 32
 _ELEMENTS, _BLOCK = 64, 32
 _SHAPE = shape_of(_K, "f32", _LANES)
-_FMT, _ROW, _SCALE_FMT = "MATRIX_FMT_", ("MATRIX_SCALE_ROW0", "MATRIX_SCALE_ROW1"), "MATRIX_SCALE_FMT_"
+_ROW, _SCALE_FMT = ("MATRIX_SCALE_ROW0", "MATRIX_SCALE_ROW1"), "MATRIX_SCALE_FMT_"
 _FLOAT_SCALES = {"E5M3": NarrowFloat(5, 3, 15, "fn"), "E4M3": MICROSCALING["fp8"]}
 """Formats of scales beside E8. The sign of E5M3 is a ninth bit, which a byte does not have."""
-
-
-def formats_of(modifiers: Any) -> str:
-    """The form of an instruction's operands: the formats of A and B."""
-    names = (modifiers.text(f"matrix_{side}_fmt", f"{_FMT}FP8") for side in "ab")
-    return "_".join(name.removeprefix(_FMT).lower() for name in names)
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ is: every row with such a result has a row of its own for RDNA.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import identity
 from flydsl.simulator.isa.convert import pack_halves
-from flydsl.simulator.isa.table import TABLE, define
+from flydsl.simulator.isa.spellings import is_on
+from flydsl.simulator.isa.table import ENTERED, define, enter
 from flydsl.simulator.isa.vector_float import mul_legacy
 
 define("v_mov_b16", "f16~ = f16", identity, of="rdna")
@@ -67,12 +67,15 @@ define("v_fma_dx9_zero_f32", "f32 = f32 f32 f32", _fma_legacy, of="rdna")
 define("v_mullit_f32", "f32 = f32 f32 f32", _multiply_for_lighting, of="rdna")
 
 
-def keep_other_halves(is_on: Callable[[str, Collection[str]], bool]) -> None:
-    """Enter the rows for RDNA of the instructions that both have, with a result of 16 bits. is_on: of `spellings`."""
-    for semantics in list(TABLE.values()):
+def _keep_other_halves() -> None:
+    """Enter the rows for RDNA of the instructions that both have, with a result of 16 bits."""
+    for semantics in list(ENTERED.values()):
         if semantics.packed or semantics.instruction_set or not semantics.mnemonic.startswith("v_"):
             continue
         results = tuple(f"{word}~" if word in ("f16", "i16") else word for word in semantics.results)
         own = replace(semantics, results=results, instruction_set="rdna")
-        if results != semantics.results and own.entry not in TABLE and is_on(semantics.mnemonic, ("rdna",)):
-            TABLE[own.entry] = own
+        if results != semantics.results and own.entry not in ENTERED and is_on(semantics.mnemonic, ("rdna",)):
+            enter(own)
+
+
+_keep_other_halves()

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Collection
 from functools import cache
 
-from flydsl.simulator.isa.table import TABLE, Semantics, entries_of, look_up, mnemonic_of
+from flydsl.simulator.isa.table import ENTERED, Semantics, entries_of, look_up, mnemonic_of
 
 _MFMA = re.compile(r"(v_mfma_\w+_\d+x\d+x\d+)(?:_\d+b)?_(f64|f32|xf32|f16|bf16|i8)$")
 
@@ -85,19 +85,14 @@ _ALIASES |= {"v_fma_legacy_f32": "v_fma_dx9_zero_f32"}
 """Names of earlier generations that LLVM accepts for RDNA 4."""
 
 
-def _older_spellings() -> dict[str, str]:
-    spellings = {}
-    for mnemonic in map(mnemonic_of, TABLE):
-        match = _MFMA.match(mnemonic)
-        if match:
-            spellings[match[1] + match[2] + ("_1k" if match[2] == "bf16" else "")] = mnemonic
-    return spellings
+@cache
+def older_spellings() -> dict[str, str]:
+    """The rows by their names for gfx90a, where these differ."""
+    matches = [match for match in map(_MFMA.match, map(mnemonic_of, ENTERED)) if match]
+    return {m[1] + m[2] + ("_1k" if m[2] == "bf16" else ""): m[0] for m in matches}
 
 
-OLDER_SPELLINGS = _older_spellings()
-"""The rows by their names for gfx90a, where these differ."""
-
-_ABSENT = re.compile(
+_ABSENT = (
     r"v_(mfma|smfmac|accvgpr)_.*|\w+_load_lds_.*|buffer_(wb|inv).*|s_dcache_(inv_vol|wb.*)|s_(cmpk|ff0|set_gpr_idx)_.*"
     r"|s_(barrier|inst_prefetch|memtime|memrealtime)|(buffer|flat|global)_atomic_(add|min|max)_f64(/.*)?|v_clrexcp"
     r"|ds_(add(_rtn)?_f64|cmpst_.*|wrap_.*|(min|max)(_rtn)?_f(32|64))|v_cmpx_.*|v_cmp_(f|t|tru)_.*|\w+_legacy_[fiu]16"
@@ -108,9 +103,9 @@ _ABSENT = re.compile(
 """The rows that are for every CDNA, but not for RDNA: it has not the instruction, or one that does something else."""
 
 
-_ABSENT_ON_CDNA5 = re.compile(r"s_wait(cnt|_event|_(bvh|exp|sample)cnt)|v_dot2_(bf16_bf16|f16_f16|f32_bf16|f32_f16)")
+_ABSENT_ON_CDNA5 = r"s_wait(cnt|_event|_(bvh|exp|sample)cnt)|v_dot2_(bf16_bf16|f16_f16|f32_bf16|f32_f16)"
 """Those of RDNA 4 that gfx1250 has not."""
-_PRESENT_ON_CDNA5 = re.compile(
+_PRESENT_ON_CDNA5 = (
     r"v_pk_(add|fma|mul)_f32|v_fmac_f64|(buffer|flat|global)_atomic_(add|min|max)_f64(/.*)?|ds_add(_rtn)?_f64|v_mov_b64"
 )
 """Those of CDNA that RDNA 4 has not, but gfx1250 has."""
@@ -128,7 +123,7 @@ def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:
         return mnemonic
     if "cdna5" not in instruction_sets:
         return _renamed(mnemonic_of(mnemonic))
-    is_cdna = _PRESENT_ON_CDNA5.fullmatch(mnemonic)
+    is_cdna = re.fullmatch(_PRESENT_ON_CDNA5, mnemonic)
     return _renamed_on_cdna5(mnemonic_of(mnemonic) if is_cdna else _renamed(mnemonic_of(mnemonic)))
 
 
@@ -139,12 +134,12 @@ def is_on(mnemonic: str, instruction_sets: Collection[str]) -> bool:
     row = look_up(mnemonic, instruction_sets)
     if row is None:
         return False
-    is_absent = row.instruction_set in ("", "ocp") and _ABSENT.fullmatch(mnemonic)
+    is_absent = row.instruction_set in ("", "ocp") and re.fullmatch(_ABSENT, mnemonic)
     if "cdna5" not in instruction_sets:
         return not is_absent
-    if _PRESENT_ON_CDNA5.fullmatch(mnemonic):
+    if re.fullmatch(_PRESENT_ON_CDNA5, mnemonic):
         return True
-    return not is_absent and (row.instruction_set == "cdna5" or not _ABSENT_ON_CDNA5.fullmatch(mnemonic))
+    return not is_absent and (row.instruction_set == "cdna5" or not re.fullmatch(_ABSENT_ON_CDNA5, mnemonic))
 
 
 _RENAMED_ON_CDNA5: tuple[tuple[str, str], ...] = (
@@ -178,7 +173,7 @@ def in_table(mnemonic: str, instruction_sets: tuple[str, ...]) -> str | None:
     ('ds_read_b128', 'v_mfma_f32_16x16x16_f16')
     """
     if "rdna" not in instruction_sets:
-        return OLDER_SPELLINGS.get(mnemonic, mnemonic)
+        return older_spellings().get(mnemonic, mnemonic)
     return _rdna_rows(instruction_sets).get(mnemonic)
 
 

@@ -39,9 +39,11 @@ that only the modifiers tell, and by `@` and the set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import product
+from threading import RLock
 from typing import Any
 
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, M0, VCC, Register
@@ -56,6 +58,18 @@ FIXED = {
     "cluster_state": ("i32", Register("s", CLUSTER_STATE, 1)),
 }
 """Words of a signature that always mean the same register: its type and place."""
+
+FAMILIES = {
+    "": (
+        "argument_reduction buffer compare control convert cross_lane cube division extremes flat lds lds_barrier "
+        "matrix packed register_indexing scalar scalar_memory scalar_quads transcendental vector_bytes vector_float "
+        "vector_integer"
+    ),
+    "cdna4": "scaled_convert scaled_matrix",
+    "cdna5": "async_copy bfloat16 scaled_convert scaled_wmma tensor",
+    "rdna": "dual scalar_float sixteen_bits wmma",
+}
+"""The modules of families: of every GPU, and those that only GPUs with a set of instructions need."""
 
 HALVES = ("f16x2", "i16x2", "bf16x2")
 IMPLICIT = ("scc", *FIXED, "dst", "dst1", "modifiers")
@@ -88,13 +102,51 @@ class Semantics:
         return f"{self.mnemonic}@{self.instruction_set}" if self.instruction_set else self.mnemonic
 
 
-TABLE: dict[str, Semantics] = {}
+ENTERED: dict[str, Semantics] = {}
+"""What has been entered so far, for families that build on others."""
+_begun: set[str] = set()
+_complete: set[str] = set()
+_entering = RLock()
 
 
-def look_up(name: str, instruction_sets: Iterable[str]) -> Semantics | None:
+def enter_families(instruction_sets: Collection[str]) -> None:
+    """Import the families of these sets, unless they have been."""
+    if _complete.issuperset(instruction_sets):
+        return
+    with _entering:
+        for instruction_set in instruction_sets:
+            if instruction_set not in _begun:  # a family may look a row up while it is entered
+                _begun.add(instruction_set)
+                for family in FAMILIES.get(instruction_set, "").split():
+                    import_module(f"flydsl.simulator.isa.{family}")
+                _complete.add(instruction_set)
+
+
+class _Table(Mapping[str, Semantics]):
+    """The rows of all families, by entry."""
+
+    def __getitem__(self, entry: str) -> Semantics:
+        if entry not in ENTERED:
+            enter_families(FAMILIES)
+        return ENTERED[entry]
+
+    def __iter__(self) -> Iterator[str]:
+        enter_families(FAMILIES)
+        return iter(ENTERED)
+
+    def __len__(self) -> int:
+        enter_families(FAMILIES)
+        return len(ENTERED)
+
+
+TABLE = _Table()
+
+
+def look_up(name: str, instruction_sets: Collection[str]) -> Semantics | None:
     """The entry of a mnemonic (with its form) on a GPU with these sets of instructions; None if it has none."""
-    of_sets = (TABLE.get(f"{name}@{instruction_set}") for instruction_set in instruction_sets)
-    return next((semantics for semantics in of_sets if semantics), None) or TABLE.get(name)
+    enter_families(instruction_sets)
+    of_sets = (ENTERED.get(f"{name}@{instruction_set}") for instruction_set in instruction_sets)
+    return next((semantics for semantics in of_sets if semantics), None) or ENTERED.get(name)
 
 
 def mnemonic_of(entry: str) -> str:
@@ -106,10 +158,10 @@ def mnemonic_of(entry: str) -> str:
     return entry.partition("@")[0].partition("/")[0]
 
 
-def entries_of(instruction_sets: Iterable[str]) -> dict[str, Semantics]:
+def entries_of(instruction_sets: Collection[str]) -> dict[str, Semantics]:
     """The part of the table that a GPU with these sets has, by entry."""
-    sets = tuple(instruction_sets)
-    return {entry: s for entry, s in TABLE.items() if look_up(s.mnemonic, sets) is s}
+    enter_families(instruction_sets)
+    return {entry: s for entry, s in ENTERED.items() if look_up(s.mnemonic, instruction_sets) is s}
 
 
 def define(
@@ -128,6 +180,11 @@ def define(
         mnemonics.split() if isinstance(mnemonics, str) else mnemonics, of.split() or [""]
     ):
         semantics = Semantics(mnemonic, results, sources, evaluate, ignores_exec, packed, instruction_set)
-        if semantics.entry in TABLE:
-            raise ValueError(f"{semantics.entry} is defined twice")
-        TABLE[semantics.entry] = semantics
+        enter(semantics)
+
+
+def enter(semantics: Semantics) -> None:
+    """Enter a row."""
+    if semantics.entry in ENTERED:
+        raise ValueError(f"{semantics.entry} is defined twice")
+    ENTERED[semantics.entry] = semantics

@@ -34,12 +34,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flydsl.hsaco.operands import Immediate, Operand, Register
 from flydsl.simulator.isa.atomics import round_to_bf16, to_float
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import saturating
 from flydsl.simulator.isa.convert import pack_halves
 from flydsl.simulator.isa.fields import field_of
+from flydsl.simulator.isa.forms import SIXTEEN_BITS
 from flydsl.simulator.isa.matrix import MatrixShape, dense_from_sparse
 from flydsl.simulator.isa.narrow_floats import OCP, NarrowFloat, decode, encode
 from flydsl.simulator.isa.table import define
@@ -49,8 +49,6 @@ _FIRST_ROWS = {32: (0, 8), 64: (0, 8, 4, 12)}
 _BITS = {"f32": 32, "f16": 16, "bf16": 16, "iu8": 8, "iu4": 4, "fp8": 8, "bf8": 8}
 _COMPUTED_IN = {"f16": "f16", "iu8": "i32", "iu4": "i32"}
 """The type that elements are computed in, if not f32."""
-_NARROW = {"f16": "f16", "bf16": "bf16", "bf16f32": "bf16"}
-"""The type of D, where it has 16 bits, by the types of D and C as mnemonics name them."""
 _HALF = NarrowFloat(5, 10, 15, "ieee")
 _SIGN, _DEFAULT_NAN = 0x80000000, 0x7E00
 
@@ -77,16 +75,7 @@ class WaveMatrixShape(MatrixShape):
 def shape_of(k: int, types: str, lanes: int) -> WaveMatrixShape:
     """The shape of a product with these types of D and C, as the mnemonic names them."""
     accumulated = "i32" if types == "i32" else "f32"
-    return WaveMatrixShape(_SIZE, _SIZE, k, 1, 0, accumulated, lanes, types in _NARROW)
-
-
-def wave_matrix_form(mnemonic: str, operands: Sequence[Operand]) -> str:
-    """The form of an instruction's operands, as the table names it: what the registers of D and a constant C tell."""
-    atoms = [operand.atom for operand in operands]
-    is_16_bit = mnemonic.split("_")[2] in _NARROW
-    is_of_64 = bool(atoms) and isinstance(atoms[0], Register) and atoms[0].count < (4 if is_16_bit else 8)
-    is_constant = is_16_bit and any(isinstance(c, Immediate) and c.value != 0 for c in atoms[3:])
-    return ("/wave64" if is_of_64 else "") + ("/constant" if is_constant else "")
+    return WaveMatrixShape(_SIZE, _SIZE, k, 1, 0, accumulated, lanes, types in SIXTEEN_BITS)
 
 
 # --- elements
@@ -173,7 +162,7 @@ def accumulate(
         return _whole(b, left, right, c, shape, saturates=m.flag("clamp"))
     wide = signed_f32(b, wide_c(b, c, types) if types in ("f16", "bf16") else c, m)
     total = b.matmul(left, right, wide, shape)
-    return narrow_d(b, total, _NARROW[types]) if types in _NARROW else total
+    return narrow_d(b, total, SIXTEEN_BITS[types]) if types in SIXTEEN_BITS else total
 
 
 def _whole(
@@ -194,7 +183,7 @@ def registers_word(elements_: int, bits: int) -> str:
 
 
 def _bits_of_d_and_c(types: str) -> tuple[int, int]:
-    return 16 if types in _NARROW else 32, 16 if types in ("f16", "bf16") else 32
+    return 16 if types in SIXTEEN_BITS else 32, 16 if types in ("f16", "bf16") else 32
 
 
 def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> None:

@@ -77,7 +77,8 @@ class HandlerLibrary:
         wanted = list(dict.fromkeys(shapes))
         with self._lock:
             missing = [s for s in wanted if s not in self._without_handler and not self._is_loaded(s)]
-            self._compile(missing)
+            if missing:
+                self._compile(missing)
             return {s: self._addresses.get(self._key(s), self.fall_back_address) for s in wanted}
 
     def _key(self, shape: Shape) -> str:

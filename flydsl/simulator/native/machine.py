@@ -6,6 +6,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +18,6 @@ from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import InstructionLimit
 from flydsl.simulator.float_environment import ieee_floats
-from flydsl.simulator.lockstep.counting import CountingMachine
-from flydsl.simulator.lockstep.machine import Machine, Step, limit_error
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import CountWatch, ThreadCounts
@@ -27,6 +26,9 @@ from flydsl.simulator.native.launch_block import SharedLaunch, Watch, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.turns import Turns
 from flydsl.simulator.peers import Wait
+
+if TYPE_CHECKING:
+    from flydsl.simulator.lockstep.machine import Machine, Step
 
 _FIRST_SLICE = 40_000
 _SLICE = 100_000
@@ -289,9 +291,14 @@ class Execution:
         run_start = (wave.run_start - wave.records) // layout.RECORD_BYTES
         beyond = wave.executed - self._limit
         pc = max(group.instruction_index(w) - beyond, run_start)
+        from flydsl.simulator.lockstep.machine import limit_error
+
         raise limit_error(self._limit, self.work.program, pc, self._shared(group), w)
 
     def _machine(self, waves: SharedWaves) -> Machine:
+        from flydsl.simulator.lockstep.counting import CountingMachine  # most launches have a handler for everything
+        from flydsl.simulator.lockstep.machine import Machine
+
         machine = (self.work.program, self._steps(), waves, self.work.memory, self.work.symbols, self._limit)
         counts = self._own_counts.counts
         if counts is None:

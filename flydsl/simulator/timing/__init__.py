@@ -14,9 +14,14 @@ how long each takes, `gpu` what the hardware is, `replay/` lays them out in time
 The figures are those of `flydsl.arch.timing`, each with its source.
 """
 
-from flydsl.simulator.timing.perfetto import write_chrome_trace
-from flydsl.simulator.timing.session import TracedLaunch, Tracing, current_tracing, tracing
-from flydsl.simulator.timing.trace import EVENT, WAVE, Stall, Trace, TracedInstruction, Unit
+from typing import TYPE_CHECKING
+
+from flydsl.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from flydsl.simulator.timing.perfetto import write_chrome_trace
+    from flydsl.simulator.timing.session import TracedLaunch, Tracing, current_tracing, tracing
+    from flydsl.simulator.timing.trace import EVENT, WAVE, Stall, Trace, TracedInstruction, Unit
 
 __all__ = [
     "EVENT",
@@ -31,3 +36,10 @@ __all__ = [
     "tracing",
     "write_chrome_trace",
 ]
+
+_NAMES = {
+    "flydsl.simulator.timing.perfetto": "write_chrome_trace",
+    "flydsl.simulator.timing.session": "TracedLaunch Tracing current_tracing tracing",
+    "flydsl.simulator.timing.trace": "EVENT WAVE Stall Trace TracedInstruction Unit",
+}
+__getattr__ = lazy_names(__name__, _NAMES)  # a launch that nobody times needs none of them

@@ -15,7 +15,7 @@ import pytest
 
 from flydsl.simulator import Memory, UnknownInstruction
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.isa.scaled_matrix import FORMATS as CODES_IN_CBSZ
+from flydsl.simulator.isa.forms import SCALED_FORMATS as CODES_IN_CBSZ
 
 Run = Callable[..., Any]
 LANE = np.arange(64)

@@ -11,14 +11,14 @@ from flydsl.arch import ARCHS, GFX942, Arch
 from flydsl.hsaco.assembler import assemble
 from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import Program
-from flydsl.simulator.isa.scaled_matrix import FORMATS
-from flydsl.simulator.isa.spellings import OLDER_SPELLINGS, entries_on, name_on
+from flydsl.simulator.isa.forms import SCALED_FORMATS
+from flydsl.simulator.isa.spellings import entries_on, name_on, older_spellings
 from flydsl.simulator.isa.table import IMPLICIT, Semantics, look_up
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.generate import generate, module_text
 from flydsl.simulator.native.shape import bind
 
-OLD_SPELLINGS = {new: old for old, new in OLDER_SPELLINGS.items()}
+OLD_SPELLINGS = {new: old for old, new in older_spellings().items()}
 SIMULATED = [arch for arch in ARCHS if arch.instruction_sets]
 
 # Where an operand must be of a certain kind, by mnemonic: position in the text and what stands there.
@@ -110,7 +110,7 @@ def line(semantics: Semantics, arch: Arch = GFX942) -> str:
     suffix = {"returning": returning, "lds": " lds", "": ""}.get(form.removesuffix("base").removesuffix("/"))
     if suffix is None:  # the formats of A and B
         suffix = " " + " ".join(
-            f"{name}:{FORMATS.index(f)}" for name, f in zip(("cbsz", "blgp"), form.split("_"), strict=True)
+            f"{name}:{SCALED_FORMATS.index(f)}" for name, f in zip(("cbsz", "blgp"), form.split("_"), strict=True)
         )
     name = name_on(mnemonic, arch.instruction_sets)
     return f"{name} {', '.join(operands(mnemonic, semantics, arch))}{suffix}"
@@ -194,7 +194,7 @@ def program_of(lines: list[str], arch: Arch) -> Program:
 def test_old_spellings_are_what_the_assembler_takes_them_for() -> None:
     machine_code = []
     for old_ones in (False, True):
-        entries = {old: look_up(new, GFX942.instruction_sets) for old, new in OLDER_SPELLINGS.items()}
+        entries = {old: look_up(new, GFX942.instruction_sets) for old, new in older_spellings().items()}
         both = [(line(s), s.mnemonic, old) for old, s in entries.items() if s]
         lines = [text.replace(new, old if old_ones else new, 1) for text, new, old in both]
         machine_code.append(assemble("\n".join(lines) + "\n", "gfx942"))
