@@ -133,9 +133,7 @@ _MODULES = {
 _OF_PYTHON = {"max", "min", "random", "range"}
 
 # What `from flydsl.expr import *` brings: as FlyDSL's, it leaves Python's own functions and `random` alone.
-__all__ = [
-    name for name in [*_public_names(globals(), _MODULES), *_INSTRUCTION_TYPES] if name not in _OF_PYTHON
-]
+__all__ = [name for name in [*_public_names(globals(), _MODULES), *_INSTRUCTION_TYPES] if name not in _OF_PYTHON]
 
 
 def __dir__() -> list[str]:
