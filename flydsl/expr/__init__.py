@@ -130,6 +130,10 @@ _MODULES = {
     "utils",
     "vector",
 }
+_OF_PYTHON = {"max", "min", "random", "range"}
+
+# What `from flydsl.expr import *` brings: as FlyDSL's, it leaves Python's own functions and `random` alone.
+__all__ = [name for name in [*_public_names(globals(), _MODULES), *_INSTRUCTION_TYPES] if name not in _OF_PYTHON]
 
 
 def __dir__() -> list[str]:

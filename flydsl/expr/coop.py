@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, reduce
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from flydsl.atoms.instruction_sets import CDNA, WAVE32
@@ -71,12 +72,37 @@ def combination(op: Reduction) -> Combine:
     """The function of two values that an operation stands for."""
     if callable(op) and not isinstance(op, ReductionOp):
         return op
+    return _COMBINATIONS[_named(op)]
+
+
+def _named(op: Any) -> ReductionOp:
     try:
-        known = ReductionOp(op.lower() if isinstance(op, str) else op)
+        return ReductionOp(op.lower() if isinstance(op, str) else op)
     except ValueError:
         names = ", ".join(member.value for member in ReductionOp)
         raise argument_error(f"reduction by {op!r}", f"a function, or {names}") from None
-    return _COMBINATIONS[known]
+
+
+def _start(op: Reduction, dtype: type[Numeric], init: Any) -> Any:
+    """What a scan begins with: `init`, or without it what leaves each value as it is, which a function cannot tell."""
+    if init is not None:
+        return dtype(init)
+    if callable(op) and not isinstance(op, ReductionOp):
+        raise argument_error(
+            "a scan by a function, without init",
+            "init= is the value that leaves others as they are, such as 0 of a sum",
+        )
+    return dtype(_neutral(_named(op), dtype))
+
+
+def _neutral(op: ReductionOp, dtype: type[Numeric]) -> float:
+    if op in (ReductionOp.MAX, ReductionOp.MIN) and dtype.is_float:
+        return -inf if op is ReductionOp.MAX else inf
+    lowest, highest = (
+        (-(1 << dtype.width - 1), (1 << dtype.width - 1) - 1) if dtype.signed else (0, (1 << dtype.width) - 1)
+    )
+    ones = -1 if dtype.signed else highest
+    return {ReductionOp.MUL: 1, ReductionOp.MAX: lowest, ReductionOp.MIN: highest, ReductionOp.AND: ones}.get(op, 0)
 
 
 def _extremum(of_floats: Combine, of_signed: Combine, of_unsigned: Combine) -> Combine:
@@ -151,23 +177,34 @@ def warp_inclusive_scan(
     return value if init is None else combine(value.dtype(init), value)
 
 
-def warp_exclusive_scan(value: Number, op: Reduction, *, width: int | None = None, init: Number = 0) -> Result:
-    """In lane i `init` and the values of the group's lanes before i combined; in lane 0 `init` itself."""
+def warp_exclusive_scan(
+    value: Number, op: Reduction, *, width: int | None = None, init: Number | None = None
+) -> Result:
+    """In lane i `init` and the values of the group's lanes before i combined; in lane 0 `init` itself.
+
+    init: by default what leaves others as they are: 0 for a sum, 1 for a product, the least number for a maximum. A
+    function as op needs it.
+    """
     return warp_scan(value, op, width=width, init=init)[1]
 
 
-def warp_scan(value: Number, op: Reduction, *, width: int | None = None, init: Number = 0) -> tuple[Result, Result]:
-    """The inclusive and the exclusive scan."""
+def warp_scan(
+    value: Number, op: Reduction, *, width: int | None = None, init: Number | None = None
+) -> tuple[Result, Result]:
+    """The inclusive and the exclusive scan. init: as for `warp_exclusive_scan`."""
     return warp_scan_with_aggregate(value, op, width=width, init=init)[:2]
 
 
 def warp_scan_with_aggregate(
-    value: Number, op: Reduction, *, width: int | None = None, init: Number = 0
+    value: Number, op: Reduction, *, width: int | None = None, init: Number | None = None
 ) -> tuple[Result, Result, Result]:
-    """The inclusive and the exclusive scan, and all values of the group combined, without `init`."""
+    """The inclusive and the exclusive scan, and all values of the group combined, without `init`.
+
+    init: as for `warp_exclusive_scan`.
+    """
     combine, lanes = combination(op), _lanes("warp_scan", width)
     value = as_numeric(value)
-    own, start = warp_inclusive_scan(value, op, width=lanes), value.dtype(init)
+    own, start = warp_inclusive_scan(value, op, width=lanes), _start(op, value.dtype, init)
     before = (lane_id() & (lanes - 1) == 0).select(start, combine(start, shuffle_up(own, 1, lanes)))
     return combine(start, own), before, warp_broadcast(own, lanes - 1, width=lanes)
 
@@ -198,12 +235,12 @@ class WarpScan(WarpReduce):
         return warp_inclusive_scan(cls.dtype(value), op, width=cls.width, init=init)
 
     @classmethod
-    def exclusive(cls, value: Any, op: Any, *, init: Any = 0) -> Any:
+    def exclusive(cls, value: Any, op: Any, *, init: Any = None) -> Any:
         """See `warp_exclusive_scan`."""
         return warp_exclusive_scan(cls.dtype(value), op, width=cls.width, init=init)
 
     @classmethod
-    def scan_with_aggregate(cls, value: Any, op: Any, *, init: Any = 0) -> tuple[Any, Any, Any]:
+    def scan_with_aggregate(cls, value: Any, op: Any, *, init: Any = None) -> tuple[Any, Any, Any]:
         """See `warp_scan_with_aggregate`."""
         return warp_scan_with_aggregate(cls.dtype(value), op, width=cls.width, init=init)
 
@@ -262,6 +299,12 @@ class BlockReduce(_Block):
 
     SharedStorage: ClassVar[type[Array]]
 
+    def __new__(cls, *arguments: Any, **named: Any) -> Any:
+        """`Sum(x, op, storage=memory)` is `Sum.reduce(x, op, memory)`."""
+        if not hasattr(cls, "dtype"):
+            raise argument_error("BlockReduce without its type and threads", "fx.BlockReduce[fx.Float32, 256]")
+        return cls.reduce(*arguments, **named)
+
     @classmethod
     def reduce(cls, value: Any, op: Any, storage: Any) -> Any:
         """The values of the block's threads combined, in every thread. storage: shared memory of a SharedStorage.
@@ -287,20 +330,32 @@ class BlockScan(_Block):
     SharedStorage: ClassVar[type[Array]]
 
     @classmethod
-    def inclusive(cls, value: Any, op: Any, storage: Any, *, init: Any = 0) -> Any:
-        """In thread i `init` and the values of threads 0 to i combined."""
+    def inclusive(cls, value: Any, op: Any, storage: Any, *, init: Any = None) -> Any:
+        """In thread i `init` and the values of threads 0 to i combined. init: as for `warp_exclusive_scan`."""
         return cls._scan(value, op, storage, init)[0]
 
     @classmethod
-    def exclusive(cls, value: Any, op: Any, storage: Any, *, init: Any = 0) -> Any:
+    def exclusive(cls, value: Any, op: Any, storage: Any, *, init: Any = None) -> Any:
         """In thread i `init` and the values of the threads before i combined."""
         return cls._scan(value, op, storage, init)[1]
 
     @classmethod
-    def scan_with_aggregate(cls, value: Any, op: Any, storage: Any, *, init: Any = 0) -> tuple[Any, Any, Any]:
+    def scan_with_aggregate(cls, value: Any, op: Any, storage: Any, *, init: Any = None) -> tuple[Any, Any, Any]:
         """The inclusive and the exclusive scan, and all values of the block combined, without `init`."""
         inclusive, exclusive, total = cls._scan(value, op, storage, init)
         return inclusive, exclusive, total()
+
+    @classmethod
+    def inclusive_with_aggregate(cls, value: Any, op: Any, storage: Any, *, init: Any = None) -> tuple[Any, Any]:
+        """The inclusive scan, and all values of the block combined, without `init`."""
+        inclusive, _, total = cls._scan(value, op, storage, init)
+        return inclusive, total()
+
+    @classmethod
+    def exclusive_with_aggregate(cls, value: Any, op: Any, storage: Any, *, init: Any = None) -> tuple[Any, Any]:
+        """The exclusive scan, and all values of the block combined, without `init`."""
+        _, exclusive, total = cls._scan(value, op, storage, init)
+        return exclusive, total()
 
     @classmethod
     def _scan(cls, value: Any, op: Any, storage: Any, init: Any) -> tuple[Result, Result, Callable[[], Result]]:
@@ -319,7 +374,7 @@ class BlockScan(_Block):
     ) -> tuple[Result, Result, Callable[[], Result]]:
         """The inclusive and the exclusive scan, and what reads the sum of the waves where it is asked for."""
         combine, lanes = combination(op), min(cls.width, warp_size())
-        start = cls.dtype(init)
+        start = _start(op, cls.dtype, init)
         if cls._waves() == 1:
             inclusive, exclusive, total = warp_scan_with_aggregate(number, op, width=lanes, init=start)
             return inclusive, exclusive, lambda: total

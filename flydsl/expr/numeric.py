@@ -30,6 +30,13 @@ from flydsl.places import user_location
 if TYPE_CHECKING:
     from flydsl.expr.kinds import Result, Value
 
+__all__ = [
+    "ArithValue", "BFloat16", "Boolean", "Float", "Float4E2M1FN", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3",
+    "Float8E4M3B11FNUZ", "Float8E4M3FN", "Float8E4M3FNUZ", "Float8E5M2", "Float8E5M2FNUZ", "Float8E8M0FNU", "Float16",
+    "Float32", "Float64", "Index", "Int4", "Int8", "Int16", "Int32", "Int64", "Int128", "Integer", "Numeric",
+    "NumericMeta", "Uint8", "Uint16", "Uint32", "Uint64", "Uint128", "as_numeric",
+]  # fmt: skip
+
 
 def is_python_number(value: Any) -> bool:
     """True if a value is a number that is known while tracing: Python's own or NumPy's."""

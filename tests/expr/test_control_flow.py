@@ -196,6 +196,31 @@ def test_a_loop_with_initial_state_and_yield() -> None:
     assert out.tolist() == [16.0, 5.0, 10.0, 16.0]
 
 
+def test_a_loop_says_how_often_its_body_is_repeated() -> None:
+    def compiled(count: int, whole: bool = False) -> flyc.CompiledArtifact:
+        @flyc.kernel
+        def power(out: fx.Tensor, n: fx.Int32) -> None:
+            value = fx.Int32(3)
+            for _ in range(0, n, 1, unroll=count, unroll_full=whole):
+                value = value * value
+            out[0] = value
+
+        @flyc.jit
+        def launch(out: fx.Tensor, n: fx.Int32) -> None:
+            power(out, n).launch(grid=(1, 1, 1), block=(64, 1, 1))
+
+        return flyc.compile(launch, torch.zeros(1, dtype=torch.int32), 8)
+
+    once, more = (len(compiled(count).mnemonics("s_mul_i32")) for count in (1, 3))
+    assert once == 1
+    assert more >= 3
+    assert "full = true" in compiled(-1, True).source_ir
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        compiled(4, True)
+    with pytest.raises(TypeError, match=r"unroll=0: the number of copies(?s:.*)for _ in range"):
+        compiled(0)
+
+
 def test_vectors_differ_between_branches() -> None:
     @flyc.kernel
     def kernel(A: fx.Tensor, B: fx.Tensor, Out: fx.Tensor, n: fx.Int32):

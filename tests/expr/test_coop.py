@@ -140,10 +140,37 @@ def test_several_values_of_each_thread() -> None:
     assert torch.equal(out, torch.stack([a.cumsum(0), 1 + a.cumsum(0) - a], 1).int())
 
 
+@pytest.mark.parametrize(
+    ("op", "dtype", "start", "expected"),
+    [
+        ("mul", fx.Float32, 1, lambda a: a.cumprod(0)),
+        ("max", fx.Float32, -torch.inf, lambda a: a.cummax(0).values),
+        ("min", fx.Int16, 32767, lambda a: a.cummin(0).values),
+        ("and", fx.Uint8, 255, lambda a: 256 + a.cummin(0).values),
+    ],
+)
+def test_a_scan_without_init_begins_with_what_changes_nothing(
+    op: str, dtype: Any, start: float, expected: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    a = -1 - (torch.arange(128) % 50 == 49).float()
+
+    def values(x: Any) -> list[Any]:
+        scan, value = fx.coop.BlockScan[dtype, 128], x.to(fx.Int32).to(dtype)
+        storage = [fx.SharedAllocator().allocate(scan.SharedStorage) for _ in range(2)]
+        inclusive, total = scan.inclusive_with_aggregate(value, op, storage=storage[0])
+        exclusive, _ = scan.exclusive_with_aggregate(value, op, storage=storage[1])
+        return [part.to(fx.Float32) for part in (inclusive, exclusive, total)]
+
+    inclusive, exclusive, total = block(128, values, a)
+    assert torch.equal(inclusive, expected(a))
+    assert exclusive.tolist() == [start, *expected(a)[:-1].tolist()]
+    assert torch.equal(total, expected(a)[-1].expand(128))
+
+
 def test_shared_memory_need_not_be_peeked() -> None:
     kind = fx.BlockReduce[fx.Float32, 128]
     a = numbers(128)
-    total, *_ = block(128, lambda x: [kind.reduce(x, "add", fx.SharedAllocator().allocate(kind.SharedStorage))], a)
+    total, *_ = block(128, lambda x: [kind(x, "add", storage=fx.SharedAllocator().allocate(kind.SharedStorage))], a)
     assert torch.equal(total, a.sum().expand(128))
 
 
@@ -173,6 +200,7 @@ def test_a_block_of_other_threads_is_an_error(launched: Any) -> None:
         (lambda a: fx.coop.warp_inclusive_scan(a, "add", width=128), "128"),
         (lambda a: fx.coop.BlockReduce[fx.Float32, 100].reduce(a, "add", None), "100"),
         (lambda a: fx.coop.BlockReduce[fx.Float32], r"BlockReduce\[fx.Float32, 256\]"),
+        (lambda a: fx.coop.warp_exclusive_scan(a, lambda x, y: x + y), "a scan by a function, without init"),
     ],
 )
 def test_errors(call: Callable[[Any], Any], said: str, trace: Callable[..., Any]) -> None:

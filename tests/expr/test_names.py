@@ -40,8 +40,15 @@ def test_a_misspelt_name_gets_a_suggestion() -> None:
 
 
 def test_public_names_exist() -> None:
-    for module in (fx.primitive, fx.arith, fx.derived, fx.typing):
+    for module in (fx, fx.primitive, fx.arith, fx.derived, fx.typing, fx.numeric):
         assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+def test_a_star_import_brings_the_api_and_leaves_python_and_mlir_alone() -> None:
+    brought: dict[str, object] = {}
+    exec("from flydsl.expr import *\nfrom flydsl.expr.numeric import *", brought)
+    assert {"Int32", "Integer", "as_numeric", "make_layout", "UniversalCopy128b", "Storage", "gpu"} <= brought.keys()
+    assert not {"range", "min", "max", "random", "ir", "operator", "np", "memory", "copies"} & brought.keys()
 
 
 def test_sizes_of_types_in_memory() -> None:

@@ -28,6 +28,8 @@ from flydsl.expr.control_flow.carried import Entered, Slot, changes
 from flydsl.expr.control_flow.construct import Thunks
 from flydsl.expr.control_flow.loop import Loop
 from flydsl.expr.control_flow.region import TracedRegion
+from flydsl.expr.control_flow.unrolling import NAMES as UNROLLING
+from flydsl.expr.control_flow.unrolling import annotate, unroll_hint
 from flydsl.expr.emit import require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric
 from flydsl.expr.tree import leaf_like, leaf_type, leaf_value
@@ -60,6 +62,7 @@ class ForLoop(Loop):
         require_trace("range over runtime values")
         self._bounds = _bounds(arguments)
         self._init = _initial_state(options)
+        self._unroll = unroll_hint(options)
         self._yielded: list[Any] | None = None
         self._begin()
         self._slots += [] if self._init is None else [Slot("init", self._init)]
@@ -128,6 +131,7 @@ class ForLoop(Loop):
         operands = [leaf_value(leaf) for leaf in (*self._bounds, *initial)]
         kinds = [leaf_type(leaf) for leaf in initial]
         loop = ir.Operation.create("scf.for", kinds, operands, regions=1, loc=mlir_location(self._at))
+        annotate(loop, self._unroll)
         self._entered.region.move_into(loop.regions[0], [self._item, *inside])
         return list(loop.results)
 
@@ -140,6 +144,10 @@ class ForLoop(Loop):
 
     def _scf_while(self, initial: list[Any], inside: list[Any], stop: int) -> list[ir.Value]:
         """Build the loop with a `break`: it continues while the item is below the bound and the flag is not set."""
+        if self._unroll:
+            raise TraceError(
+                "unsupported: unroll of a loop with `break`", at=self._at, hint="leave unroll away, or the break"
+            )
         lower, upper, _ = self._bounds
         condition = TracedRegion(self._at)
         item, *carried = [condition.argument(leaf) for leaf in (lower, *initial)]
@@ -161,9 +169,12 @@ class ForLoop(Loop):
 
 
 def _initial_state(options: Mapping[str, Any]) -> list[Any] | None:
-    others = sorted(set(options) - {"init"})
+    others = sorted(set(options) - {"init", *UNROLLING})
     if others:
-        raise trace_error(f"range with {others[0]}= is unsupported", "range takes bounds, a step and init=")
+        raise trace_error(
+            f"range with {others[0]}= is unsupported",
+            f"range takes bounds, a step, init= and {'= or '.join(UNROLLING)}=",
+        )
     init = options.get("init")
     if init is not None and not isinstance(init, list | tuple):
         raise trace_error(f"range with init={init!r}", "init is a list: init=[value]")

@@ -1,0 +1,48 @@
+"""`range(..., unroll=4)`: how often LLVM is to repeat the body of a runtime loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.location import argument_error
+
+NAMES = ("unroll", "unroll_full")
+
+
+def unroll_hint(options: Mapping[str, Any]) -> str:
+    """The LLVM attribute of a loop for the options of `range`; empty without them.
+
+    unroll: the number of copies of the body, 1 to keep LLVM from unrolling; -1, FlyDSL's default, says nothing.
+    unroll_full: True to unroll the whole loop, where its number of iterations is known when compiling.
+
+    Raises ArgumentError for anything else, and for both at once.
+    """
+    count, full = options.get("unroll", -1), options.get("unroll_full", False)
+    if type(full) is not bool:
+        raise argument_error(f"range with unroll_full={full!r}: it is True or False", "unroll_full=True")
+    if type(count) is not int or (count < 1 and count != -1):
+        raise argument_error(
+            f"range with unroll={count!r}: the number of copies of the body, a positive Python int", "such as unroll=4"
+        )
+    if full and count != -1:
+        raise argument_error(
+            f"range with unroll={count} and unroll_full: they are mutually exclusive", "leave one away"
+        )
+    if full:
+        return _annotation("full = true")
+    if count == -1:
+        return ""
+    return _annotation("count = 1 : i32, disable = true" if count == 1 else f"count = {count} : i32")
+
+
+def _annotation(unroll: str) -> str:
+    return f"#llvm.loop_annotation<unroll = <{unroll}>>"
+
+
+def annotate(loop: ir.Operation, hint: str) -> None:
+    """Give an `scf.for` its hint, which the conversions to LLVM carry to the branch that closes the loop."""
+    if hint:
+        loop.attributes["loop_annotation"] = ir.Attribute.parse(hint)
