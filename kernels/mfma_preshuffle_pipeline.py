@@ -176,6 +176,7 @@ class InShared:
     dtype: str
     tile_m: int
     tile_k: int
+    threads = THREADS
 
     @property
     def row_bytes(self) -> int:
@@ -186,6 +187,21 @@ class InShared:
     def a_bytes(self) -> int:
         """One buffer."""
         return self.tile_m * self.row_bytes
+
+    @property
+    def load_bytes(self) -> int:
+        """Bytes that a thread loads at a time: those of a small tile are shared out evenly."""
+        share = self.a_bytes // self.threads
+        return share if share in (4, 8) else CHUNK_BYTES
+
+    @property
+    def a_loads(self) -> int:
+        """Loads of a thread for a tile."""
+        return self.a_bytes // self.load_bytes // self.threads
+
+    def copy_bytes(self) -> int:
+        """Bytes that a thread copies past the registers at a time."""
+        return CHUNK_BYTES if is_cdna4() and self.a_bytes >= self.threads * CHUNK_BYTES else 4
 
 
 @dataclass(frozen=True)
@@ -221,22 +237,6 @@ class Tiling(InShared):
     def product(self) -> Product:
         """The product of the target; the scaled instruction takes 128 bytes of fp8 at a time."""
         return Product.of(self.dtype, scaled=self.row_bytes % 128 == 0)
-
-    @property
-    def threads(self) -> int:
-        """Threads of a workgroup."""
-        return THREADS
-
-    @property
-    def load_bytes(self) -> int:
-        """Bytes of A that a thread loads at a time: those of a small tile are shared out evenly."""
-        share = self.a_bytes // THREADS
-        return share if share in (4, 8) else CHUNK_BYTES
-
-    @property
-    def a_loads(self) -> int:
-        """Loads of a thread for a tile of A."""
-        return self.a_bytes // self.load_bytes // THREADS
 
     @property
     def tiles_k(self) -> int:
@@ -324,16 +324,16 @@ class TileA:
 
     def copy(self, k: Any, stage: Any) -> None:
         """Copy tile k to a buffer, past the registers; `s_waitcnt` waits. The swizzle is in the global address."""
-        bytes_ = CHUNK_BYTES if is_cdna4() and self.tiling.a_bytes >= self.tiling.threads * CHUNK_BYTES else 4
-        at_a_time = self.tiling.threads * bytes_
+        bytes_ = self.tiling.copy_bytes()
         wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, self.thread >> 6))
-        first = self.buffer + (wave * (WAVE * bytes_) + stage * self.tiling.a_bytes)
-        for i in range(self.tiling.a_bytes // at_a_time):
-            place, soffset = self._copied(i * at_a_time, bytes_, k * self.tiling.row_bytes)
-            fx.rocdl.raw_ptr_buffer_load_lds(self.memory.rsrc, first + i * at_a_time, bytes_, place, soffset)
+        start = self.buffer + (wave * (WAVE * bytes_) + stage * self.tiling.a_bytes)
+        for first in range(0, self.tiling.a_bytes, self.tiling.threads * bytes_):
+            place, soffset = self._copied(first, bytes_, k)
+            fx.rocdl.raw_ptr_buffer_load_lds(self.memory.rsrc, start + first, bytes_, place, soffset)
 
-    def _copied(self, first: int, bytes_: int, step: Any) -> tuple[Any, Any]:
-        """(offset, soffset) in A of what this thread copies to its place behind byte `first` of a buffer."""
+    def _copied(self, first: int, bytes_: int, k: Any) -> tuple[Any, Any]:
+        """(offset, soffset) in A of what this thread copies of tile k to its place behind byte `first` of a buffer."""
+        step = k * self.tiling.row_bytes
         rows, rest = divmod(first, self.tiling.row_bytes)
         if rows % SWIZZLE_CHUNKS or rest or not rows:
             return self._global_bytes(first, bytes_), step
