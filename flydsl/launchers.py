@@ -15,7 +15,8 @@ A kernel that takes its tensors by name has one launcher for each variant, which
 >>> a[0], b[63]
 (tensor(3.), tensor(3.))
 
-`tuned` and `chosen` have the last of the parameters chosen by measurement, as `flydsl.autotune` does.
+`tuned` and `chosen` have the last of the parameters chosen by measurement, as `flydsl.autotune` does. `launch_some`
+launches nothing for a count of 0; `launch_flat` calls a launcher whose tensors have one dimension of any size.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 
-__all__ = ["chosen", "launcher", "tuned"]
+__all__ = ["chosen", "flat", "launch_flat", "launch_some", "launcher", "tuned"]
 
 
 def launcher(name: str, tensors: str, launch: Callable[..., None], /, **others: Any) -> Any:
@@ -86,3 +87,27 @@ def chosen(tensors: str, key: str, choices: Sequence[Any]) -> Callable[[Callable
         return tuned(launch.__name__, tensors, launch, key.split(), configs, **{p.name: p.annotation for p in others})
 
     return launcher_of
+
+
+@flyc.jit
+def launch_some(kernel: Any, count: Any, grid: Any, block: Any, stream: Any, **options: Any) -> None:
+    """Launch a kernel for `count` rows or tokens, unless there are none: a grid has no extent of 0."""
+    if count > 0:
+        kernel.launch(grid=grid, block=block, stream=stream, **options)
+
+
+def launch_flat(launch: Any, *arguments: Any) -> None:
+    """Call a launcher whose tensors have one dimension, with the last argument, the stream, left out if it is None."""
+    import torch
+
+    *given, stream = [flat(a) if isinstance(a, torch.Tensor) else a for a in arguments]
+    launch(*given, *([] if stream is None else [stream]))
+
+
+def flat(tensor: Any) -> Any:
+    """A tensor as an argument of one dimension and any size, for which nothing is compiled again; fp8 as bytes."""
+    import torch
+
+    tensor = tensor.view(-1)
+    tensor = tensor.view(torch.uint8) if tensor.element_size() == 1 else tensor
+    return flyc.from_dlpack(tensor).mark_layout_dynamic()

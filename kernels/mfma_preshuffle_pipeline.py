@@ -18,7 +18,7 @@ from flydsl.atoms.instruction_sets import CDNA4
 from flydsl.expr.emit import target_name
 from kernels.kernels_common import bytes_of, ceil_div, fp8_type, require, require_tensor
 from kernels.layout_utils import idx2crd
-from kernels.pipeline_utils import interleave, one_stage, two_stages, vmcnt
+from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
 from kernels.tensor_shim import GTensor, STensor
 
 WAVE = 64
@@ -367,10 +367,7 @@ class TileA:
         if self.tiling.dtype == W4A16:  # two chunks side by side
             return concat([self._read(mi, place * 2 + part, group * 8, stage) for part in range(2)])
         if self.tiling.dtype == "fp6":  # the same, and the last 8 bytes are unused
-            first, second = (
-                self._read(mi, place * 2, group * 8, stage),
-                self._read(mi, place * 2 + 1, group * 8, stage, 2),
-            )
+            first, second = (self._read(mi, place * 2 + part, group * 8, stage, 4 - 2 * part) for part in range(2))
             return first.shuffle(concat([second, second]), range(6))
         # The 32 bytes of a lane are two chunks 64 bytes apart, as B's are.
         parts = self.product.lane_bytes[0] // CHUNK_BYTES
@@ -630,8 +627,7 @@ def main_loop(
     stages, tiles = a.tiling.stages, a.tiling.tiles_k // part[1]
     loop = Loop(a, b, multiply, first_tile=0 if part[1] == 1 else part[0] * tiles, **how)
     first_a, first_b, first_scales = loop.load(0, 0)
-    walk: Any = two_stages if stages == 2 else one_stage
-    state = walk(loop.step, (sums, first_b, first_scales, loop.put(first_a, 0, 0)), tiles, unroll)
-    result = loop.tile(state, (tiles - 1) % stages)
+    state: Any = (sums, first_b, first_scales, loop.put(first_a, 0, 0))
+    result = loop.tile(walk_tiles(loop.step, state, tiles, stages, unroll), (tiles - 1) % stages)
     fx.rocdl.sched_barrier(0)
     return result

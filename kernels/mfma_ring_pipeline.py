@@ -42,7 +42,7 @@ class Slab(InShared):
 
 @dataclass(frozen=True)
 class Ring:
-    """A workgroup's tile and how its operands move. `check` raises ArgumentError where sizes do not fit.
+    """A workgroup's tile and how its operands move. Raises ArgumentError where sizes do not fit.
 
     dtype: a key of BITS. k: of a row in memory. tile, waves: along M, N and K. split: workgroups that share a tile of
     C, along K. unroll: tiles of K in the body of the loop on the device; 0 for no loop.
@@ -57,8 +57,7 @@ class Ring:
     b_to_lds: bool = True
     unroll: int = 1
 
-    def check(self) -> None:
-        """Raise ArgumentError where sizes do not fit."""
+    def __post_init__(self) -> None:
         (tile_m, tile_n, tile_k), (waves_m, waves_n, waves_k) = self.tile, self.waves
         shown = " x ".join(map(str, self.waves if waves_k > 1 else self.waves[:2]))
         require(1 <= prod(self.waves) <= 16 and min(self.waves) > 0, f"{shown} waves", "1 to 16")
