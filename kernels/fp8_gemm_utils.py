@@ -19,10 +19,12 @@ from kernels.kernels_common import bf16, require, require_tensors
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import TileC
-from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, Product, concat, is_cdna4, require_types
+from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, TileA, concat, require_types
 from kernels.mfma_ring_pipeline import Ring, ring_sums
+from kernels.preshuffle_gemm import reference
 from kernels.sizes import require_elements, require_rows
-from kernels.tensor_shim import GTensor, STensor
+
+__all__ = ["SHAPES", "fp8_gemm", "fp8_launcher", "fp8_ring", "reference"]
 
 TENSORS = "A B_T C A_scale B_scale"
 BLOCK_K = 128
@@ -40,43 +42,20 @@ class Plan:
     shuffled: bool
 
 
-def reference(A: Any, B: Any, scale_a: Any, scale_b: Any) -> Any:
-    """The result of torch in f32. A (M, K) and B (N, K) as numbers; scales of A's rows and of B's."""
-    return A.float() @ B.float().T * scale_a[:, None] * scale_b
+class ShuffledB(TileA):
+    """A workgroup's rows of the shuffled B in shared memory, in the order in which lanes read them."""
 
-
-class ShuffledB:
-    """A workgroup's rows of the shuffled B in shared memory, in the order in which lanes read them; see `TileA`.
-
-    rows: of B; those up to a multiple of 16 are there as well.
-    """
-
-    def __init__(self, ring: Ring, product: Product, B: Any, rows: Any, block: Any, wave: Any, buffer: Any) -> None:
-        self.tiling, self.product, self.buffer = ring.slab(ring.tile[1]), product, buffer
-        self.first_band = wave * (ring.wave_tile[1] // 16)
-        first, rows = block * ring.tile[1], (rows + 15) & -16
-        here = (rows - first < ring.tile[1]).select(rows - first, fx.Int32(ring.tile[1]))
-        self.memory = GTensor(B, fx.Int32, base_byte_offset=fx.Int64(first) * ring.k, num_records_bytes=here * ring.k)
-        self.thread = fx.Int32(fx.thread_idx.x)
-
-    def copy(self, k: Any, stage: Any) -> None:
-        """Copy tile k to a buffer, past the registers: 16 rows are 16 K bytes apart in memory."""
-        tiling, bytes_ = self.tiling, CHUNK_BYTES if is_cdna4() else 4
-        band, at_a_time = 16 * tiling.row_bytes, tiling.threads * bytes_
-        wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, self.thread >> 6))
-        first = self.buffer + (wave * (WAVE * bytes_) + stage * tiling.a_bytes)
-        for done in range(0, tiling.a_bytes, at_a_time):
-            place = self.thread * bytes_ + done
-            inside = place // band * (16 * tiling.k) + place % band + k * band
-            fx.rocdl.raw_ptr_buffer_load_lds(self.memory.rsrc, first + done, bytes_, inside, 0)
+    def _copied(self, first: int, bytes_: int, k: Any) -> tuple[Any, Any]:
+        """(offset, soffset): 16 rows of a tile lie side by side, and 16 K bytes apart in memory."""
+        place, band = self.thread * bytes_ + first, 16 * self.tiling.row_bytes
+        return place // band * (16 * self.tiling.k) + place % band + k * band, 0
 
     def fragment(self, ni: int, group: int, stage: Any) -> Any:
         """A lane's bytes of 16 rows and one group of K, as words."""
-        tiling, bytes_ = self.tiling, self.product.lane_bytes[1]
-        shared = STensor(self.buffer, fx.Int32, first=stage * tiling.a_bytes)
-        first = (self.first_band + ni) * (4 * tiling.row_bytes) + (self.thread & (WAVE - 1)) * 4
-        parts = [(group * bytes_ // CHUNK_BYTES + part) * WAVE * 4 for part in range(bytes_ // CHUNK_BYTES)]
-        return concat([fx.Vector(shared.vec_load(first + part, 4)) for part in parts])
+        first = (self.first_row + ni * 16) * (self.tiling.row_bytes // 4) + self.lane * 4
+        parts = self.product.lane_bytes[1] // CHUNK_BYTES
+        places = [first + (group * parts + part) * WAVE * 4 for part in range(parts)]
+        return concat([fx.Vector(self._shared(stage).vec_load(place, 4)) for place in places])
 
 
 @flyc.kernel
@@ -93,10 +72,9 @@ def fp8_gemm_kernel(tensors: Any, m: fx.Int32, n: fx.Int32, tiles_k: fx.Int32, p
     place = block // columns, block % columns
     if fx.const_expr(plan.remap):
         place = swizzled_blocks(block, fx.Int32(fx.grid_dim.x), columns, TILES_OF_M)
-    product, a, b = ring.operands(A, B_T, m, n, place, shared)
-    _, _, wave_n = ring.place_of_wave()
-    if fx.const_expr(plan.shuffled):
-        b = ShuffledB(ring, product, B_T, n, place[1], wave_n, b.buffer)
+    # Shuffled rows up to a multiple of 16 are there as well.
+    of_b = ((n + 15) & -16, place, shared, ShuffledB) if plan.shuffled else (n, place, shared)
+    product, a, b = ring.operands(A, B_T, m, *of_b)
     sums: Any = ring_sums(ring, product, a, b, 0, tiles_k)
     store(TileC(C, fx.BFloat16, m, n, (tile_m, tile_n), place, ring.wave_tile), sums, A_scale, B_scale, m, n)
 
@@ -115,7 +93,6 @@ def store(c: TileC, sums: Any, A_scale: Any, B_scale: Any, m: Any, n: Any) -> No
 
 def fp8_launcher(ring: Ring, remap: bool, shuffled: bool) -> Any:
     """The launcher of (A, B_T, C, A_scale, B_scale, m, n, stream)."""
-    ring.check()
     launch = partial(launch_tiles, Plan(ring, remap, shuffled))
     return launcher("launch_fp8_gemm", TENSORS, launch, m=fx.Int32, n=fx.Int32)
 

@@ -24,7 +24,8 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import require, require_tensors
+from kernels import preshuffle_gemm
+from kernels.kernels_common import ceil_div, require, require_array, require_tensors
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
@@ -40,13 +41,12 @@ FILL_THREADS = 256
 
 def reference(A: Any, B: Any, bias: Any = None) -> Any:
     """The result of torch in f32."""
-    result = A.float() @ B.float().T
-    return result if bias is None else result + bias.float()
+    return preshuffle_gemm.reference(A, B, bias=bias, epilogue="none" if bias is None else "bias")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a kernel is compiled for. See `compile_hgemm_kernel`.
+    """What a kernel is compiled for; see `compile_hgemm_kernel`. Raises ArgumentError where sizes do not fit.
 
     tiles: tiles along N that a workgroup computes one after the other.
     """
@@ -56,9 +56,7 @@ class Plan:
     has_bias: bool
     tiles: int = 1
 
-    def check(self) -> None:
-        """Raise ArgumentError where sizes do not fit."""
-        self.ring.check()
+    def __post_init__(self) -> None:
         tile_m, tile_n, _ = self.ring.tile
         require(self.n > 0 and self.n % tile_n == 0, f"n={self.n}", f"a multiple of TILE_N={tile_n}")
         threads = self.ring.threads
@@ -72,14 +70,9 @@ class Plan:
         return ELEMENTS[self.ring.dtype]
 
     @property
-    def lds_bytes(self) -> int:
-        """Shared memory: of the tiles, and then of C."""
-        return max(self.ring.lds_bytes, 2 * self.ring.tile[0] * self.ring.tile[1])
-
-    @property
     def grid(self) -> int:
         """Workgroups along N."""
-        return -(-self.n // (self.ring.tile[1] * self.tiles))
+        return ceil_div(self.n, self.ring.tile[1] * self.tiles)
 
 
 @flyc.kernel
@@ -97,7 +90,9 @@ def fill_kernel(C: fx.Tensor, bias: fx.Tensor, m: fx.Int32, plan: fx.Constexpr[P
 @flyc.kernel
 def hgemm_kernel(tensors: Any, m: fx.Int32, tiles_k: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
     """Tiles of C, or a part of their sums. tiles_k: the plan's; as an argument it keeps a short loop a loop."""
-    shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
+    # The tiles, and then C.
+    lds_bytes = max(plan.ring.lds_bytes, 2 * plan.ring.tile[0] * plan.ring.tile[1])
+    shared = fx.SharedAllocator().allocate(lds_bytes, 128).peek().ptr
     row, column = fx.block_idx.x // plan.grid, fx.block_idx.x % plan.grid
     if plan.tiles == 1:
         tile_of_c(tensors, m, tiles_k, plan, (row, column), shared)
@@ -159,11 +154,9 @@ def half_plan(
     dtype: str, n: int, k: int, tile: tuple[int, int, int], waves: tuple[int, int, int], stages: int = 2,
     split: int = 1, b_to_lds: bool = False, has_bias: bool = False, tiles: int = 1, unroll: int = 1,
 ) -> Plan:  # fmt: skip
-    """The checked plan. Raises ArgumentError."""
+    """The plan. Raises ArgumentError where sizes do not fit."""
     require(dtype in DTYPES, f"dtype={dtype!r}", f"one of {', '.join(DTYPES)}")
-    plan = Plan(Ring(DTYPES[dtype], k, tile, waves, stages, split, b_to_lds, unroll), n, has_bias, tiles)
-    plan.check()
-    return plan
+    return Plan(Ring(DTYPES[dtype], k, tile, waves, stages, split, b_to_lds, unroll), n, has_bias, tiles)
 
 
 def hgemm_launcher(plan: Plan, waves_per_eu: int | None = None) -> Any:
@@ -187,9 +180,8 @@ def launch_tiles(plan: Plan, waves_per_eu: int | None, tensors: dict[str, Any], 
     if plan.has_bias:
         require_elements("bias", tensors["bias"], plan.n)
     if ring.split > 1:
-        columns = -(-plan.n // (2 * FILL_THREADS))
         fill = fill_kernel(tensors["C"], tensors["bias"], m, plan)
-        launch_some(fill, m, (columns, m), FILL_THREADS, stream)
+        launch_some(fill, m, (ceil_div(plan.n, 2 * FILL_THREADS), m), FILL_THREADS, stream)
     blocks = (m + ring.tile[0] - 1) // ring.tile[0] * plan.grid
     kernel = hgemm_kernel(tensors, m, ring.tiles_k, plan, value_attrs=for_waves(waves_per_eu))
     launch_some(kernel, m, (blocks, ring.split), ring.threads, stream)
@@ -199,22 +191,16 @@ def hgemm_splitk_(
     c: Any, a: Any, b: Any, bias: Any = None, hgemm_kwargs: dict[str, Any] | None = None, stream: Any = None
 ) -> Any:
     """c = a b^T (+ bias), with the tile that `hgemm_kwargs` gives or one that fits. c (m, n), a (m, k), b (n, k)."""
-    two = all(tensor.ndim == 2 and tensor.is_contiguous() for tensor in (a, b, c))
-    require(two, f"A {_shown(a)}, B {_shown(b)} and C {_shown(c)}", "two dimensions each, contiguous")
+    require(a.ndim == b.ndim == 2, f"A {tuple(a.shape)} and B {tuple(b.shape)}", "two dimensions each")
     (m, k), n = a.shape, b.shape[0]
+    for name, tensor, shape in (("A", a, (m, k)), ("B", b, (n, k)), ("C", c, (m, n))):
+        require_array(name, tensor, a.dtype, shape)
     dtype = {"torch.bfloat16": "bf16", "torch.float16": "f16"}.get(str(a.dtype), str(a.dtype))
-    require(b.dtype == c.dtype == a.dtype and b.shape[1] == k and c.shape == (m, n),
-             f"a product of A {tuple(a.shape)} of {a.dtype}, B {tuple(b.shape)} of {b.dtype} and C {tuple(c.shape)} "
-             f"of {c.dtype}", "A (m, k), B (n, k) and C (m, n) of one type")  # fmt: skip
     chosen = dict(hgemm_kwargs or default_tile(m, n, k))
     launch = compile_hgemm_kernel(dtype, n, k, **chosen, HAS_BIAS=bias is not None)
     unused = c.view(-1)[:1]
     launch(c.view(-1), a.view(-1), b.view(-1), unused if bias is None else bias, m, unused, unused, stream)
     return c
-
-
-def _shown(tensor: Any) -> str:
-    return f"{tuple(tensor.shape)} with strides {tuple(tensor.stride())}"
 
 
 def default_tile(m: int, n: int, k: int) -> dict[str, Any]:

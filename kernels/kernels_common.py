@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import flydsl.expr as fx
+from flydsl import sizes
 from flydsl.atoms.instruction_sets import CDNA4, GFX1250
 from flydsl.errors import ArgumentError
 from flydsl.expr.coop import warp_size
@@ -77,12 +79,8 @@ def require_waves_of_64(kernel: str) -> None:
     require(warp_size() == 64, f"{kernel} for {target_name()}, whose waves have {warp_size()} lanes", "one of CDNA")
 
 
-def require_tensor(name: str, tensor: Any, *dtypes: Any, rows: bool = False) -> None:
-    """Raise ArgumentError unless a tensor is of one of these types; rows: and neighbours in a row lie side by side."""
-    wanted = " or ".join(dict.fromkeys(dtype.__name__ for dtype in dtypes))
-    require(tensor.dtype in dtypes, f"{name} of {tensor.dtype.__name__}", f"it is of {wanted} here")
-    layout: Any = tensor.type.layout
-    require(not rows or layout.stride[-1] == 1, f"{name} of {tensor.type}", "elements of a row lie side by side")
+# Raises ArgumentError unless a tensor is of one of these types.
+require_tensor = partial(sizes.require_tensor, package="kernels")
 
 
 def require_tensors(tensors: Mapping[str, Any], *, rows: str = "", **dtypes: Any) -> None:

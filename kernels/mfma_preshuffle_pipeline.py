@@ -18,7 +18,7 @@ from flydsl.atoms.instruction_sets import CDNA4
 from flydsl.expr.emit import target_name
 from kernels.kernels_common import bytes_of, ceil_div, fp8_type, require, require_tensor
 from kernels.layout_utils import idx2crd
-from kernels.pipeline_utils import interleave, one_stage, two_stages, vmcnt
+from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
 from kernels.tensor_shim import GTensor, STensor
 
 WAVE = 64
@@ -176,6 +176,7 @@ class InShared:
     dtype: str
     tile_m: int
     tile_k: int
+    threads = THREADS
 
     @property
     def row_bytes(self) -> int:
@@ -186,6 +187,21 @@ class InShared:
     def a_bytes(self) -> int:
         """One buffer."""
         return self.tile_m * self.row_bytes
+
+    @property
+    def load_bytes(self) -> int:
+        """Bytes that a thread loads at a time: those of a small tile are shared out evenly."""
+        share = self.a_bytes // self.threads
+        return share if share in (4, 8) else CHUNK_BYTES
+
+    @property
+    def a_loads(self) -> int:
+        """Loads of a thread for a tile."""
+        return self.a_bytes // self.load_bytes // self.threads
+
+    def copy_bytes(self) -> int:
+        """Bytes that a thread copies past the registers at a time."""
+        return CHUNK_BYTES if is_cdna4() and self.a_bytes >= self.threads * CHUNK_BYTES else 4
 
 
 @dataclass(frozen=True)
@@ -221,22 +237,6 @@ class Tiling(InShared):
     def product(self) -> Product:
         """The product of the target; the scaled instruction takes 128 bytes of fp8 at a time."""
         return Product.of(self.dtype, scaled=self.row_bytes % 128 == 0)
-
-    @property
-    def threads(self) -> int:
-        """Threads of a workgroup."""
-        return THREADS
-
-    @property
-    def load_bytes(self) -> int:
-        """Bytes of A that a thread loads at a time: those of a small tile are shared out evenly."""
-        share = self.a_bytes // THREADS
-        return share if share in (4, 8) else CHUNK_BYTES
-
-    @property
-    def a_loads(self) -> int:
-        """Loads of a thread for a tile of A."""
-        return self.a_bytes // self.load_bytes // THREADS
 
     @property
     def tiles_k(self) -> int:
@@ -324,16 +324,16 @@ class TileA:
 
     def copy(self, k: Any, stage: Any) -> None:
         """Copy tile k to a buffer, past the registers; `s_waitcnt` waits. The swizzle is in the global address."""
-        bytes_ = CHUNK_BYTES if is_cdna4() and self.tiling.a_bytes >= self.tiling.threads * CHUNK_BYTES else 4
-        at_a_time = self.tiling.threads * bytes_
+        bytes_ = self.tiling.copy_bytes()
         wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, self.thread >> 6))
-        first = self.buffer + (wave * (WAVE * bytes_) + stage * self.tiling.a_bytes)
-        for i in range(self.tiling.a_bytes // at_a_time):
-            place, soffset = self._copied(i * at_a_time, bytes_, k * self.tiling.row_bytes)
-            fx.rocdl.raw_ptr_buffer_load_lds(self.memory.rsrc, first + i * at_a_time, bytes_, place, soffset)
+        start = self.buffer + (wave * (WAVE * bytes_) + stage * self.tiling.a_bytes)
+        for first in range(0, self.tiling.a_bytes, self.tiling.threads * bytes_):
+            place, soffset = self._copied(first, bytes_, k)
+            fx.rocdl.raw_ptr_buffer_load_lds(self.memory.rsrc, start + first, bytes_, place, soffset)
 
-    def _copied(self, first: int, bytes_: int, step: Any) -> tuple[Any, Any]:
-        """(offset, soffset) in A of what this thread copies to its place behind byte `first` of a buffer."""
+    def _copied(self, first: int, bytes_: int, k: Any) -> tuple[Any, Any]:
+        """(offset, soffset) in A of what this thread copies of tile k to its place behind byte `first` of a buffer."""
+        step = k * self.tiling.row_bytes
         rows, rest = divmod(first, self.tiling.row_bytes)
         if rows % SWIZZLE_CHUNKS or rest or not rows:
             return self._global_bytes(first, bytes_), step
@@ -367,10 +367,7 @@ class TileA:
         if self.tiling.dtype == W4A16:  # two chunks side by side
             return concat([self._read(mi, place * 2 + part, group * 8, stage) for part in range(2)])
         if self.tiling.dtype == "fp6":  # the same, and the last 8 bytes are unused
-            first, second = (
-                self._read(mi, place * 2, group * 8, stage),
-                self._read(mi, place * 2 + 1, group * 8, stage, 2),
-            )
+            first, second = (self._read(mi, place * 2 + part, group * 8, stage, 4 - 2 * part) for part in range(2))
             return first.shuffle(concat([second, second]), range(6))
         # The 32 bytes of a lane are two chunks 64 bytes apart, as B's are.
         parts = self.product.lane_bytes[0] // CHUNK_BYTES
@@ -630,8 +627,7 @@ def main_loop(
     stages, tiles = a.tiling.stages, a.tiling.tiles_k // part[1]
     loop = Loop(a, b, multiply, first_tile=0 if part[1] == 1 else part[0] * tiles, **how)
     first_a, first_b, first_scales = loop.load(0, 0)
-    walk: Any = two_stages if stages == 2 else one_stage
-    state = walk(loop.step, (sums, first_b, first_scales, loop.put(first_a, 0, 0)), tiles, unroll)
-    result = loop.tile(state, (tiles - 1) % stages)
+    state: Any = (sums, first_b, first_scales, loop.put(first_a, 0, 0))
+    result = loop.tile(walk_tiles(loop.step, state, tiles, stages, unroll), (tiles - 1) % stages)
     fx.rocdl.sched_barrier(0)
     return result

@@ -19,7 +19,7 @@ import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels.kernels_common import require
 from kernels.layout_utils import idx2crd
-from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, WAVE, InShared, Product, TileA, is_cdna4
+from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, WAVE, InShared, Product, TileA
 from kernels.pipeline_utils import interleave, vmcnt
 from kernels.tensor_shim import GTensor, STensor
 
@@ -35,20 +35,14 @@ class Slab(InShared):
     stages: int
     threads: int
 
-    @property
-    def load_bytes(self) -> int:
-        """Bytes of a load through registers."""
-        return CHUNK_BYTES
-
-    @property
-    def a_loads(self) -> int:
-        """Loads of a thread past the registers, of a tile."""
-        return self.a_bytes // (self.threads * (CHUNK_BYTES if is_cdna4() else 4))
+    def copies(self) -> int:
+        """Copies of a thread past the registers, of a tile."""
+        return self.a_bytes // (self.threads * self.copy_bytes())
 
 
 @dataclass(frozen=True)
 class Ring:
-    """A workgroup's tile and how its operands move. `check` raises ArgumentError where sizes do not fit.
+    """A workgroup's tile and how its operands move. Raises ArgumentError where sizes do not fit.
 
     dtype: a key of BITS. k: of a row in memory. tile, waves: along M, N and K. split: workgroups that share a tile of
     C, along K. unroll: tiles of K in the body of the loop on the device; 0 for no loop.
@@ -63,8 +57,7 @@ class Ring:
     b_to_lds: bool = True
     unroll: int = 1
 
-    def check(self) -> None:
-        """Raise ArgumentError where sizes do not fit."""
+    def __post_init__(self) -> None:
         (tile_m, tile_n, tile_k), (waves_m, waves_n, waves_k) = self.tile, self.waves
         shown = " x ".join(map(str, self.waves if waves_k > 1 else self.waves[:2]))
         require(1 <= prod(self.waves) <= 16 and min(self.waves) > 0, f"{shown} waves", "1 to 16")
@@ -98,15 +91,11 @@ class Ring:
         return self.k // self.split // self.tile[2]
 
     @property
-    def rows_in_lds(self) -> int:
-        """Rows of the operands in a buffer."""
-        return self.tile[0] + (self.tile[1] if self.b_to_lds else 0)
-
-    @property
     def lds_bytes(self) -> int:
         """Shared memory: of the tiles, and then of the sums of waves along K."""
+        rows = self.tile[0] + (self.tile[1] if self.b_to_lds else 0)
         sums = self.waves[2] * self.tile[0] * self.tile[1] * 4 if self.waves[2] > 1 else 0
-        return max(self.stages * self.slab(self.rows_in_lds).a_bytes, sums)
+        return max(self.stages * self.slab(rows).a_bytes, sums)
 
     @property
     def ordered(self) -> bool:
@@ -129,8 +118,10 @@ class Ring:
         """Groups of K that a wave multiplies of a tile."""
         return self.tile[2] // product.group // self.waves[2]
 
-    def operands(self, A: Any, B: Any, rows: Any, columns: Any, place: tuple[Any, Any], shared: Any) -> Any:
-        """(product, A, B) of a workgroup. rows, columns: of C. place: the tile's numbers along M and N."""
+    def operands(
+        self, A: Any, B: Any, rows: Any, columns: Any, place: tuple[Any, Any], shared: Any, kind: Any = TileA
+    ) -> Any:
+        """(product, A, B) of a workgroup. rows, columns: of C. place: the tile's numbers along M and N. kind: B's."""
         product = Product.of(self.dtype)
         wave_k, wave_m, wave_n = self.place_of_wave()
         a_slab, b_slab = self.slab(self.tile[0]), self.slab(self.tile[1])
@@ -139,7 +130,7 @@ class Ring:
         first_row = wave_n * self.wave_tile[1]
         if self.b_to_lds:
             behind_a = shared + self.stages * a_slab.a_bytes
-            return product, a, TileA(b_slab, product, B, columns, place[1], first_row, behind_a, first_k)
+            return product, a, kind(b_slab, product, B, columns, place[1], first_row, behind_a, first_k)
         return product, a, DirectB(self, product, B, place[1], first_row, first_k)
 
 
@@ -180,7 +171,7 @@ class RingLoop:
 
     def __init__(self, ring: Ring, product: Product, a: TileA, b: Any, first_k: Any) -> None:
         self.ring, self.product, self.a, self.b, self.first_k = ring, product, a, b, first_k
-        self.in_flight = a.tiling.a_loads + (b.tiling.a_loads if ring.b_to_lds else b.loads)
+        self.in_flight = a.tiling.copies() + (b.tiling.copies() if ring.b_to_lds else b.loads)
 
     def fetch(self, k: Any, stage: Any) -> Any:
         """Let tile k come; gives what registers get of it."""

@@ -20,7 +20,7 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import FLOATS, element_type, refusal
+from kernels.kernels_common import FLOATS, element_type, require, rounded
 from kernels.launches import launcher, tuned
 from kernels.quant import quantised, require_codes, store_scale
 from kernels.rows import THREADS, Row, RowMemory, Tiling
@@ -51,8 +51,7 @@ class Norm:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.quant not in QUANTS:
-            raise refusal(f"quantisation to {self.quant!r}", hint='quant_dtype_str is "i8" or "fp8"')
+        require(self.quant in QUANTS, f"quantisation to {self.quant!r}", 'quant_dtype_str is "i8" or "fp8"')
 
     @property
     def element(self) -> Any:
@@ -92,7 +91,7 @@ def norm_kernel(tensors: Any, m: fx.Int32, norm: fx.Constexpr[Norm]) -> None:
         memory = {name: RowMemory(t, tiling, row if name in MATRICES else None) for name, t in tensors.items()}
         x = memory["Input"].row()
         if norm.residual:
-            total = x.map(lambda a, b: memory["ResidualOut"].rounded(a + b), memory["ResidualIn"].row())
+            total = x.map(lambda a, b: rounded(a + b, norm.element), memory["ResidualIn"].row())
             x = total.store(memory["ResidualOut"]).map(lambda v: v.to(fx.Float32))
         y = normalised(x, memory, norm)
         if norm.quant:

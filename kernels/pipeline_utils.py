@@ -11,29 +11,18 @@ from flydsl.expr import range_constexpr
 
 
 @flyc.jit
-def two_stages(step: Callable[..., Any], state: Any, tiles: int, unroll: bool = False) -> Any:
-    """Walk the tiles of K with two buffers. Gives the state in which the last tile is still to be computed.
+def walk_tiles(step: Callable[..., Any], state: Any, tiles: int, stages: int, unroll: bool = False) -> Any:
+    """Walk the tiles of K through one or two buffers. Gives the state in which the last tile is still to be computed.
 
-    step(state, k, stage): compute the tile in buffer `stage` while tile k is loaded into the other one; gives the
-    next state. tiles: how many there are; tile 0 is in buffer 0. unroll: no loop on the device.
+    step(state, k, stage): compute the tile in buffer `stage` while tile k is loaded, into the other one if there are
+    two; gives the next state. tiles: how many there are; tile 0 is in buffer 0. unroll: no loop on the device.
     """
-    pairs = 0 if unroll else (tiles - 1) // 2
-    for pair in range(pairs):
-        state = step(state, 2 * fx.Int32(pair) + 1, 0)
-        state = step(state, 2 * fx.Int32(pair) + 2, 1)
-    for k in range_constexpr(2 * pairs + 1, tiles):
-        state = step(state, k, (k - 1) % 2)
-    return state
-
-
-@flyc.jit
-def one_stage(step: Callable[..., Any], state: Any, tiles: int, unroll: bool = False) -> Any:
-    """Walk the tiles of K with one buffer; see `two_stages`."""
-    loops = 0 if unroll else tiles - 1
-    for k in range(loops):
-        state = step(state, fx.Int32(k) + 1, 0)
-    for k in range_constexpr(loops + 1, tiles):
-        state = step(state, k, 0)
+    turns = 0 if unroll else (tiles - 1) // stages
+    for turn in range(turns):
+        for stage in range_constexpr(stages):
+            state = step(state, stages * fx.Int32(turn) + (stage + 1), stage)
+    for k in range_constexpr(stages * turns + 1, tiles):
+        state = step(state, k, (k - 1) % stages)
     return state
 
 

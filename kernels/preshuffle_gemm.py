@@ -26,25 +26,12 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from kernels import mfma_preshuffle_pipeline as pipeline
 from kernels.kernels_common import bytes_of, require
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
-from kernels.mfma_preshuffle_pipeline import (
-    BITS,
-    MICRO_SCALED,
-    THREADS,
-    W4A16,
-    MxScales,
-    Product,
-    TileA,
-    TileB,
-    Tiling,
-    main_loop,
-    multiply_groups,
-    no_scales,
-    require_types,
-)
+from kernels.mfma_preshuffle_pipeline import BITS, MICRO_SCALED, THREADS, W4A16, TileA, TileB, Tiling, require_types
 from kernels.sizes import require_elements, require_rows
 
 TENSORS = "C A B scale_a scale_b bias"
@@ -58,16 +45,13 @@ def reference(
 ) -> Any:
     """The result of torch in f32. A (M, K) and B (N, K) as numbers; scales of A's rows and of B's; bias: (N)."""
     import torch
+    import torch.nn.functional as f
 
     result = A.float() @ B.float().T
     if scale_a is not None:
         result = result * scale_a[:, None] * scale_b
-    activations = {
-        "bias_relu": torch.relu,
-        "bias_silu": torch.nn.functional.silu,
-        "bias_gelu": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
-    }
-    return result if epilogue == "none" else activations.get(epilogue, lambda x: x)(result + bias.float())
+    activations = {"relu": torch.relu, "silu": f.silu, "gelu": lambda x: f.gelu(x, approximate="tanh")}
+    return result if epilogue == "none" else activations.get(epilogue[5:], lambda x: x)(result + bias.float())
 
 
 @dataclass(frozen=True)
@@ -106,11 +90,6 @@ class Plan:
         """True if C is multiplied by scales of rows and columns."""
         return self.tiling.dtype in ("fp8", "int8", "int4")
 
-    @property
-    def micro_scales(self) -> bool:
-        """True if 32 values along K share a scale."""
-        return self.tiling.dtype in MICRO_SCALED
-
     def require_tensors(self, tensors: dict[str, Any], M: Any, N: int) -> None:
         """Refuse tensors of other types and sizes than the launch's."""
         self.require_product(tensors, M, N)
@@ -118,7 +97,7 @@ class Plan:
         if self.row_scales:
             require_elements("scale_a", scale_a, M, fx.Float32, or_more=True)
             require_elements("scale_b", scale_b, N, fx.Float32)
-        elif self.micro_scales:
+        elif self.tiling.dtype in MICRO_SCALED:
             kinds = bytes_of(fx.Float8E8M0FNU)
             require_elements("scale_a", scale_a, (M + 31) // 32 * k, *kinds, or_more=True)
             require_elements("scale_b", scale_b, N // 32 * k, *kinds, or_more=True)
@@ -133,7 +112,7 @@ class Plan:
         require_rows("A", tensors["A"], M, k, bits=a_bits)
         require_elements("B", tensors["B"], N * k, bits=b_bits)
 
-    def operands(self, tensors: Any, M: Any, N: int) -> tuple[Product, Any, TileA, TileB, TileC]:
+    def operands(self, tensors: Any, M: Any, N: int) -> tuple[pipeline.Product, Any, TileA, TileB, TileC]:
         """(product, place, A, B, C) of a workgroup's tile."""
         tiling, product, place = self.tiling, self.tiling.product(), tile_place(self, N)
         a, b = TileA(tiling, product, tensors["A"], M, place[0]), TileB(tiling, product, tensors["B"], place[1])
@@ -153,14 +132,14 @@ def preshuffle_gemm_kernel(tensors: Any, M: fx.Int32, N: fx.Constexpr[int], plan
     """One tile of C. tensors: by the names of TENSORS."""
     _, _, _, scale_a, scale_b, bias = tensors.values()
     product, place, a, b, c = plan.operands(tensors, M, N)
-    micro = MxScales(plan.tiling, scale_a, scale_b, M, N, place) if plan.micro_scales else None
+    micro = pipeline.MxScales(plan.tiling, scale_a, scale_b, M, N, place) if plan.tiling.dtype in MICRO_SCALED else None
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
         chosen = None if micro is None else micro.chooser(now_scales, stage)
-        return multiply_groups(b, sums, now_b, fragment, chosen)
+        return pipeline.multiply_groups(b, sums, now_b, fragment, chosen)
 
-    sums = main_loop(
-        a, b, product.tile_of_zeros(plan.tiling), multiply, scales=no_scales if micro is None else micro.load,
+    sums = pipeline.main_loop(
+        a, b, product.tile_of_zeros(plan.tiling), multiply, scales=pipeline.no_scales if micro is None else micro.load,
         asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
     )  # fmt: skip
     plan.finish(a, c, with_scales(plan, c, sums, scale_a, scale_b, bias, M))

@@ -27,11 +27,12 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store
-from kernels.kernels_common import GFX942, ceil_div, refusal, require, require_waves_of_64, rounded
+from kernels.kernels_common import GFX942, ceil_div, require, require_tensor, require_waves_of_64, rounded
 from kernels.launches import chosen, launch_some, launcher
 from kernels.quant import e8m0, fp8_codes, group_max, scale_and_factor
 from kernels.reduce import vector_reduce, warp_reduce
 from kernels.rows import WAVE, row_resource
+from kernels.sizes import require_elements, require_rows
 
 HEAD_DIM = 512
 WIDTH = HEAD_DIM // WAVE
@@ -117,6 +118,15 @@ def build(names: tuple[str, ...], heads: Heads) -> Any:
 
 def launch_heads(heads: Heads, tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
     """Launch a wave for each head of each token, inside of a launcher."""
+    half, dtype = heads.rope_dim // 2, tensors["q"].dtype
+    require_tensor("q", tensors["q"], fx.BFloat16, fx.Float16)
+    columns = {"q": heads.q_heads * HEAD_DIM, "kv": HEAD_DIM, "cos": half, "sin": half}
+    for name, count in columns.items():
+        require_tensor(name, tensors[name], dtype, rows=True)
+        require_rows(name, tensors[name], tokens if name in ("q", "kv") else 1, count, apart=True)
+    for name in tensors.keys() & {"q_weight", "kv_weight"}:
+        require_elements(name, tensors[name], HEAD_DIM, dtype)
+    require_elements("positions", tensors["positions"], tokens, fx.Int64, fx.Int32)
     grid = (tokens, ceil_div(heads.q_heads + 1, heads.waves))
     launch_some(qk_norm_rope_quant_kernel(tensors, heads), tokens, grid, (WAVE, heads.waves), stream)
 
@@ -138,40 +148,20 @@ def flydsl_qk_norm_rope_quant(
     two, by default 512. Raises ArgumentError where head_dim is not 512 or the operands do not fit.
     """
     group = (quant_group_size or HEAD_DIM) if quant else None
-    rows = q.ndim == 2 and q.shape[1] == num_q_heads * HEAD_DIM and kv.shape == (len(q), HEAD_DIM)
-    fits = rows and positions.shape == (len(q),)
-    if head_dim != HEAD_DIM or not fits or rope_head_dim % WIDTH or not 0 < rope_head_dim <= HEAD_DIM:
-        raise refusal(
-            f"{num_q_heads} heads of {head_dim}, of which {rope_head_dim} turn, in q {tuple(q.shape)}, kv "
-            f"{tuple(kv.shape)}, positions {tuple(positions.shape)}",
-            hint="q (T, heads * 512), kv (T, 512), positions (T); rope_head_dim: a multiple of 8",
-        )
-    if group is not None and (group not in GROUPS or scale_dtype not in SCALE_TYPES):
-        raise refusal(f"groups of {group}, scales of {scale_dtype!r}", hint="8 to 512; fp32 or e8m0")
+    fits = head_dim == HEAD_DIM and rope_head_dim % WIDTH == 0 and 0 < rope_head_dim <= HEAD_DIM
+    require(fits, f"heads of {head_dim}, of which {rope_head_dim} turn", "512; a multiple of 8")
+    fits = group is None or (group in GROUPS and scale_dtype in SCALE_TYPES)
+    require(fits, f"groups of {group}, scales of {scale_dtype!r}", "8 to 512; fp32 or e8m0")
+    rows = q.ndim == kv.ndim == positions.ndim + 1 == 2 and len(q) == len(kv) == len(positions)
+    require(rows, f"q {tuple(q.shape)}, kv {tuple(kv.shape)}, positions {tuple(positions.shape)}", "T of each")
     heads = Heads(num_q_heads, rope_head_dim, group, scale_dtype)
     tensors = {"q": q, "kv": kv, "kv_weight": kv_weight, "cos": cos, "sin": sin, "positions": positions}
     if q_weight is not None:
         tensors["q_weight"] = q_weight
-    _check(tensors, rope_head_dim)
     made = results(q, kv, heads)
     given = {**tensors, **made}
     build(tuple(given), heads)(*given.values(), len(q), fx.Stream(stream))
     return tuple(made.values())
-
-
-def _check(tensors: dict[str, Any], rope_head_dim: int) -> None:
-    """Raise ArgumentError for types, widths and strides that the kernel does not read."""
-    dtype = str(tensors["q"].dtype).removeprefix("torch.")
-    require(dtype in ("bfloat16", "float16"), f"q of {dtype}", "bfloat16 or float16, and the others of the same type")
-    widths = {"kv_weight": HEAD_DIM, "q_weight": HEAD_DIM, "cos": rope_head_dim // 2, "sin": rope_head_dim // 2}
-    for name, tensor in tensors.items():
-        if name == "positions":
-            require(str(tensor.dtype) in ("torch.int64", "torch.int32"), f"positions of {tensor.dtype}", "int64")
-            continue
-        wanted = widths.get(name, tensor.shape[-1])
-        require(tensor.dtype == tensors["q"].dtype, f"{name} of {tensor.dtype}", f"torch.{dtype}, q's type")
-        require(tensor.shape[-1] == wanted, f"{name} of {tuple(tensor.shape)}", f"{wanted} columns")
-        require(tensor.stride(-1) == 1, f"{name} with strides {tensor.stride()}", "elements of a row lie side by side")
 
 
 def results(q: Any, kv: Any, heads: Heads) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.expr import buffer_ops
+from flydsl.expr import buffer_ops, const_expr, range_constexpr
 from flydsl.expr.coop import combination, warp_size
 from kernels.kernels_common import ceil_div, power_of_two, require, rounded
 from kernels.launches import launch_some
@@ -84,11 +84,6 @@ class Tiling:
         return BLOCK_THREADS // self.lanes if self.threads == WAVE else 1
 
     @property
-    def block(self) -> int:
-        """Threads of a block."""
-        return self.rows * self.lanes
-
-    @property
     def vectors(self) -> int:
         """Whole vectors of a row."""
         return self.columns // self.width
@@ -97,10 +92,6 @@ class Tiling:
     def held(self) -> bool:
         """True if a row stays in registers."""
         return self.columns <= MAX_HELD
-
-    def grid(self, m: Any) -> Any:
-        """Blocks for m rows."""
-        return (m + self.rows - 1) // self.rows
 
     @property
     def full(self) -> int:
@@ -119,20 +110,22 @@ class Tiling:
         if self.columns % self.width:
             yield Tile(self.vectors * self.width, 1, self.columns % self.width)
 
+    @flyc.jit
     def walk(self, visit: Callable[[Tile, Any], Any], carried: Any) -> Any:
         """`carried = visit(tile, carried)` for each tile, unrolled for rows in registers."""
-        if self.held:
-            for number in range(self.full):
+        if const_expr(self.held):
+            for number in range_constexpr(self.full):
                 carried = visit(self.full_tile(number), carried)
         else:
-            carried = _loop(self, visit, carried)
+            for number in range(self.full):
+                carried = visit(self.full_tile(number), carried)
         for tile in self.last_tiles():
             carried = visit(tile, carried)
         return carried
 
     def launch(self, kernel: Any, m: Any, stream: Any) -> None:
         """Launch a kernel for m rows, inside of a launcher."""
-        launch_some(kernel, m, self.grid(m), self.block, stream)
+        launch_some(kernel, m, (m + self.rows - 1) // self.rows, self.rows * self.lanes, stream)
 
     def place(self) -> tuple[Any, Any]:
         """(row, thread in it) of the calling thread; the row is a scalar."""
@@ -140,13 +133,6 @@ class Tiling:
         if self.rows == 1:
             return fx.block_idx.x, thread
         return fx.block_idx.x * self.rows + fx.rocdl.readfirstlane(thread // self.lanes), thread % self.lanes
-
-
-@flyc.jit
-def _loop(tiling: Any, visit: Any, carried: Any) -> Any:
-    for number in range(tiling.full):
-        carried = visit(tiling.full_tile(number), carried)
-    return carried
 
 
 def row_resource(tensor: fx.Tensor, row: Any, size_bytes: Any = None) -> Any:
@@ -169,12 +155,9 @@ class RowMemory:
         self.tiling, self.dtype = tiling, tensor.dtype
         self.bytes = self.dtype.width // 8
         self.packed = packed
-
-        def resource(numbers: int) -> Any:
-            return row_resource(tensor, row, numbers // packed * self.bytes)
-
-        self.vectors = resource(tiling.vectors * tiling.width)
-        self.elements = resource(tiling.columns) if tiling.columns % tiling.width else None
+        of_vectors, of_all = (n // packed * self.bytes for n in (tiling.vectors * tiling.width, tiling.columns))
+        self.vectors = row_resource(tensor, row, of_vectors)
+        self.elements = row_resource(tensor, row, of_all) if tiling.columns % tiling.width else None
 
     def _place(self, tile: Tile) -> tuple[Any, Any, Any]:
         """(resource, offset, soffset in bytes) of a lane's elements of a tile."""
@@ -196,10 +179,6 @@ class RowMemory:
     def row(self) -> Row:
         """Its numbers in f32."""
         return Row(self.tiling, lambda tile: self.load(tile).to(fx.Float32))
-
-    def rounded(self, numbers: Any) -> Any:
-        """f32 numbers in the memory's type."""
-        return rounded(numbers, self.dtype)
 
 
 class Row:
@@ -267,7 +246,7 @@ class Row:
 
         def visit(tile: Tile, carried: Any) -> Any:
             numbers = self.at(tile)
-            numbers = memory.rounded(numbers) if numbers.dtype is fx.Float32 else numbers
+            numbers = rounded(numbers, memory.dtype) if numbers.dtype is fx.Float32 else numbers
             if self.tiling.held:
                 pending.append((tile, numbers))
                 if len(pending) == 1:

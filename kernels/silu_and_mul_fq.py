@@ -48,7 +48,7 @@ SHAPES = ((3, 2, 256), (2, 1, 512), (5, 3, 1024), (1, 2, 1280), (1, 1, 9216))
 
 @dataclass(frozen=True)
 class Activation:
-    """What is known when compiling: the builder's parameters."""
+    """What is known when compiling: the builder's parameters. Raises ArgumentError where they do not fit."""
 
     inter_dim: int
     topk: int
@@ -64,8 +64,7 @@ class Activation:
         """Columns of a thread, such that threads share a group evenly."""
         return power_of_two(max(ceil_div(self.inter_dim, self.threads), 2))
 
-    def check(self) -> None:
-        """Raise ArgumentError where parameters do not fit."""
+    def __post_init__(self) -> None:
         require(self.quant in QUANT_MODES and self.act in ACTIVATIONS, f"quant_mode {self.quant!r}, act {self.act!r}",
                 f"{', '.join(QUANT_MODES)}; {', '.join(ACTIVATIONS)}")  # fmt: skip
         require(self.inter_dim >= GROUP and self.inter_dim % GROUP == 0 and self.width <= GROUP,
@@ -131,16 +130,11 @@ def silu_and_mul_fq_kernel(tensors: Any, token_num: fx.Int32, spec: fx.Constexpr
     else:
         scale, factor = e8m0(group_max(y, GROUP // width), headroom(f"mx{spec.quant}"))
         buffer_store(codes(y, factor, f"mx{spec.quant}"), results, column * spec.row_bytes // inter, mask=inside)
-        store_scale(scale, scales, row, inside, spec)
-
-
-def store_scale(scale: Any, scales: Any, row: Any, inside: Any, spec: Activation) -> None:
-    """Write the scale of a thread's group, by the first of its threads."""
-    thread, lanes = fx.thread_idx.x, GROUP // spec.width
-    first = thread % lanes == 0
-    first = first if inside is None else first & inside
-    place = scale_offset(row, thread // lanes, spec.groups)
-    buffer_store(scale.to(fx.Uint8), create_buffer_resource(scales), place, mask=first)
+        # By the first of the group's threads.
+        first = thread % (GROUP // width) == 0
+        place = scale_offset(row, thread // (GROUP // width), spec.groups)
+        first = first if inside is None else first & inside
+        buffer_store(scale.to(fx.Uint8), create_buffer_resource(scales), place, mask=first)
 
 
 def activated(gate: Any, up: Any, spec: Activation) -> Any:
@@ -163,8 +157,6 @@ def build_silu_and_mul_fq_module(
     """
     limit, threads = swiglu_limit or SWIGLU_LIMIT, min(max(power_of_two(ceil_div(inter_dim, GROUP)), THREADS), 1024)
     spec = Activation(inter_dim, topk, quant_mode, gui_layout, act, enable_bias, limit, threads)
-    spec.check()
-
     launch, names = partial(launch_rows, spec), f"x out_buf out_scale_sorted {TABLES}"
     return launcher("launch_silu_and_mul_fq", names, launch, token_num=fx.Int32, num_sorted_rows=fx.Int32)
 
@@ -189,9 +181,7 @@ def launch_rows(spec: Activation, tensors: dict[str, Any], tokens: Any, rows: An
 @chosen(f"x out scales {TABLES}", "spec", (64, 128, 256, 512))
 def silu_and_mul_fq(tensors: dict[str, Any], m_in: fx.Int32, spec: Activation, threads: int, stream: Any) -> None:
     """The kernel for m_in tokens, and as many rows as sorted_ids has."""
-    spec = replace(spec, threads=threads)
-    spec.check()
-    launch_rows(spec, tensors, m_in, fx.get_scalar(tensors["sorted_ids"].shape[0]), stream)
+    launch_rows(replace(spec, threads=threads), tensors, m_in, fx.get_scalar(tensors["sorted_ids"].shape[0]), stream)
 
 
 def reference(x: Any, bias: Any = None, act: str = "silu", gui: bool = False, limit: float = SWIGLU_LIMIT) -> Any:

@@ -41,6 +41,8 @@ MAY_IMPORT = {
     "compiler": ("expr", "passes", "codegen", "runtime", "utils"),
     "sweeps": ("compiler",),
     "autotune": ("sweeps",),
+    "launchers": ("autotune",),
+    "sizes": ("compiler",),
     "_mlir": ("compiler",),
     "binary": ("compiler",),
     "triton": ("binary", "sweeps"),
@@ -111,7 +113,7 @@ def forbidden_imports(path: Path) -> list[str]:
             later = VIEW_GROUPS[VIEW_GROUPS.index(place[0]) + 1 :] if place[0] in VIEW_GROUPS else ()
             return private + [name for name in names if name.startswith(tuple(f"workbench.{group}" for group in later))]
         case ("kernels", *_):
-            allowed = reachable("autotune") | {"utils", "_mlir"}
+            allowed = reachable("launchers") | {"sizes", "utils", "_mlir"}
             return jupyter + [name for name, part in parts.items() if part not in allowed]
         case _ if part(path) == "__init__":
             return jupyter

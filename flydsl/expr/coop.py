@@ -32,6 +32,7 @@ from flydsl.expr.numeric import Numeric, as_numeric, require_numeric
 from flydsl.expr.positions import thread_idx
 from flydsl.expr.rocdl.intrinsic import immediate
 from flydsl.expr.rocdl.lane import lane_id, readlane, update_dpp
+from flydsl.expr.shared_allocator import SharedAllocator
 from flydsl.expr.shuffle import moved_words, shuffle_idx, shuffle_up, shuffle_xor
 from flydsl.expr.storage import ArrayInMemory, Storage
 from flydsl.expr.struct import Array
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
     from flydsl.expr.kinds import Number, Reduction, Result
 
 __all__ = [
-    "BlockReduce", "BlockScan", "ReductionOp", "WarpReduce", "WarpScan", "warp_broadcast", "warp_exclusive_scan",
-    "warp_inclusive_scan", "warp_reduce", "warp_scan", "warp_scan_with_aggregate", "warp_size",
+    "BlockReduce", "BlockScan", "ReductionOp", "WarpReduce", "WarpScan", "block_reduce", "vector_reduce",
+    "warp_broadcast", "warp_exclusive_scan", "warp_inclusive_scan", "warp_reduce", "warp_scan",
+    "warp_scan_with_aggregate", "warp_size",
 ]  # fmt: skip
 
 __getattr__ = unknown_name("flydsl.extension.coop", globals())
@@ -319,6 +321,30 @@ class BlockReduce(_Block):
         if waves > _READ_AT_ONCE and waves & (waves - 1) == 0:
             return warp_reduce(memref_load(slots, thread_idx.x % waves), op, width=waves)
         return reduce(combination(op), (memref_load(slots, wave) for wave in range(waves)))
+
+
+def block_reduce(value: Any, op: Any, threads: int) -> Any:
+    """The values of all threads combined, in every thread: in each group of `threads` where that is within a wave.
+
+    threads: of the block, or of a group of lanes. Each call has shared memory of its own, a number per wave, so none
+    needs a barrier but the one inside.
+    """
+    if threads <= warp_size():
+        return warp_reduce(value, op, width=threads)
+    kind: Any = BlockReduce.__class_getitem__((value.dtype, threads))
+    return kind.reduce(value, op, SharedAllocator().allocate(kind.SharedStorage).peek())
+
+
+def vector_reduce(vector: Any, op: Any) -> Any:
+    """The elements of a vector combined by halves, which is how packed instructions do it."""
+    combine = combination(op)
+    while vector.numel > 1 and vector.numel % 2 == 0:
+        half = vector.numel // 2
+        vector = combine(vector[:half], vector[half:])
+    first, *rest = vector
+    for element in rest:
+        first = combine(first, element)
+    return first
 
 
 class BlockScan(_Block):
