@@ -196,8 +196,12 @@ def _filled(extent: Leaf, shape: Leaf, stride: Leaf) -> int:
         )
     count = extent // stride
     if not divides(count, shape):
+        multiple = f"a multiple of the {count} elements left in a mode of {extent}"
+        shown = to_text(shape)
         raise Inadmissible(
-            f"{to_text(shape)} is not a multiple of the {count} elements left in a mode of {extent}",
+            f"{shown} is not {multiple}"
+            if type(shape) is int
+            else f"whether {shown} is {multiple} is not known before run time",
             hint="choose shape and stride of B so that they divide the modes of A",
         )
     return count

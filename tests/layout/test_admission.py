@@ -25,6 +25,7 @@ REFUSED = [
     ("logical_divide", ["(2,(16,6)):(1,(2,32))", "[2|[4|4]]"], "in mode 1.1: the size 4"),
     ("zipped_divide", ["64:1", "[32|4]"], "[32|4] has 2 modes"),
     ("logical_divide", ["(?,?):(1,?)", "64:1"], "not known before run time"),
+    ("composition", ["(4,8):(8,1)", "?:1"], "whether ? is a multiple of the 4 elements"),
     ("complement", ["(4,4):(1,2)", "32"], "4:2 begins below 4"),
     ("complement", ["4:?", "32"], "the stride ?"),
     ("complement", ["(?,4):(1,8)", "32"], "not known before run time"),
