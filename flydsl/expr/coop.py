@@ -323,7 +323,7 @@ class BlockReduce(_Block):
         return reduce(combination(op), (memref_load(slots, wave) for wave in range(waves)))
 
 
-def block_reduce(value: Any, op: Any, threads: int) -> Any:
+def block_reduce(value: Number, op: Reduction, threads: int) -> Result:
     """The values of all threads combined, in every thread: in each group of `threads` where that is within a wave.
 
     threads: of the block, or of a group of lanes. Each call has shared memory of its own, a number per wave, so none
@@ -331,11 +331,12 @@ def block_reduce(value: Any, op: Any, threads: int) -> Any:
     """
     if threads <= warp_size():
         return warp_reduce(value, op, width=threads)
+    value = as_numeric(value)
     kind: Any = BlockReduce.__class_getitem__((value.dtype, threads))
     return kind.reduce(value, op, SharedAllocator().allocate(kind.SharedStorage).peek())
 
 
-def vector_reduce(vector: Any, op: Any) -> Any:
+def vector_reduce(vector: Vector, op: Reduction) -> Result:
     """The elements of a vector combined by halves, which is how packed instructions do it."""
     combine = combination(op)
     while vector.numel > 1 and vector.numel % 2 == 0:

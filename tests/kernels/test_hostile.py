@@ -154,5 +154,5 @@ def test_errors_of_builders_are_at_the_line_that_calls_them(build: Callable[[], 
     "a", [zeros(256, 4).T.half(), zeros(256).half(), zeros(2, 4, 256).half()], ids=["columns", "row", "cube"]
 )
 def test_operands_that_are_no_matrices(a: torch.Tensor) -> None:
-    with pytest.raises(ArgumentError, match="with strides"):
+    with pytest.raises(ArgumentError, match=r"^A .*\b256\b"):
         hgemm_splitk_(zeros(4, 64).half(), a, zeros(64, 256).half())

@@ -76,7 +76,7 @@ def copy_sizes(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), tile_of(A, 4), tile_of(C, 8))  # here
 
 
-@programs.kernel("copy from")
+@programs.kernel("copy: logical_divide((6):(1), 4): the size 4")
 def copy_width(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(128), tile_of(A, 6), tile_of(C, 6))  # here
 

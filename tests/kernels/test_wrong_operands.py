@@ -26,7 +26,7 @@ def array_without_peek(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.SharedAllocator().allocate(fx.Array[fx.Float32, 8]).view(fx.make_layout(8, 1))  # here
 
 
-@programs.kernel("it has SharedStorage, dtype, exclusive, inclusive, width")
+@programs.kernel("did you mean scan_with_aggregate?")
 def method_of_a_scan(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.BlockScan[fx.Int32, 64].with_aggregate(n)  # here
 

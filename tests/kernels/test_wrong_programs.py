@@ -146,7 +146,7 @@ def mfma_of_another_architecture(A, C):
 # --- copies ----------------------------------------------------------------------------------------------------------
 
 
-@wrong(LayoutError, "fx.copy(", "(4,4):(4,1)", "(4,5):(1,4)", "16 and 20 elements")
+@wrong(LayoutError, "fx.copy(", "(4,4):(4,1)", "(4,5):(1,4)", "the source has 16 elements, the destination 20")
 def copy_between_unequal_sizes(A, C):
     fx.copy(f32(), tile_of(A, 4, 4), registers(4, 5))
 
@@ -225,7 +225,7 @@ def fragment_of_another_operand(A, C):
     fx.gemm(mma, fC, fC, fB, fC)
 
 
-@wrong(LayoutError, "fx.mma_atom_call(", "operand A", "takes f32, not f16", "register, (1):(1)")
+@wrong(LayoutError, "fx.mma_atom_call(", "operand A", "is f32, not f16", "register, (1):(1)")
 def fragment_of_another_type(A, C):
     c = registers(4)
     fx.mma_atom_call(tiled_mma().atom, c, registers(1, dtype=fx.Float16), registers(1), c)
