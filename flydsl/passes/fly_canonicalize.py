@@ -12,6 +12,7 @@ from mlir import ir
 from flydsl.arch import Arch
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, SwizzleType, fly_type
+from flydsl.dialect.walk import blocks_inside
 from flydsl.passes.rewriting import create_fly, defining_op, erase_dead, fly_name, is_pure, replace
 
 name = "fly-canonicalize"
@@ -19,24 +20,21 @@ name = "fly-canonicalize"
 
 def apply(module: ir.Operation, arch: Arch) -> None:
     """Canonicalize the fly operations of a module."""
-    for region in module.regions:
-        for block in region.blocks:
-            _visit(block, {})
+    _visit(module, {})
     erase_dead(module)
 
 
-def _visit(block: ir.Block, known: dict[Any, ir.Operation]) -> None:
-    """Fold and merge in program order. known: pure operations that dominate this block."""
-    for view in list(block.operations):
-        op = view.operation
-        if fly_name(op):
-            if not _fold(op):
-                _merge(op, known)
-        elif len(op.regions):
-            isolated = op.name in ("gpu.func", "func.func", "gpu.module")
-            for region in op.regions:
-                for inner in region.blocks:
-                    _visit(inner, {} if isolated else dict(known))
+def _visit(outer: ir.Operation, known: dict[Any, ir.Operation]) -> None:
+    """Fold and merge in program order what is inside an operation. known: pure operations that dominate it."""
+    for block in blocks_inside(outer):
+        here = dict(known)
+        for op in block:
+            if fly_name(op):
+                if not _fold(op):
+                    _merge(op, here)
+            elif len(op.regions):
+                isolated = op.name in ("gpu.func", "func.func", "gpu.module")
+                _visit(op, {} if isolated else here)
 
 
 def _fold(op: ir.Operation) -> bool:
