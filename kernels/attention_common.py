@@ -335,7 +335,9 @@ def top_of(scores: list[Any], scale: Any, top: Any, lazy: float = 0.0) -> tuple[
 
     lazy: how far scores may rise above top, in units of log2, before it is another one: then the factor is 1.
     """
-    before, top = top, both_halves(reduce(fx.maxnumf, [largest(values) for values in scores], top), fx.maxnumf)
+    # In a chain, which takes one instruction for two elements.
+    of_blocks = [reduce(fx.maxnumf, list(values)) for values in scores]
+    before, top = top, both_halves(reduce(fx.maxnumf, of_blocks, top), fx.maxnumf)
     if lazy:
         top = ((top - before) * scale > lazy).select(top, before)
     # A product by itself: what its rounding changes is the same in every power, and in the factor.
@@ -344,18 +346,9 @@ def top_of(scores: list[Any], scale: Any, top: Any, lazy: float = 0.0) -> tuple[
 
 
 def powers_of(scores: list[Any], scale: Any, shift: Any) -> list[Any]:
-    """2^(scale score + shift)."""
-    return [fx.exp2(scaled(values, scale, shift), fastmath="afn") for values in scores]
-
-
-def largest(values: Any) -> Any:
-    """The largest element, in a chain, which takes one instruction for two elements."""
-    return reduce(fx.maxnumf, list(values))
-
-
-def scaled(values: Any, scale: Any, shift: Any) -> Any:
-    """values * scale + shift, rounded once."""
-    return fx.fma(values, *(fx.Vector.filled_like(values, number) for number in (scale, shift)))
+    """2^(scale score + shift), whose exponent is rounded once."""
+    factors = [fx.Vector.filled_like(scores[0], number) for number in (scale, shift)]
+    return [fx.exp2(fx.fma(values, *factors), fastmath="afn") for values in scores]
 
 
 def sum_of(powers: list[Any]) -> Any:

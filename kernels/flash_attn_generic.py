@@ -37,7 +37,7 @@ import flydsl.expr as fx
 from kernels import attention_common as common
 from kernels.attention_common import CHUNK, GROUP, KEYS, ROWS, WAVE, HeadRows, Product32, zeros
 from kernels.kernels_common import LOG2_E, element_type, require, require_tensor, rounded
-from kernels.launches import for_waves, launch_some, tuned
+from kernels.launches import chosen, for_waves, launch_some
 from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
@@ -50,9 +50,12 @@ SHAPES = ((1, 1, 1, 1, 1), (2, 127, 127, 2, 1), (1, 129, 129, 4, 2), (1, 70, 200
 
 
 def reference(
-    Q: Any, K: Any, V: Any, *, causal: bool = True, sliding_window: int = 0, sm_scale: float | None = None
+    Q: Any, K: Any, V: Any, *, causal: bool = True, sliding_window: int | None = None, sm_scale: float | None = None
 ) -> Any:
-    """The result of torch in f32. Q (B, S, H, D), K and V (B, Skv, Hkv, D), V with a width of its own."""
+    """The result of torch in f32. Q (B, S, H, D), K and V (B, Skv, Hkv, D), V with a width of its own.
+
+    sliding_window: keys that a query sees before its own, which may be none; None for all.
+    """
     import torch
 
     q, k, v = (x.float().transpose(1, 2) for x in (Q, K, V))
@@ -61,7 +64,7 @@ def reference(
     place = torch.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2]
     after = torch.arange(k.shape[2])[None] - place
     hidden = (after > 0) & causal
-    if sliding_window:
+    if sliding_window is not None:
         hidden |= (after < -sliding_window) | (after > sliding_window)
     p = scores.masked_fill(hidden, -torch.inf).softmax(-1)
     p = p.masked_fill(hidden.all(-1)[:, None], 0)
@@ -183,12 +186,10 @@ def attend(plan: Plan, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any
     """The result of the queries from `first` on of a head."""
     keys, product = Keys(plan, sequence, first), Product32.of(plan.dtype)
     queries = Queries(plan, sequence, head, first)
-    k, v = rows_of_keys(plan, sequence, head, keys.end, K, V)
+    of_keys, of_values = rows_of_keys(plan, sequence, head, keys.end, K, V)
     shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
-    k, v = (
-        common.RowTile(k, shared, KEYS, plan.threads),
-        common.TransposedTile(v, shared, KEYS, plan.threads, KEYS * plan.head_dim * 2),
-    )
+    k = common.RowTile(of_keys, shared, KEYS, plan.threads)
+    v = common.TransposedTile(of_values, shared, KEYS, plan.threads, KEYS * plan.head_dim * 2)
     q, bounds, scale = queries.load(Q), keys.of_query(queries.number), fx.Float32(plan.scale * LOG2_E)
 
     def step(state: Any, tile: Any, partial: Any) -> Any:
@@ -364,18 +365,13 @@ def require_operands(
         require_elements(name, starts, batch + 1, or_more=True)
 
 
-def _launch(
-    tensors: dict[str, Any], batch: Any, seq_len: Any, num_heads: int, num_kv_heads: int, head_dim: int, causal: bool,
-    dtype_str: str, block_m: int, stream: Any,
+@chosen("Q K V O", "num_heads head_dim seq_len causal", BLOCKS)
+def flash_attn(
+    tensors: dict[str, Any], batch: fx.Int32, seq_len: fx.Int32, num_heads: int, num_kv_heads: int, head_dim: int,
+    causal: bool, dtype_str: str, block_m: int, stream: Any,
 ) -> None:  # fmt: skip
     """A launcher of (Q, K, V, O, batch, seq_len, num_heads, num_kv_heads, head_dim, causal, dtype_str, stream):
     attention with a number of queries per workgroup that is chosen by measurement. See the builder.
     """
     plan = Plan(num_heads, num_kv_heads, head_dim, head_dim, dtype_str, causal, 0, head_dim**-0.5, block_m)
     launch(plan, tuple(tensors.values()), batch, seq_len, stream)
-
-
-flash_attn = tuned(
-    "flash_attn", "Q K V O", _launch, ["num_heads", "head_dim", "seq_len", "causal"], [{"block_m": m} for m in BLOCKS],
-    batch=fx.Int32, seq_len=fx.Int32, num_heads=int, num_kv_heads=int, head_dim=int, causal=bool, dtype_str=str,
-)  # fmt: skip

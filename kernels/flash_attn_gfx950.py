@@ -38,7 +38,7 @@ from kernels import attention_common as common
 from kernels import flash_attn_generic as generic
 from kernels.attention_common import KEYS, Product32, inverse, multiply_fragments, weights, zeros
 from kernels.flash_attn_generic import Plan, Queries, Sequence, reference
-from kernels.kernels_common import LOG2_E, element_type, require, require_tensor, rounded
+from kernels.kernels_common import LOG2_E, element_type, require, rounded
 from kernels.launches import for_waves, launch_some
 from kernels.mfma_preshuffle_pipeline import is_cdna4
 from kernels.sizes import require_elements
@@ -91,7 +91,12 @@ class DualWave:
         self.plan, self.lazy, self.product = plan, lazy, Product32.of(plan.dtype)
         self.keys = generic.Keys(plan, sequence, first)
         self.queries = Queries(plan, sequence, head, first)
-        self.k, self.v = tiles(plan, *generic.rows_of_keys(plan, sequence, head, self.keys.end, K, V))
+        k, v = generic.rows_of_keys(plan, sequence, head, self.keys.end, K, V)
+        # Two buffers of keys, and two of values.
+        size = KEYS * HEAD_DIM * 2
+        shared = fx.SharedAllocator().allocate(4 * size, 128).peek().ptr
+        self.k = common.CopiedTile(k, shared, KEYS, plan.threads)
+        self.v = common.TurnedTile(v, shared, KEYS, plan.threads, 2 * size)
         self.q, bounds = self.queries.load(Q), self.keys.of_query(self.queries.number)
         self.last_key, self.scale = bounds[1], fx.Float32(plan.scale * LOG2_E)
 
@@ -202,14 +207,6 @@ def flash_attn_splitk_combine_kernel(
     rows_of(O, batch).vec_store(place, rounded(mean, kind).bitcast(fx.Int32))
 
 
-def tiles(plan: Plan, k: common.HeadRows, v: common.HeadRows) -> tuple[common.CopiedTile, common.TurnedTile]:
-    """The tiles of keys and values, with two buffers each."""
-    size = KEYS * HEAD_DIM * 2
-    shared = fx.SharedAllocator().allocate(4 * size, 128).peek().ptr
-    rest = shared, KEYS, plan.threads
-    return common.CopiedTile(k, *rest), common.TurnedTile(v, *rest, 2 * size)
-
-
 def arrive() -> None:
     """Wait for the copies of all waves, and for their reads of what is copied to next."""
     fx.rocdl.s_waitcnt(0x0F70)
@@ -299,15 +296,12 @@ def build_flash_attn_dualwave_swp_module(
         wanted = "cu_seqlens_q with varlen=True, and only with it"
         require(bool(cu_seqlens) == varlen, f"varlen={varlen} with {len(cu_seqlens) // 2} cu_seqlens", wanted)
         generic.require_operands(plan, (Q, K, V, O), cu_seqlens, batch, seq_len, seq_len)
-        require_workspace(num_kv_splits, workspace)
+        require_workspace(num_kv_splits, workspace, batch * seq_len * workspace_size(num_kv_splits, 1, 1, num_heads))
         attributes = {**for_waves(waves_per_eu), **common.QUIET}
         kernel = flash_attn_dualwave_swp_gfx950_kernel(
             (Q, K, V, O), cu_seqlens, seq_len, workspace, plan, dualwave_swp_lazy_rescale, num_kv_splits,
             value_attrs=attributes,
         )  # fmt: skip
-        if num_kv_splits > 1:
-            size = workspace_size(num_kv_splits, 1, 1, num_heads)
-            require_elements("workspace", workspace, batch * seq_len * size, or_more=True)
         blocks = (seq_len + BLOCK_M - 1) // BLOCK_M
         grid = (num_heads, blocks, batch * num_kv_splits)
         launch_some(kernel, batch * blocks, grid, plan.threads, stream)
@@ -325,10 +319,10 @@ def launch_combine(O: Any, workspace: Any, rows: Any, splits: int, dtype: str, b
     launch_some(kernel, batch * rows, (groups, batch), COMBINE_THREADS, stream)
 
 
-def require_workspace(splits: int, workspace: Any) -> None:
-    """Raise ArgumentError unless there is a workspace of f32 if, and only if, there are several splits."""
+def require_workspace(splits: int, workspace: Any, size: Any) -> None:
+    """Refuse anything but a workspace of that many f32 with several splits, and none without."""
     given = not isinstance(workspace, tuple)
     wanted = "workspace=, of as many f32 as workspace_size says" if splits > 1 else "none: no splits share keys"
     require(given == (splits > 1), f"num_kv_splits={splits} {'with' if given else 'without'} a workspace", wanted)
     if given:
-        require_tensor("workspace", workspace, fx.Float32)
+        require_elements("workspace", workspace, size, fx.Float32, or_more=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import flydsl
+from kernels import flash_attn_generic
 from kernels.kernels_common import require, require_array
 from kernels.launches import launch_flat
 from kernels.mla_fwd_decode_m16x8_fp8_fp8 import HEADS, KEY_BYTES, VALUE_BYTES, launch_mla_fwd_decode_m16x8_fp8_fp8
@@ -34,9 +35,9 @@ def reference(query: Any, kv: Any, pages: Any, contexts: Any, scale: float) -> A
     out = torch.zeros(len(contexts), HEADS, VALUE_BYTES)
     start = 0
     for request, context in enumerate(contexts.tolist()):
-        keys = kv[pages[start : start + context].long()].float()
-        shares = (query[request].float() @ keys.T * scale).softmax(-1)
-        out[request], start = shares @ keys[:, :VALUE_BYTES], start + context
+        keys = kv[pages[start : start + context].long()][None, :, None]
+        row = flash_attn_generic.reference(query[None, request, None], keys, keys[..., :VALUE_BYTES], sm_scale=scale)
+        out[request], start = row[0, 0], start + context
     return out
 
 

@@ -131,12 +131,8 @@ class Latent:
         """(sums, largest logit, the lane's part of the sum of powers) after the rows in shared memory."""
         sums, before, total = state
         logits = self.logits(queries, keys, block)
-        largest = largest_of(logits)
-        for distance in (TILE, 2 * TILE):
-            largest = fx.arith.maxnumf(largest, fx.gpu.shuffle_xor(largest, distance, WAVE))
-        powers, (correction, largest, total) = softmax_step(
-            logits, fx.arith.maxnumf(before, largest), (None, before, total)
-        )
+        largest = fx.arith.maxnumf(before, of_quarters(largest_of(logits), fx.arith.maxnumf))
+        powers, (correction, largest, total) = softmax_step(logits, largest, (None, before, total))
         p = joined([fp8_codes(v).bitcast(fx.Int32) for v in powers])
         result = []
         for four in range(FOURS):
@@ -167,12 +163,6 @@ class Latent:
 
     # --- results ---
 
-    def total(self, total: Any) -> Any:
-        """The sum of the lanes with a head."""
-        for distance in (TILE, 2 * TILE):
-            total = total + fx.gpu.shuffle_xor(total, distance, WAVE)
-        return total
-
     def store(self, out: Any, row: Any, sums: list[Any], factor: Any) -> None:
         """Write a head's columns: the lane has 16 of each 64."""
         memory, per_store = create_buffer_resource(out), 16 // (out.dtype.width // 8)
@@ -182,6 +172,13 @@ class Latent:
             place = row * VALUE_BYTES + four * 64 + self.quarter * 16
             for first in range(0, 16, per_store):
                 buffer_store(v[first : first + per_store], memory, place + first)
+
+
+def of_quarters(value: Any, op: Any) -> Any:
+    """A value combined with those of the other lanes with the same head."""
+    for distance in (TILE, 2 * TILE):
+        value = op(value, fx.gpu.shuffle_xor(value, distance, WAVE))
+    return value
 
 
 def product(a: Any, b: Any, sums: Any) -> Any:
@@ -209,7 +206,7 @@ def kn_mla_fwd_decode_m16x8_fp8_fp8(
     for item in range(fx.Int32(indptr[bin_]), fx.Int32(indptr[bin_ + 1])):
         row, token, first, last = (fx.Int32(info[item * ITEM + i]) for i in (1, 2, 4, 5))
         sums, largest, total = latent.walk(token, Keys(first, last))
-        total = latent.total(total)
+        total = of_quarters(total, fx.arith.addf)
         if row < 0:
             latent.store(out, token * HEADS + latent.head, sums, inverse(total))
         else:

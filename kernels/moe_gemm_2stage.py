@@ -35,7 +35,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -43,7 +43,7 @@ import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 
 from . import mfma_preshuffle_pipeline as pipeline
-from .kernels_common import require
+from .kernels_common import ELEMENT_TYPES, require
 from .launches import for_waves, launcher, tuned
 from .layout_utils import idx2crd
 from .mfma_epilogues import c_shuffle_epilog, default_epilog
@@ -58,7 +58,6 @@ __all__ = [
     "moe_gemm", "reference1", "reference2",
 ]  # fmt: skip
 
-OUT_TYPES = {"f16": fx.Float16, "bf16": fx.BFloat16, "f32": fx.Float32}
 SMOOTH = "int8smooth"
 IN_TYPES = ("fp8", "int8", "int4", "fp16", "bf16", W4A16, SMOOTH)
 SCALED = ("fp8", "int8", "int4")
@@ -133,11 +132,6 @@ class Plan(StagePlan):
         return self.tiling.k
 
     @property
-    def threads(self) -> int:
-        """Threads of a workgroup."""
-        return self.tiling.threads
-
-    @property
     def num_acc_n(self) -> int:
         """Tiles of 16 columns of the result of each wave."""
         return self.tile_n // WAVES // 16
@@ -145,7 +139,7 @@ class Plan(StagePlan):
     @property
     def out_type(self) -> Any:
         """The type of the result's elements; before they are rounded to 8 bits and less, f32."""
-        return OUT_TYPES.get(self.out_dtype, fx.Float32)
+        return ELEMENT_TYPES.get(self.out_dtype, fx.Float32)
 
     @property
     def lds_bytes(self) -> int:
@@ -364,23 +358,21 @@ class Result:
             buffer_store(value.to(self.plan.out_type), self.memory.rsrc, place, mask=exists)
 
     def _put_through(self, number: Any, shared: Any) -> None:
-        for half in range(self.plan.parts):
-            self._put_half_through(half, number, shared)
-
-    def _put_half_through(self, half: int, number: Any, shared: Any) -> None:
         plan = self.plan
 
-        def put(_: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
+        def put(half: int, _: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
             place = row * plan.out_columns + (column + half * plan.columns)
             if plan.adds:
                 add_pair(self.out, self.memory.rsrc, place, fx.Vector(values), exists)
             else:
                 buffer_store(values, self.memory.rsrc, place, mask=exists)
 
-        def of_half(mi: int, ni: int, ii: int) -> Any:
+        def of_half(half: int, mi: int, ni: int, ii: int) -> Any:
             return number(mi, ni + half * plan.num_acc_n, ii)
 
-        self.exchange(of_half, shared, put, 2 if plan.adds else min(8, plan.tile_n // 32), 32)
+        for half in range(plan.parts):
+            width = 2 if plan.adds else min(8, plan.tile_n // 32)
+            self.exchange(partial(of_half, half), shared, partial(put, half), width, 32)
 
     def exchange(self, number: Any, shared: Any, put: Callable[..., None], e_vec: int, lanes: int) -> None:
         """Let lanes exchange columns through shared memory, so that `lanes` of them have a row, e_vec columns each.
@@ -489,7 +481,7 @@ def launch_tiles(
     """Launch a workgroup for each tile of the result, inside of a launcher. product: see `moe_gemm_kernel`."""
     grid = (plan.columns // plan.tile_n, blocks, plan.k_batch)
     kernel = moe_gemm_kernel(tensors, tokens, plan, product, value_attrs=for_waves(waves_per_eu))
-    kernel.launch(grid=grid, block=plan.threads, stream=stream)
+    kernel.launch(grid=grid, block=plan.tiling.threads, stream=stream)
 
 
 def tuned_stage(
@@ -571,7 +563,7 @@ def _split(plan: Plan, k_batch: int) -> Plan:
 
 def through_shared_memory(out_dtype: str, wanted: bool | None, accumulate: bool) -> bool:
     """Whether stage 2 stores through shared memory. wanted: as the caller said, or None."""
-    require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
+    require(out_dtype in ELEMENT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(ELEMENT_TYPES)}")
     narrow = out_dtype != "f32"
     cshuffle = narrow if wanted is None else wanted
     require(cshuffle or not (narrow and accumulate), f"{out_dtype} added without use_cshuffle_epilog", "a pair each")

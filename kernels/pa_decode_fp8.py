@@ -35,6 +35,7 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from kernels import flash_attn_generic
 from kernels.kernels_common import require
 from kernels.launches import launch_flat
 from kernels.mfma_preshuffle_pipeline import THREADS
@@ -60,22 +61,13 @@ def reference(
     """The result in f32. keys, values: (pages, Hkv, block, D) as numbers. window: see `pa_decode_swa`, -1 for none."""
     import torch
 
-    tokens, heads, dim = query.shape
-    queries, kv_heads, block = tokens // len(contexts), keys.shape[1], keys.shape[2]
-    out = torch.zeros(tokens, heads, dim)
+    queries, out = len(query) // len(contexts), torch.zeros(query.shape)
     for request, context in enumerate(contexts.tolist()):
-        own = pages[int(starts[request]) :][: -(-context // block)].long()
-        k, v = (cache[own].transpose(0, 1).reshape(kv_heads, -1, dim)[:, :context].float() for cache in (keys, values))
-        k, v = (cache.repeat_interleave(heads // kv_heads, 0) for cache in (k, v))
+        own = pages[int(starts[request]) :][: -(-context // keys.shape[2])].long()
+        k, v = (cache[own].transpose(1, 2).flatten(0, 1)[None, :context] for cache in (keys, values))
         rows = slice(request * queries, (request + 1) * queries)
-        position = context - queries + torch.arange(queries)[:, None]
-        key = torch.arange(context)
-        seen = (key <= position) & ((window < 0) | (key >= position - window))
-        logits = torch.einsum("qhd,hkd->hqk", query[rows].float(), k) * scale
-        shares = logits.masked_fill(~seen, -torch.inf).softmax(-1)
-        # What is hidden must not count, and 0 times what is no number would.
-        shares = shares.masked_fill(~seen.any(1, keepdim=True), 0.0)
-        out[rows] = torch.einsum("hqk,hkd->qhd", shares, v)
+        seen = None if window < 0 else window
+        out[rows] = flash_attn_generic.reference(query[None, rows], k, v, sliding_window=seen, sm_scale=scale)[0]
     return out
 
 

@@ -26,6 +26,7 @@ import torch
 
 from kernels import moe_sorting_kernel as sorting
 from kernels.flash_attn_generic import build_flash_attn_func_module
+from kernels.flash_attn_generic import reference as attention
 from kernels.fused_rope_cache_kernel import build_fused_rope_cache_module
 from kernels.fused_rope_cache_kernel import reference as rotated
 from kernels.moe_gemm_2stage import compile_moe_gemm1, compile_moe_gemm2, reference1, reference2
@@ -71,9 +72,10 @@ class TransformerLayer:
 
     def __call__(self, x: Any, positions: Any) -> tuple[Any, tuple[Any, Any]]:
         """(y, (cache of keys, of values)): token t is put at place t of the cache."""
-        attended, caches = self.attention(_rmsnorm(x, self.norms[0]), positions)
+        first, h, residual = (torch.empty_like(x) for _ in range(3))
+        build_rmsnorm_module(x.shape[0], x.shape[1], "bf16")(x, self.norms[0], first, len(x))
+        attended, caches = self.attention(first, positions)
         out = _product(attended, self.out)
-        h, residual = torch.empty_like(x), torch.empty_like(x)
         build_fused_add_rmsnorm_module(x.shape[0], x.shape[1], "bf16")(out, x, self.norms[1], h, residual, len(x))
         return residual + self.experts(h), caches
 
@@ -136,20 +138,12 @@ class TransformerLayer:
         q, k, v = ((h.float() @ w.float().T).to(_TYPE).view(tokens, -1, s.head) for w in (self.q, self.k, self.v))
         cos, sin = (table[positions.long()] for table in self.rotations(int(positions.max()) + 1))
         q, k = rotated(q, cos, sin), rotated(k, cos, sin)
-        q, k, v = (t.float().transpose(0, 1) for t in (q, k, v))
-        heads = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-        attended = heads.transpose(0, 1).reshape(tokens, -1).to(_TYPE)
+        attended = attention(q[None], k[None], v[None]).reshape(tokens, -1).to(_TYPE)
         x = x + (attended.float() @ self.out.float().T).to(_TYPE)
         h = normed(x, self.norms[1])
         weights, chosen = gated((h.float() @ self.router.float().T).to(_TYPE), s.topk)
         rows = reference2(reference1(h, self.gate_up, chosen).to(_TYPE), self.down, chosen, weights)
         return x + rows.sum(1).to(_TYPE)
-
-
-def _rmsnorm(x: Any, gamma: Any) -> Any:
-    result = torch.empty_like(x)
-    build_rmsnorm_module(x.shape[0], x.shape[1], "bf16")(x, gamma, result, len(x))
-    return result
 
 
 def _product(a: Any, weight: Any) -> Any:

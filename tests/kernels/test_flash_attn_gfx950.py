@@ -40,7 +40,7 @@ def compare(dtype: str, batch: int, length: int, heads: int, kv_heads: int, caus
 
 
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
-def test_equals_torch(shape: tuple[int, ...]) -> None:
+def test_equals_torch(shape: tuple[int, int, int, int]) -> None:
     compare("bf16", *shape, causal=True)
 
 

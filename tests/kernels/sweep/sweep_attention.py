@@ -27,7 +27,7 @@ def test_generic(lengths: tuple[int, int], dims: tuple[int, int], causal: bool, 
         4, dim, causal, dtype, num_kv_heads=2, v_head_dim=width, sliding_window=window
     )
     launch(*(x.view(-1) for x in (q, k, v, o)), 2, queries, seq_len_kv=keys)
-    check(o, flash_attn_generic.reference(q, k, v, causal=causal, sliding_window=window))
+    check(o, flash_attn_generic.reference(q, k, v, causal=causal, sliding_window=window or None))
 
 
 @pytest.mark.parametrize(("dtype", "causal"), [("f16", False), ("bf16", True)])
