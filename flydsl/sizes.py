@@ -22,6 +22,7 @@ flydsl.errors.ArgumentError: A of (8, 5): 4 elements a row here, and 8 rows or m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -29,7 +30,10 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.places import line_that_calls
 
-__all__ = ["require_elements", "require_pitch", "require_rows", "require_tensor"]
+__all__ = [
+    "require_array", "require_elements", "require_least", "require_pitch", "require_rows", "require_tensor",
+    "require_tensors",
+]  # fmt: skip
 
 
 def require_tensor(name: str, tensor: Any, *dtypes: Any, rows: bool = False, package: str = "") -> None:
@@ -39,6 +43,25 @@ def require_tensor(name: str, tensor: Any, *dtypes: Any, rows: bool = False, pac
     layout: Any = tensor.type.layout
     side_by_side = not rows or layout.stride[-1] == 1
     _require(side_by_side, f"{name} of {tensor.type}", "elements of a row lie side by side", package)
+
+
+def require_tensors(tensors: Mapping[str, Any], *, rows: str = "", package: str = "", **dtypes: Any) -> None:
+    """`require_tensor` of some of these: name -> its type, or several in a tuple. rows: names of those with rows."""
+    for name, wanted in dtypes.items():
+        kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+        require_tensor(name, tensors[name], *kinds, rows=name in rows.split(), package=package)
+
+
+def require_array(
+    name: str, tensor: Any, dtype: Any = None, shape: tuple[Any, ...] | None = None, *, package: str = ""
+) -> None:
+    """Raise ArgumentError unless a tensor of torch is contiguous, and of this type and shape: (..., n) ends with n."""
+    own, last = tuple(tensor.shape), tuple(n for n in shape or () if n is not ...)
+    alike = shape is None or (own[len(own) - len(last) :] == last and (... in shape or len(own) == len(last)))
+    wanted = ["contiguous", *([] if dtype is None else [f"of {dtype}"]), *([] if shape is None else [f"{shape}"])]
+    fits = alike and dtype in (None, tensor.dtype) and tensor.is_contiguous()
+    strides = "" if tensor.is_contiguous() else f" with strides {tuple(tensor.stride())}"
+    _require(fits, f"{name} of {tensor.dtype} {own}{strides}", ", ".join(wanted).replace("Ellipsis", "..."), package)
 
 
 def _require(holds: bool, what: str, hint: str, package: str) -> None:
@@ -97,6 +120,13 @@ def require_elements(
     holds = (total >= wanted if or_more else total == wanted) & _is_dense(tensor, extents)
     more = " or more" if or_more else ""
     _refuse_unless(holds, package, name, extents, f"{{}} elements{more} here, one behind the other", wanted)
+
+
+def require_least(tensors: Mapping[str, Any], *, package: str = "", **wanted: tuple[Any, Any]) -> None:
+    """Refuse tensors of other types, or of fewer elements: name -> (its type, or several in a tuple, elements)."""
+    for name, (kinds, count) in wanted.items():
+        require_tensors(tensors, package=package, **{name: kinds})
+        require_elements(name, tensors[name], count, or_more=True, package=package)
 
 
 @flyc.jit

@@ -15,7 +15,7 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
-from kernels.kernels_common import bf16, require, require_tensors
+from kernels.kernels_common import bf16, require
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import TileC
@@ -62,8 +62,6 @@ class ShuffledB(TileA):
 def fp8_gemm_kernel(tensors: Any, m: fx.Int32, n: fx.Int32, tiles_k: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
     """One tile of C. tensors: by the names of TENSORS. tiles_k: the plan's."""
     A, B_T, C, A_scale, B_scale = tensors.values()
-    require_types("fp8", A, B_T)
-    require_tensors(tensors, C=fx.BFloat16, A_scale=fx.Float32, B_scale=fx.Float32, rows="C")
     ring = plan.ring
     tile_m, tile_n, _ = ring.tile
     shared = fx.SharedAllocator().allocate(ring.lds_bytes, 128).peek().ptr
@@ -103,14 +101,15 @@ def launch_tiles(plan: Plan, tensors: dict[str, Any], m: Any, n: Any, stream: An
     tile_m, tile_n, _ = ring.tile
     blocks = ((m + tile_m - 1) // tile_m) * ((n + tile_n - 1) // tile_n)
     A, B_T, C, A_scale, B_scale = tensors.values()
+    require_types("fp8", A, B_T)
     require_rows("A", A, m, ring.k)
     if plan.shuffled:
         require_elements("B_T", B_T, (n + 15) // 16 * 16 * ring.k)
     else:
         require_rows("B_T", B_T, n, ring.k)
-    require_rows("C", C, m, n)
-    require_elements("A_scale", A_scale, m, or_more=True)
-    require_elements("B_scale", B_scale, n, or_more=True)
+    require_rows("C", C, m, n, fx.BFloat16)
+    require_elements("A_scale", A_scale, m, fx.Float32, or_more=True)
+    require_elements("B_scale", B_scale, n, fx.Float32, or_more=True)
     # Four waves of a workgroup are one on each SIMD, and may have all of its registers.
     attributes = for_waves(ring.threads // (4 * WAVE))
     kernel = fp8_gemm_kernel(tensors, m, n, ring.tiles_k, plan, value_attrs=attributes)

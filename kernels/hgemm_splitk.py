@@ -25,7 +25,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels import preshuffle_gemm
-from kernels.kernels_common import ceil_div, require, require_array, require_tensors
+from kernels.kernels_common import ceil_div, require, require_array
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
@@ -172,13 +172,10 @@ def hgemm_launcher(plan: Plan, waves_per_eu: int | None = None) -> Any:
 def launch_tiles(plan: Plan, waves_per_eu: int | None, tensors: dict[str, Any], m: Any, stream: Any) -> None:
     """Launch a workgroup for each tile of C and part of K, inside of a launcher. A bias may be left out."""
     ring, tensors = plan.ring, {**tensors, "bias": tensors.get("bias", tensors["A"])}
-    used = ("C", "A", "B", "bias") if plan.has_bias else ("C", "A", "B")
-    require_tensors(tensors, **dict.fromkeys(used, plan.element), rows="C A B bias")
-    require_rows("C", tensors["C"], m, plan.n)
-    require_rows("A", tensors["A"], m, ring.k)
-    require_rows("B", tensors["B"], plan.n, ring.k)
+    for name, rows, columns in (("C", m, plan.n), ("A", m, ring.k), ("B", plan.n, ring.k)):
+        require_rows(name, tensors[name], rows, columns, plan.element)
     if plan.has_bias:
-        require_elements("bias", tensors["bias"], plan.n)
+        require_elements("bias", tensors["bias"], plan.n, plan.element)
     if ring.split > 1:
         fill = fill_kernel(tensors["C"], tensors["bias"], m, plan)
         launch_some(fill, m, (ceil_div(plan.n, 2 * FILL_THREADS), m), FILL_THREADS, stream)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -79,24 +78,10 @@ def require_waves_of_64(kernel: str) -> None:
     require(warp_size() == 64, f"{kernel} for {target_name()}, whose waves have {warp_size()} lanes", "one of CDNA")
 
 
-# Raises ArgumentError unless a tensor is of one of these types.
+# What raises ArgumentError unless a tensor of a launcher, or an array of torch, fits: see `flydsl.sizes`.
 require_tensor = partial(sizes.require_tensor, package="kernels")
-
-
-def require_tensors(tensors: Mapping[str, Any], *, rows: str = "", **dtypes: Any) -> None:
-    """`require_tensor` of some of these: name -> its type, or several in a tuple. rows: names of those with rows."""
-    for name, wanted in dtypes.items():
-        kinds = wanted if isinstance(wanted, tuple) else (wanted,)
-        require_tensor(name, tensors[name], *kinds, rows=name in rows.split())
-
-
-def require_array(name: str, tensor: Any, dtype: Any = None, shape: tuple[Any, ...] | None = None) -> None:
-    """Raise ArgumentError unless a tensor of torch is contiguous, and of this type and shape: (..., n) ends with n."""
-    own, last = tuple(tensor.shape), tuple(n for n in shape or () if n is not ...)
-    alike = shape is None or (own[len(own) - len(last) :] == last and (... in shape or len(own) == len(last)))
-    wanted = ["contiguous", *([] if dtype is None else [f"of {dtype}"]), *([] if shape is None else [f"{shape}"])]
-    fits = alike and dtype in (None, tensor.dtype) and tensor.is_contiguous()
-    require(fits, f"{name} of {tensor.dtype} {own}", ", ".join(wanted).replace("Ellipsis", "..."))
+require_tensors = partial(sizes.require_tensors, package="kernels")
+require_array = partial(sizes.require_array, package="kernels")
 
 
 def ceil_div(number: int, divisor: int) -> int:

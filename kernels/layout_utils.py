@@ -12,15 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kernels.kernels_common import power_of_two
+
 
 def divide(number: Any, divisor: int) -> Any:
     """number // divisor, for a number that is not negative."""
-    return number >> (divisor.bit_length() - 1) if _power_of_two(divisor) else number // divisor
+    return number >> (divisor.bit_length() - 1) if power_of_two(divisor) == divisor else number // divisor
 
 
 def remainder(number: Any, divisor: int) -> Any:
     """number % divisor, for a number that is not negative."""
-    return number & (divisor - 1) if _power_of_two(divisor) else number % divisor
+    return number & (divisor - 1) if power_of_two(divisor) == divisor else number % divisor
 
 
 def idx2crd(index: Any, shape: Sequence[int]) -> tuple[Any, ...]:
@@ -64,7 +66,3 @@ def swizzled_blocks(block: Any, blocks: Any, columns: int, group: int, dies: int
     height = (rows - first < group).select(rows - first, group)
     inside = block % (group * columns)
     return first + inside % height, inside // height
-
-
-def _power_of_two(number: int) -> bool:
-    return number > 0 and number & (number - 1) == 0

@@ -352,14 +352,12 @@ class TileA:
         for (row, part), value in zip(self._places, values, strict=True):
             chunk, rest = (part, 0) if self.words == 4 else idx2crd(part, (-1, 4 // self.words))
             vector = value if self.words > 1 else fx.Vector.from_elements([value], fx.Int32)
-            self._shared(stage).vec_store(self._word(row, chunk) + rest * self.words, fx.Vector(vector))
+            place = swizzle_xor16(row, chunk, self.tiling.row_bytes // CHUNK_BYTES)
+            word = row * (self.tiling.row_bytes // 4) + place * 4 + rest * self.words
+            self._shared(stage).vec_store(word, fx.Vector(vector))
 
     def _shared(self, stage: Any) -> STensor:
         return STensor(self.buffer, fx.Int32, first=stage * self.tiling.a_bytes)
-
-    def _word(self, row: Any, chunk: Any) -> Any:
-        place = swizzle_xor16(row, chunk, self.tiling.row_bytes // CHUNK_BYTES)
-        return row * (self.tiling.row_bytes // 4) + place * 4
 
     def fragment(self, mi: int, group: int, stage: Any) -> Any:
         """A lane's bytes of 16 rows and one group of K, as words."""

@@ -208,20 +208,15 @@ def launch_tiles(
     launch_some(kernel(tensors, M, N, plan, value_attrs=for_waves(waves_per_eu)), M, grid, THREADS, stream)
 
 
-def compile_preshuffle_gemm_w4(
-    *, a_dtype: str = "fp4", dsrd_preload: int = 2, dvmem_preload: int = 2, **sizes: Any
-) -> Any:
+def compile_preshuffle_gemm_w4(*, a_dtype: str = "fp4", **sizes: Any) -> Any:
     """The launcher of a product of fp4 weights. sizes: as of `compile_preshuffle_gemm_a8`. a_dtype: fp4 or fp8."""
-    require(a_dtype in ("fp4", "fp8"), f"a_dtype={a_dtype!r}", "fp4 or fp8")
-    in_dtype = "fp4" if a_dtype == "fp4" else "fp8_fp4"
-    return compile_preshuffle_gemm_a8(
-        in_dtype=in_dtype, dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes
-    )
+    kinds = {"fp4": "fp4", "fp8": "fp8_fp4", "fp6": "fp6"}
+    require(a_dtype in kinds, f"a_dtype={a_dtype!r}", "fp4 or fp8")
+    return compile_preshuffle_gemm_a8(in_dtype=kinds[a_dtype], **{"dsrd_preload": 2, "dvmem_preload": 2, **sizes})
 
 
-def compile_preshuffle_gemm_a6w4(*, dsrd_preload: int = 2, dvmem_preload: int = 2, **sizes: Any) -> Any:
-    """The launcher of a product of fp6 and fp4 weights. See `compile_preshuffle_gemm_w4`."""
-    return compile_preshuffle_gemm_a8(in_dtype="fp6", dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes)
+# The launcher of a product of fp6 and fp4 weights.
+compile_preshuffle_gemm_a6w4 = partial(compile_preshuffle_gemm_w4, a_dtype="fp6")
 
 
 _TILES = ((16, 64, 512), (32, 64, 256), (32, 128, 128), (64, 64, 256), (64, 128, 128), (128, 128, 128))

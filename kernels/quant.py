@@ -47,11 +47,6 @@ _LOW_BYTES, _PAIRS = 0x0C0C0400, 0x05040100
 _HALF_EXPONENT, _EXPONENT_BITS, _NO_NUMBER = 0x400000, 23, 255
 
 
-def largest_code(quant: str) -> float:
-    """The largest number of a format: 127, or that of the target's fp8."""
-    return INT8_MAX if quant == "i8" else 240.0 if fp8_type() is fx.Float8E4M3FNUZ else 448.0
-
-
 def magnitudes(v: Any) -> Any:
     """The bits of |v|: integers in the order of the numbers; NaN, which a float maximum leaves out, is above all."""
     return v.bitcast(fx.Int32) & 0x7FFFFFFF
@@ -59,7 +54,8 @@ def magnitudes(v: Any) -> Any:
 
 def scale_and_factor(largest: Any, quant: str) -> tuple[Any, Any]:
     """(scale, what numbers are multiplied with) for the largest magnitude that shares them."""
-    scale = (largest < TINY).select(fx.Float32(1.0), largest * (1 / largest_code(quant)))
+    code = INT8_MAX if quant == "i8" else 240.0 if fp8_type() is fx.Float8E4M3FNUZ else 448.0
+    scale = (largest < TINY).select(fx.Float32(1.0), largest * (1 / code))
     return scale, fx.rocdl.rcp(scale)
 
 

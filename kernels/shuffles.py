@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernels.kernels_common import refusal
+from kernels.kernels_common import require
 
 ROWS = 16
 CHUNK_BYTES = 16
@@ -26,11 +26,9 @@ def shuffle_weight(weight: Any) -> Any:
 
     bytes_ = weight.contiguous().view(torch.uint8)
     rows, columns = bytes_.shape
-    if rows % ROWS or columns % (4 * CHUNK_BYTES):
-        raise refusal(
-            f"a weight of {rows} rows of {columns} bytes",
-            hint=f"rows are a multiple of {ROWS}, their bytes of {4 * CHUNK_BYTES}",
-        )
+    wanted = f"rows are a multiple of {ROWS}, their bytes of {4 * CHUNK_BYTES}"
+    fits = rows % ROWS == columns % (4 * CHUNK_BYTES) == 0
+    require(fits, f"a weight of {rows} rows of {columns} bytes", wanted)
     blocks = bytes_.view(rows // ROWS, ROWS, columns // CHUNK_BYTES, CHUNK_BYTES).permute(0, 2, 1, 3)
     return blocks.contiguous().view(-1).view(weight.dtype)
 
@@ -39,8 +37,8 @@ def pack_int4(weight: Any) -> Any:
     """(N, K) of i8 from -8 to 7, shuffled and packed: of 8 values, the first 4 are the low halves of 4 bytes."""
     import torch
 
-    if weight.dtype != torch.int8 or weight.min() < -8 or weight.max() > 7:
-        raise refusal(f"pack_int4 of {weight.dtype}", hint="int8 from -8 to 7")
+    fits = weight.dtype == torch.int8 and weight.min() >= -8 and weight.max() <= 7
+    require(fits, f"pack_int4 of {weight.dtype}", "int8 from -8 to 7")
     halves = shuffle_weight(weight).view(torch.uint8).view(-1, 2, 4) & 15
     return (halves[:, 0] | halves[:, 1] << 4).view(-1).view(torch.int8)
 
@@ -54,8 +52,7 @@ def shuffle_scale(scale: Any) -> Any:
     import torch
 
     rows, columns = scale.shape
-    if columns % 8:
-        raise refusal(f"a row of {columns} scales", hint="a multiple of 8, one for 32 elements")
+    require(columns % 8 == 0, f"a row of {columns} scales", "a multiple of 8, one for 32 elements")
     padded = torch.zeros(-(-rows // 32) * 32, columns, dtype=torch.uint8, device=scale.device)
     padded[:rows] = scale.view(torch.uint8)
     blocks = padded.view(-1, 2, 16, columns // 8, 2, 4).permute(0, 3, 5, 2, 4, 1)

@@ -113,7 +113,7 @@ def rope(name: str, dtype: Any) -> None:
         (block_product, {"C": zeros(64)}, "C of Float32"),
         (row_product, {"C": zeros(64).half()}, "C of Float16"),
         (row_product, {"A_scale": ONE.half()}, "A_scale of Float16"),
-        (half_product, {"A": zeros(256, 3, dtype=HALF).T}, "A of !fly"),
+        (half_product, {"A": zeros(256, 3, dtype=HALF).T}, "one behind the other"),
         (half_product, {"bias": zeros(128)}, "bias of Float32"),
         (rows, {"output": torch.float32}, "Output of Float32"),
         (rows, {"output": OTHER, "quant": "fp8"}, "Output of Float8E4M3FN"),
@@ -154,5 +154,5 @@ def test_errors_of_builders_are_at_the_line_that_calls_them(build: Callable[[], 
     "a", [zeros(256, 4).T.half(), zeros(256).half(), zeros(2, 4, 256).half()], ids=["columns", "row", "cube"]
 )
 def test_operands_that_are_no_matrices(a: torch.Tensor) -> None:
-    with pytest.raises(ArgumentError, match=r"^A .*\b256\b"):
+    with pytest.raises(ArgumentError, match=r"with strides|two dimensions"):
         hgemm_splitk_(zeros(4, 64).half(), a, zeros(64, 256).half())
