@@ -161,5 +161,6 @@ def test_launches_that_do_not_fit() -> None:
     with pytest.raises(ArgumentError, match="A of Float32"):
         launch(c, torch.zeros(8192), b, NONE, NONE, NONE, 32, 128)
     four = kernel.compile_preshuffle_gemm_w4(K=256, tile_m=64, tile_n=128, tile_k=128)
+    scale = torch.zeros(1024, dtype=torch.uint8)
     with pytest.raises(ArgumentError, match="needs the instructions of CDNA 4"):
-        four(c, a.view(torch.uint8), b.view(torch.uint8), NONE, NONE, NONE, 32, 128)
+        four(c, a.view(torch.uint8), b.view(torch.uint8), scale, scale, NONE, 32, 128)
