@@ -189,7 +189,8 @@ class GatheredA(TileA):
             return place
         return (byte < self.tiling.limit * BITS[self.tiling.dtype][0] // 8).select(place, fx.Int32(outside))
 
-    def _copied(self, first: int, bytes_: int, step: Any) -> tuple[Any, Any]:
+    def _copied(self, first: int, bytes_: int, k: Any) -> tuple[Any, Any]:
+        step = k * self.tiling.row_bytes
         if first not in self._copies:
             chunks = self.tiling.row_bytes // CHUNK_BYTES
             row, chunk, byte = idx2crd(self.thread * bytes_ + first, (-1, chunks, CHUNK_BYTES))
