@@ -268,7 +268,7 @@ def yields_another_type(A: fx.Tensor, n: fx.Int32):
 
 
 def asks_range_for_more(A: fx.Tensor, n: fx.Int32):
-    for _ in range(n, unroll=2):  # here
+    for _ in range(n, vectorize=True):  # here
         pass
 
 
@@ -401,7 +401,7 @@ def indexes(A: fx.Tensor, n: fx.Int32):
         (yields_too_early, "`yield` in a runtime loop"),
         (yields_nothing, "yields nothing"),
         (yields_another_type, "'init' is [f32] before the loop and [i32]"),
-        (asks_range_for_more, "range with unroll="),
+        (asks_range_for_more, "range with vectorize="),
         (changes_type_in_a_branch, "'x' is i32 in one branch of a runtime `if` and f32 in the other"),
         (differs_between_branches, "'x' is f32 in one branch of a runtime `if` and f16 in the other"),
         (stores_what_one_branch_assigns, "'x' is assigned in one branch of a runtime `if` only"),
