@@ -115,8 +115,8 @@ def buffer_load(
     Up to 64, by one instruction for each 16 bytes. offset: of the first element, in elements. mask: a Boolean; lanes
     where it is false get 0 and access nothing. cache_modifier: the instruction's cache policy, a constant.
     soffset_bytes: added to the offset, the same in all lanes, and at most the resource's size: see
-    `flydsl.expr.rocdl.raw_buffer`. is_scalar: read once for the wave, at an offset that is the same in all lanes, 1 or 4
-    words of type i32.
+    `flydsl.expr.rocdl.raw_buffer`. is_scalar: read 1 or 4 words of type i32 once for the wave, at an offset that is the
+    same in all lanes.
     """
     if is_scalar:
         return _scalar_load(rsrc, offset, vec_width, cache_modifier, mask, soffset_bytes, offset_is_bytes)
