@@ -21,6 +21,7 @@ from flydsl.compiler import pipeline as pipeline_module
 from flydsl.compiler import stages
 from flydsl.errors import ArgumentError, CompileError
 from flydsl.passes import fly_layout_lowering
+from tests.launchers import launcher_of
 
 # The architecture guide, section 7.
 DUMP_FILES = [
@@ -122,10 +123,7 @@ def test_what_a_stage_shows() -> None:
 def launched() -> flyc.Pipeline:
     """The pipeline behind a launch that nobody watched, so that it kept no copies of the module on the way."""
 
-    @flyc.jit
-    def unwatched(A: fx.Tensor):
-        double_kernel(A).launch(grid=1, block=64)
-
+    unwatched = launcher_of(double_kernel, grid=1, block=64)
     A = torch.ones(64)
     unwatched(A)
     with flyc.capture_launches() as launches:
@@ -163,10 +161,7 @@ def test_a_launch_that_fails_to_compile_is_captured(monkeypatch: pytest.MonkeyPa
     def fail(*_: Any) -> None:
         raise error
 
-    @flyc.jit
-    def launcher(A: fx.Tensor):
-        double_kernel(A).launch(grid=1, block=64)
-
+    launcher = launcher_of(double_kernel, grid=1, block=64)
     monkeypatch.setattr(fly_layout_lowering, "apply", fail)
     A = torch.ones(64)
     with flyc.capture_launches() as launches, pytest.raises(type(error)):
