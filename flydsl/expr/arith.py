@@ -48,14 +48,7 @@ from flydsl.expr.elementwise import (
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath_flags import FastMathFlags, fastmath, fastmath_attribute
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import (
-    Boolean,
-    Index,
-    as_numeric,
-    bare_like,
-    numeric_class,
-    require_numeric,
-)
+from flydsl.expr.numeric import Boolean, Index, as_numeric, bare_like, numeric_class, require_numeric
 from flydsl.expr.promotion import check_numbers, common_type
 from flydsl.expr.vector_value import Vector
 

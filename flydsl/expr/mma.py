@@ -296,10 +296,7 @@ def mma_make_fragment(
 
     tensor: the tile that the block multiplies, not yet partitioned. stages: the number of tiles, as a last mode.
     """
-    operands = [
-        as_operand(_require_tiled("make_fragment", tiled_mma)),
-        require_tensor("make_fragment", tensor).value,
-    ]
+    operands = [as_operand(_require_tiled("make_fragment", tiled_mma)), require_tensor("make_fragment", tensor).value]
     attributes: dict[str, Any] = {"operand": _operand(operand)}
     if stages is not None:
         if not isinstance(stages, int) or not 0 < stages < 2**31:

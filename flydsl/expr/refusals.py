@@ -252,8 +252,7 @@ def change_within(at: SourceLocation | None, path: str) -> SourceLocation | None
     if at is None:
         return None
     constructs = nodes_with_parents(
-        at.file,
-        lambda node: isinstance(node, ast.If | ast.For | ast.While) and _spans(node, at),
+        at.file, lambda node: isinstance(node, ast.If | ast.For | ast.While) and _spans(node, at)
     )
     for construct, _ in reversed(list(constructs)):
         for node in ast.walk(construct):

@@ -95,10 +95,7 @@ class Memory:
     """
 
     def __init__(
-        self,
-        in_place: Iterable[Buffer] = (),
-        find: Callable[[int], Buffer | None] | None = None,
-        others: Any = None,
+        self, in_place: Iterable[Buffer] = (), find: Callable[[int], Buffer | None] | None = None, others: Any = None
     ) -> None:
         self._buffers: dict[int, Buffer] = {}  # by slot
         self._in_place = sorted(in_place, key=lambda buffer: buffer.base)

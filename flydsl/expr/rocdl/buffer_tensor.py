@@ -71,12 +71,7 @@ def make_buffer_ptr(ptr: Any, num_records_bytes: Any = None) -> Pointer:
     if not isinstance(kind, PointerType) or kind.space != "global":
         raise argument_error(f"make_buffer_ptr takes a pointer to global memory, not {ptr!r}", how_made.POINTER)
     size = Int64(_MAX_BYTES) if num_records_bytes is None else _bounded(Int64(num_records_bytes))
-    operands = [
-        ptr.value,
-        Int16(0).ir_value(),
-        size.ir_value(),
-        Int32(resource_flags(target_name())).ir_value(),
-    ]
+    operands = [ptr.value, Int16(0).ir_value(), size.ir_value(), Int32(resource_flags(target_name())).ir_value()]
     return Pointer(emit_fly("make_ptr", operands, results=[PointerType(kind.element, BUFFER)]).result)
 
 

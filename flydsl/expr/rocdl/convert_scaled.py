@@ -16,15 +16,7 @@ from flydsl import how_made
 from flydsl.atoms.scaled_conversions import SCALED_CONVERSIONS, ScaledConversion
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.rocdl.intrinsic import (
-    as_type,
-    call,
-    immediate,
-    ir_type,
-    is_type,
-    operand,
-    require_target,
-)
+from flydsl.expr.rocdl.intrinsic import as_type, call, immediate, ir_type, is_type, operand, require_target
 
 __all__ = list(SCALED_CONVERSIONS)
 

@@ -15,12 +15,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl import how_made
-from flydsl.atoms.matrix_intrinsics import (
-    MATRIX_INTRINSICS,
-    SCALED_ARCHS,
-    SCALED_MATRIX_INTRINSICS,
-    MatrixIntrinsic,
-)
+from flydsl.atoms.matrix_intrinsics import MATRIX_INTRINSICS, SCALED_ARCHS, SCALED_MATRIX_INTRINSICS, MatrixIntrinsic
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (

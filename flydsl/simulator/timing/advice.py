@@ -31,11 +31,7 @@ _WIDE = re.compile(r"b128|dwordx4|_b96|_x4|tr_b|2_b64|2st64_b64")
 _COMES_TO_BARRIER = re.compile(r"s_barrier(_signal\S*)?($| )")
 _NO_CAUSE = (Stall.NONE, Stall.BARRIER, Stall.NO_SLOT)
 """Not what keeps a wave from a barrier: an earlier one, or others."""
-_WAITS = {
-    Stall.WAIT_VECTOR_MEMORY: Unit.VECTOR_MEMORY,
-    Stall.WAIT_LDS: Unit.LDS,
-    Stall.WAIT_SCALAR: Unit.SCALAR_MEMORY,
-}
+_WAITS = {Stall.WAIT_VECTOR_MEMORY: Unit.VECTOR_MEMORY, Stall.WAIT_LDS: Unit.LDS, Stall.WAIT_SCALAR: Unit.SCALAR_MEMORY}
 UNIT_NAMES = {
     Unit.SCALAR: "scalar unit",
     Unit.VALU: "vector unit",
@@ -315,11 +311,7 @@ def _place(file: str, line: int) -> str:
     return f"{posixpath.basename(SourceLocation(file, line).file_label)}:{line}"
 
 
-_WAITED_FOR = {
-    Stall.WAIT_VECTOR_MEMORY: "global memory",
-    Stall.WAIT_LDS: "the LDS",
-    Stall.WAIT_SCALAR: "scalar loads",
-}
+_WAITED_FOR = {Stall.WAIT_VECTOR_MEMORY: "global memory", Stall.WAIT_LDS: "the LDS", Stall.WAIT_SCALAR: "scalar loads"}
 _NO_LOOP = {
     Stall.WAIT_VECTOR_MEMORY: "No loop could load ahead; more loads before the first wait, or more waves, hide it.",
     Stall.WAIT_LDS: "No loop could read ahead; more reads before the first wait, or more waves, hide it.",
