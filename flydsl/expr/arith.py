@@ -31,6 +31,7 @@ from flydsl.expr.conversions import (
     trunci,
     uitofp,
 )
+from flydsl.expr.described import described
 from flydsl.expr.elementwise import (
     arith_result,
     broadcast_together,
@@ -129,9 +130,7 @@ def _float_function(name: str, summary: str) -> Callable[..., Any]:
 
 
 def _named(function: Callable[..., Any], name: str, summary: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`arith.{name}`: {summary}. Operands are scalars or vectors of one type."
-    return function
+    return described(function, name, f"`arith.{name}`: {summary}. Operands are scalars or vectors of one type.")
 
 
 addf = _float_function("addf", "floating point sum")
