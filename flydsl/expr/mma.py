@@ -150,7 +150,7 @@ class TiledMma(StaticFlyValue, Explorable):
 
     @property
     def permutation_mnk(self) -> Tile | None:
-        """How the elements of each mode are numbered before they are dealt out; None if they stay as they are."""
+        """The numbering of each mode's elements before they are dealt out; None if they stay as they are."""
         return self.type.mma.permutation
 
     def make_fragment_A(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:

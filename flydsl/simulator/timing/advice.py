@@ -1,4 +1,4 @@
-"""What limits a launch, and what would help: sentences whose every number is computed from the trace.
+"""Advice about a launch, its limit and what would help: sentences whose every number is computed from the trace.
 
 The part that is looked at is the innermost loop in which most of the time goes, or the whole program without one. For
 each reason to stall that takes more than a few percent of it there is a `Finding`. What a change would hide is bounded
@@ -79,7 +79,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Advice:
-    """What limits a launch. limit: in one sentence. region: the part of the program that this is about."""
+    """The limit of a launch. limit: in one sentence. region: the part of the program that this is about."""
 
     limit: str
     region: Region
@@ -91,7 +91,7 @@ class Advice:
 
 
 def advise(trace: Trace) -> Advice:
-    """What limits the traced waves, with the costliest reason first. A trace without instructions has no findings."""
+    """The limits of the traced waves, the costliest first. A trace without instructions has no findings."""
     return _Adviser(trace).advice()
 
 
@@ -174,7 +174,7 @@ class _Adviser:
         return f"{mnemonics[0]}{place}{more}"
 
     def _memory_wait(self, reason: Stall) -> tuple[tuple[int, ...], tuple[float | None, str]]:
-        """What was waited for, the cycles that issuing it one iteration earlier would hide, and how to say it."""
+        """The instructions that were waited for; the cycles hidden by issuing them one iteration earlier, in words."""
         events = self.trace.events
         rows = np.flatnonzero(self.inside & (events["reason"] == reason) & (events["stall"] > 0))
         made = self._producers[rows]
@@ -196,7 +196,7 @@ class _Adviser:
         return f"It is issued {earlier}; {gain}{self._bound() if is_bounded else ''}."
 
     def _bound(self) -> str:
-        """What keeps a change from hiding more."""
+        """The limit that keeps a change from hiding more."""
         busiest = self.utilisation.busiest
         if busiest is not None and busiest[1] >= self.utilisation.issuing:
             return f", as the {UNIT_NAMES[busiest[0]]} is busy {busiest[1]:.0%} of the time"
