@@ -19,7 +19,7 @@ def lazy_names(package: str, names_by_module: Mapping[str, str]) -> Callable[[st
     Traceback (most recent call last):
         ...
     flydsl.errors.MissingName: ...
-      hint: did you mean LaunchError? flydsl.__all__ has its names
+      hint: did you mean LaunchError?
     """
     homes = {name: module for module, names in names_by_module.items() for name in names.split()}
 
@@ -28,7 +28,7 @@ def lazy_names(package: str, names_by_module: Mapping[str, str]) -> Callable[[st
             says = f"module {package!r} has no attribute {name!r}"
             if name.startswith("_"):  # Python asks for such names by itself
                 raise AttributeError(says)
-            raise MissingName(says, hint=f"{did_you_mean(name, homes)}{package}.__all__ has its names")
+            raise MissingName(says, hint=did_you_mean(name, homes).strip() or None)
         value = getattr(import_module(homes[name]), name)
         setattr(sys.modules[package], name, value)
         return value
