@@ -1,4 +1,4 @@
-"""Operands in the text of an LLVM instruction."""
+"""Operands in the text of an LLVM instruction, and types of a parameter list."""
 
 from __future__ import annotations
 
