@@ -48,6 +48,7 @@ from flydsl.passes.to_rocdl import (
     register_indices,
     shifts,
     uniform,
+    wide_on_host,
 )
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 
@@ -84,6 +85,8 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         update_function_type(function)
         _convert_function_type(function)
         _convert_body(function)
+        if function.name != "gpu.func":
+            wide_on_host.refuse(function)
         narrow_floats.expand(function, arch)
         floats_to_integers.expand(function)
         math_functions.expand(function)  # whose own conversions are of numbers in range
