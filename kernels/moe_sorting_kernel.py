@@ -48,7 +48,8 @@ MOST_AT_ONCE = 512  # ids
 MOST_ROUTED = 16  # tokens of a workgroup: it has a lane for each 16 numbers of the gating
 SLOT_SHIFT = 24
 MOST_BYTES = (1 << 31) - (1 << 24)  # of a tensor: all threads count on by as many as they are, in 32 bits
-OPERANDS = ("topk_ids", "topk_weights", "sorted_ids", "sorted_weights", "sorted_expert_ids", "num_valid_ids", "moe_buf")
+RESULTS = ("sorted_ids", "sorted_weights", "sorted_expert_ids", "num_valid_ids", "moe_buf")
+OPERANDS = ("topk_ids", "topk_weights", *RESULTS, "expert_mask", "num_local_tokens", "workspace")
 WAVES = 4
 THREADS = WAVE * WAVES
 EACH = 4  # ids that a lane reads at a time
@@ -88,13 +89,17 @@ def reference(
 
 @dataclass(frozen=True)
 class Sorting:
-    """What is known when compiling. masked: there is an expert_mask; counted: there is num_local_tokens."""
+    """What is known when compiling. masked: there is an expert_mask; counted: there is num_local_tokens.
+
+    gating: how logits are routed that stand in place of the ids, if they do.
+    """
 
     experts: int
     topk: int
     unit: int
     masked: bool
     counted: bool
+    gating: Gating | None = None
 
     @property
     def threads(self) -> int:
@@ -112,29 +117,37 @@ class Sorting:
 
 
 class Tables:
-    """The operands of the kernels."""
+    """What the kernels read and write. tensors: by the names of OPERANDS."""
 
-    def __init__(self, spec: Sorting, inputs: Any, results: Any, tokens: Any) -> None:
-        ids, weights, mask, local_tokens = inputs
-        self.spec, self.moe_buf = spec, results[-1]
+    def __init__(self, spec: Sorting, tensors: Any, tokens: Any) -> None:
+        self.spec, self.tensors = spec, tensors
         if spec.counted:
-            tokens = fx.Int32(fx.rocdl.readfirstlane(GTensor(local_tokens, fx.Int32).load(0)))
+            tokens = fx.Int32(fx.rocdl.readfirstlane(GTensor(tensors["num_local_tokens"], fx.Int32).load(0)))
         self.tokens, self.items = tokens, tokens * spec.topk
-        size = self.items * 4
-        self.ids = GTensor(ids, fx.Int32, num_records_bytes=size)
-        self.weights = GTensor(weights, fx.Float32, num_records_bytes=size)
-        self.mask = GTensor(mask, fx.Int32, num_records_bytes=spec.experts * 4)
-        self.tensors = results
-        self.sorted_ids, self.sorted_weights, self.expert_ids, self.valid = (
-            GTensor(tensor, kind, num_records_bytes=tensor.shape[0] * 4)
-            for tensor, kind in zip(results, (fx.Int32, fx.Float32, fx.Int32, fx.Int32), strict=False)
+        self.ids = GTensor(tensors["topk_ids"], fx.Int32, num_records_bytes=self.items * 4)
+        self.weights = GTensor(tensors["topk_weights"], fx.Float32, num_records_bytes=self.items * 4)
+        self.mask, self.counts = (
+            GTensor(tensors[name], fx.Int32, num_records_bytes=spec.experts * 4)
+            for name in ("expert_mask", "workspace")
         )
+        self.sorted_ids, self.sorted_weights, self.expert_ids, self.valid = (
+            GTensor(tensor, tensor.dtype, num_records_bytes=tensor.shape[0] * 4)
+            for tensor in (tensors[name] for name in RESULTS[:4])
+        )
+
+    def kept(self, expert: Any) -> Any:
+        """True for a number of an expert that is not left out. The mask has 0 where there is none."""
+        return self.mask.load(expert) != 0 if self.spec.masked else expert < self.spec.experts
+
+    def clear(self, thread: Any, threads: Any) -> None:
+        """Write zeros to moe_buf."""
+        fill(self.tensors["moe_buf"], fx.Int32(0), thread, threads)
 
     def fill(self, thread: Any, threads: Any) -> None:
         """Write what tables have where there is nothing."""
         sentinel = self.tokens | (self.spec.topk << SLOT_SHIFT)
-        for tensor, word in zip(self.tensors, (sentinel, fx.Int32(0), fx.Int32(-1)), strict=False):
-            fill(tensor, word, thread, threads)
+        for name, word in zip(RESULTS, (sentinel, fx.Int32(0), fx.Int32(-1)), strict=False):
+            fill(self.tensors[name], word, thread, threads)
 
     def put(self, item: Any, place: Any, weights: Any) -> None:
         """Write the row of an id, unless its place is negative. weights: of all ids."""
@@ -171,19 +184,25 @@ def rank_at_once(ids: Any, ranks: Any, items: Any, expert: Any) -> Any:
 
 
 @flyc.jit
-def blocks_of(tables: Tables, start: Any, rows: Any, local: Any, thread: Any, threads: int) -> None:
-    """Write the expert of its blocks."""
-    unit = tables.spec.unit
-    for block in range(thread, divide(rows, unit), threads):
-        tables.expert_ids.store(divide(start, unit) + block, local)
+def put_blocks(tables: Tables, expert: Any, local: Any, start: Any, count: Any, lane: Any = 0, lanes: int = 1) -> None:
+    """Write the number of an expert, `local`, for each of its blocks; for the last expert also how many rows there are.
+
+    start: its first row; count: its ids. lane: which of the threads that do this.
+    """
+    spec, rows = tables.spec, tables.spec.padded(count)
+    for block in range(lane, divide(rows, spec.unit), lanes):
+        tables.expert_ids.store(divide(start, spec.unit) + block, local)
+    if (expert == spec.experts - 1) & (lane == 0):
+        tables.valid.store(0, start + rows)
+        tables.valid.store(1, tables.tokens)
 
 
 @flyc.jit
-def route_at_once(tables: Tables, gating: Any, ids: Any, weights: Any) -> None:
+def route_at_once(tables: Tables, ids: Any, weights: Any) -> None:
     """Put the experts of all tokens and their weights into shared memory."""
-    spec, thread = gating[1], fx.Int32(fx.thread_idx.x)
+    spec, thread = tables.spec.gating, fx.Int32(fx.thread_idx.x)
     token, lane = thread // spec.lanes, thread % spec.lanes
-    probabilities, experts = route(gating[0], token, lane, token < tables.tokens, spec)
+    probabilities, experts = route(tables.tensors["topk_ids"], token, lane, token < tables.tokens, spec)
     if (token < tables.tokens) & (lane == 0):
         for number in range_constexpr(spec.topk):
             ids.store(token * spec.topk + number, experts[number])
@@ -191,42 +210,34 @@ def route_at_once(tables: Tables, gating: Any, ids: Any, weights: Any) -> None:
 
 
 @flyc.jit
-def sort_at_once(tables: Tables, gating: Any = None) -> None:
-    """Sort by one workgroup. gating: (logits, how they are routed), where the experts are not yet known."""
+def sort_at_once(tables: Tables) -> None:
+    """Sort by one workgroup."""
     spec, thread = tables.spec, fx.Int32(fx.thread_idx.x)
     allocator = fx.SharedAllocator()
     sizes = MOST_AT_ONCE, MOST_AT_ONCE, spec.threads
     ids, ranks, starts = (STensor(allocator.allocate(size * 4, 16).peek().ptr, fx.Int32) for size in sizes)
     for item in range(thread, (tables.items + EACH - 1) // EACH * EACH, spec.threads):
-        if fx.const_expr(gating is None):
+        if fx.const_expr(spec.gating is None):
             ids.store(item, (item < tables.items).select(tables.ids.load(item), -1))
         elif item >= tables.items:
             ids.store(item, fx.Int32(-1))
         ranks.store(item, fx.Int32(-1))
     weights: Any = tables.weights
-    if fx.const_expr(gating is not None):
+    if fx.const_expr(spec.gating is not None):
         weights = STensor(allocator.allocate(MOST_AT_ONCE * 4, 16).peek().ptr, fx.Float32)
-        route_at_once(tables, gating, ids, weights)
+        route_at_once(tables, ids, weights)
     tables.fill(thread, spec.threads)
     fx.gpu.barrier()
-    exists = thread < spec.experts
-    expert = exists.select(thread, fx.Int32(-2))
     scan: Any = fx.coop.BlockScan.__class_getitem__((fx.Int32, spec.threads))
-    local = thread
+    local, kept = thread, tables.kept(thread)
     if spec.masked:
-        kept = exists & (tables.mask.load(thread) != 0)
-        expert = kept.select(expert, fx.Int32(-2))
         local = scan.exclusive(kept.to(fx.Int32), "add", allocator.allocate(scan.SharedStorage).peek())
     count = fx.Int32(0)
-    if exists:
-        count = rank_at_once(ids, ranks, tables.items, expert)
-    rows = spec.padded(count)
-    start = scan.exclusive(rows, "add", allocator.allocate(scan.SharedStorage).peek())
-    blocks_of(tables, start, rows, local, 0, 1)
+    if thread < spec.experts:
+        count = rank_at_once(ids, ranks, tables.items, kept.select(thread, fx.Int32(-2)))
+    start = scan.exclusive(spec.padded(count), "add", allocator.allocate(scan.SharedStorage).peek())
+    put_blocks(tables, thread, local, start, count)
     starts.store(thread, start)
-    if thread == spec.threads - 1:
-        tables.valid.store(0, start + rows)
-        tables.valid.store(1, tables.tokens)
     fx.gpu.barrier()
     for item in range(thread, tables.items, spec.threads):
         rank = ranks.load(item)
@@ -235,19 +246,14 @@ def sort_at_once(tables: Tables, gating: Any = None) -> None:
 
 
 @flyc.kernel
-def sort_at_once_kernel(
-    inputs: Any, results: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorting], gating: fx.Constexpr[Gating | None] = None
-) -> None:
-    """The tables, by the first workgroup, and zeros in moe_buf, by the others.
-
-    gating: None, or how the logits are routed that stand in place of the ids.
-    """
-    tables = Tables(spec, inputs, results, tokens)
+def sort_at_once_kernel(tensors: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
+    """The tables, by the first workgroup, and zeros in moe_buf, by the others."""
+    tables = Tables(spec, tensors, tokens)
     if fx.block_idx.x == 0:
-        sort_at_once(tables, None if gating is None else (inputs[0], gating))
+        sort_at_once(tables)
     else:
         thread = (fx.Int32(fx.block_idx.x) - 1) * spec.threads + fx.Int32(fx.thread_idx.x)
-        fill(tables.moe_buf, fx.Int32(0), thread, (fx.Int32(fx.grid_dim.x) - 1) * spec.threads)
+        tables.clear(thread, (fx.Int32(fx.grid_dim.x) - 1) * spec.threads)
 
 
 def votes(tables: Tables, first: Any, expert: Any) -> tuple[Any, Any]:
@@ -278,43 +284,40 @@ def expert_of_wave() -> Any:
 
 
 @flyc.jit
-def count_by_wave(tables: Tables, counts: Any, expert: Any) -> None:
+def count_by_wave(tables: Tables, expert: Any) -> None:
     """Write how many ids are the expert's."""
     count = fx.Int32(0)
-    kept = expert < tables.spec.experts
-    if tables.spec.masked:
-        kept = kept & (tables.mask.load(expert) != 0)
-    if kept:
+    if tables.kept(expert):
         for first in range(0, tables.items, WAVE * EACH):
             count = count + total(votes(tables, first, expert)[1])
-    counts.store(expert, count)
+    tables.counts.store(expert, count)
 
 
 @flyc.kernel
-def count_kernel(inputs: Any, results: Any, counts: fx.Tensor, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
+def count_kernel(tensors: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
     """The ids of each expert, by the first workgroups, and empty tables, by the others."""
     require_waves_of_64("sorting of many tokens")
-    tables = Tables(spec, inputs, results, tokens)
+    tables = Tables(spec, tensors, tokens)
     if fx.block_idx.x < spec.expert_blocks:
-        count_by_wave(tables, GTensor(counts, fx.Int32, num_records_bytes=spec.experts * 4), expert_of_wave())
+        count_by_wave(tables, expert_of_wave())
     else:
         thread = (fx.Int32(fx.block_idx.x) - spec.expert_blocks) * THREADS + fx.Int32(fx.thread_idx.x)
         threads = (fx.Int32(fx.grid_dim.x) - spec.expert_blocks) * THREADS
         tables.fill(thread, threads)
-        fill(tables.moe_buf, fx.Int32(0), thread, threads)
+        tables.clear(thread, threads)
 
 
 @flyc.jit
-def experts_before(tables: Tables, counts: Any, expert: Any) -> tuple[Any, Any]:
+def experts_before(tables: Tables, expert: Any) -> tuple[Any, Any]:
     """(rows, kept experts) before an expert."""
     spec, lane = tables.spec, fx.Int32(fx.thread_idx.x) % WAVE
     rows, kept = fx.Int32(0), fx.Int32(0)
     for first in range(0, expert, WAVE):
         other = first + lane
         before = other < expert
-        rows = rows + before.select(spec.padded(counts.load(other)), fx.Int32(0))
+        rows = rows + before.select(spec.padded(tables.counts.load(other)), fx.Int32(0))
         if spec.masked:
-            kept = kept + (before & (tables.mask.load(other) != 0)).to(fx.Int32)
+            kept = kept + (before & tables.kept(other)).to(fx.Int32)
     rows = fx.coop.warp_reduce(rows, "add")
     return rows, fx.coop.warp_reduce(kept, "add") if spec.masked else expert
 
@@ -336,28 +339,16 @@ def place_by_wave(tables: Tables, expert: Any, place: Any) -> None:
 
 
 @flyc.kernel
-def place_kernel(inputs: Any, results: Any, counts: fx.Tensor, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
+def place_kernel(tensors: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
     """The rows of each expert, by a wave."""
-    tables = Tables(spec, inputs, results, tokens)
-    known, expert = GTensor(counts, fx.Int32, num_records_bytes=spec.experts * 4), expert_of_wave()
+    tables, expert = Tables(spec, tensors, tokens), expert_of_wave()
     if expert < spec.experts:
-        lane = fx.Int32(fx.thread_idx.x) % WAVE
-        before: Any = experts_before(tables, known, expert)
+        before: Any = experts_before(tables, expert)
         start, local = before
-        count = fx.Int32(fx.rocdl.readfirstlane(known.load(expert)))
-        rows = spec.padded(count)
-        blocks_of(tables, start, rows, local, lane, WAVE)
+        count = fx.Int32(fx.rocdl.readfirstlane(tables.counts.load(expert)))
+        put_blocks(tables, expert, local, start, count, fx.Int32(fx.thread_idx.x) % WAVE, WAVE)
         if count > 0:
             place_by_wave(tables, expert, start)
-        if (expert == spec.experts - 1) & (lane == 0):
-            tables.valid.store(0, start + rows)
-            tables.valid.store(1, tables.tokens)
-
-
-def clearing_blocks(moe_buf: Any, threads: int) -> Any:
-    """Workgroups that clear moe_buf."""
-    wanted = (moe_buf.shape[0] + (threads * EACH - 1)) // (threads * EACH)
-    return (wanted < MOST_CLEARING).select(wanted, fx.Int32(MOST_CLEARING))
 
 
 @cache
@@ -376,29 +367,26 @@ def build_moe_sorting_module(
     holds = 1 <= topk <= num_experts <= MOST_EXPERTS
     require(holds, f"the top {topk} of {num_experts} experts", f"supported: up to {MOST_EXPERTS} experts")
     require(unit_size >= 1, f"unit_size={unit_size}", "rows of a block, at least 1")
-    spec = Sorting(num_experts, topk, unit_size, masked, counted)
     gating = None if renormalize is None else Gating(num_experts, topk, renormalize)
+    spec = Sorting(num_experts, topk, unit_size, masked, counted, gating)
 
     def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
-        require_sizes(spec, tensors, tokens, at_once, gating is not None)
-        ids, weights, *results, mask, local_tokens, workspace = tensors.values()
-        inputs, moe_buf = (ids, weights, mask, local_tokens), results[-1]
-        if at_once:
-            sort = sort_at_once_kernel(inputs, tuple(results), tokens, spec, gating)
-            sort.launch(grid=1 + clearing_blocks(moe_buf, spec.threads), block=spec.threads, stream=stream)
-        else:
-            count = count_kernel(inputs, tuple(results), workspace, tokens, spec)
-            count.launch(grid=spec.expert_blocks + 1 + clearing_blocks(moe_buf, THREADS), block=THREADS, stream=stream)
-            place = place_kernel(inputs, tuple(results), workspace, tokens, spec)
-            place.launch(grid=spec.expert_blocks, block=THREADS, stream=stream)
+        require_sizes(spec, tensors, tokens, at_once)
+        first, threads = (1, spec.threads) if at_once else (spec.expert_blocks + 1, THREADS)
+        # Others clear moe_buf, as many as have something to do.
+        vectors = (tensors["moe_buf"].shape[0] + (threads * EACH - 1)) // (threads * EACH)
+        grid = first + fx.min(vectors, MOST_CLEARING)
+        kernel = sort_at_once_kernel if at_once else count_kernel
+        kernel(tensors, tokens, spec).launch(grid=grid, block=threads, stream=stream)
+        if not at_once:
+            place_kernel(tensors, tokens, spec).launch(grid=spec.expert_blocks, block=THREADS, stream=stream)
 
-    names = " ".join((*OPERANDS, "expert_mask num_local_tokens workspace"))
-    return launcher("launch_moe_sorting", names, launch, tokens=fx.Int32)
+    return launcher("launch_moe_sorting", " ".join(OPERANDS), launch, tokens=fx.Int32)
 
 
-def require_sizes(spec: Sorting, tensors: dict[str, Any], tokens: Any, at_once: bool, routed: bool) -> None:
-    """Refuse tensors of other types, or too small for so many tokens. routed: topk_ids are logits."""
-    rows = sorted_size(tokens, spec.experts, spec.topk, spec.unit)
+def require_sizes(spec: Sorting, tensors: dict[str, Any], tokens: Any, at_once: bool) -> None:
+    """Refuse tensors of other types, or too small for so many tokens."""
+    rows, routed = sorted_size(tokens, spec.experts, spec.topk, spec.unit), spec.gating is not None
     wanted: dict[str, Any] = {
         "topk_ids": (FLOATS, tokens * spec.experts) if routed else (fx.Int32, tokens * spec.topk),
         "topk_weights": (fx.Float32, 0 if routed else tokens * spec.topk), "sorted_ids": (fx.Int32, rows),
@@ -432,17 +420,17 @@ def moe_softmax_sort_flydsl(
     tokens = gating_logits.shape[0]
     kind = getattr(torch, TORCH_NAMES.get(dtype_str, ""), None)
     require_array("gating_logits", gating_logits, kind, (tokens, num_experts))
-    results = (sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf)
-    options = (num_experts, unit_size, expert_mask, num_local_tokens)
     at_once = tokens <= MOST_ROUTED and tokens * topk <= MOST_AT_ONCE
     ids = torch.empty(0 if at_once else tokens, topk, dtype=torch.int32, device=gating_logits.device)
     weights = torch.empty_like(ids, dtype=torch.float32)
-    if at_once:
-        _sort((gating_logits, weights, *results), tokens, topk, *options, renormalize=renormalize)
-    else:
+    if not at_once:
         gate = build_topk_gating_softmax_module(num_experts, topk, dtype_str, renormalize)
         gate(gating_logits, weights, ids, torch.empty_like(ids), tokens)
-        moe_sorting_flydsl(ids, weights, *results, *options)
+    tensors = (
+        gating_logits if at_once else ids, weights, sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids,
+        moe_buf, expert_mask, num_local_tokens,
+    )  # fmt: skip
+    _sort(tensors, tokens, topk, num_experts, unit_size, renormalize=renormalize if at_once else None)
 
 
 def moe_sorting_flydsl(
@@ -456,27 +444,27 @@ def moe_sorting_flydsl(
     workspace: i32, `moe_sorting_get_workspace_size` of them; by default it is allocated.
     Raises ArgumentError for tensors of other types or sizes.
     """
-    tokens, topk = topk_ids.shape
-    needed = moe_sorting_get_workspace_size(tokens, num_experts, topk, unit_size)
-    if workspace is None and needed:
-        workspace = topk_ids.new_empty(needed)
-    tensors = (topk_ids, topk_weights, sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf)
-    options = (num_experts, unit_size, expert_mask, num_local_tokens)
-    _sort(tensors, tokens, topk, *options, None if needed == 0 else workspace)
+    tensors = (
+        topk_ids, topk_weights, sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf, expert_mask,
+        num_local_tokens,
+    )  # fmt: skip
+    _sort(tensors, *topk_ids.shape, num_experts, unit_size, workspace)
 
 
 def _sort(
-    tensors: tuple[Any, ...], tokens: int, topk: int, experts: int, unit: int, mask: Any, local_tokens: Any,
-    workspace: Any = None, renormalize: bool | None = None,
+    tensors: tuple[Any, ...], tokens: int, topk: int, experts: int, unit: int, workspace: Any = None,
+    renormalize: bool | None = None,
 ) -> None:  # fmt: skip
-    """Launch the sorting. workspace: None for one kernel."""
+    """Launch the sorting. tensors: those of OPERANDS before workspace; None for what is not there."""
+    (first, *_, valid, _, mask, local_tokens), routed = tensors, renormalize is not None
+    needed = 0 if routed else moe_sorting_get_workspace_size(tokens, experts, topk, unit)
+    if needed and workspace is None:
+        workspace = valid.new_empty(needed)
     launch = build_moe_sorting_module(
-        experts, topk, unit, mask is not None, local_tokens is not None, workspace is None, renormalize
+        experts, topk, unit, mask is not None, local_tokens is not None, not needed, renormalize
     )
-    unused = tensors[len(OPERANDS) - 2]
-    given = (*tensors, *(unused if t is None else t for t in (mask, local_tokens, workspace)))
-    for name, tensor in zip((*OPERANDS, "expert_mask", "num_local_tokens", "workspace"), given, strict=True):
+    given = [valid if tensor is None else tensor for tensor in (*tensors, workspace if needed else None)]
+    for name, tensor in zip(OPERANDS, given, strict=True):
         require_array(name, tensor)
         require(tensor.nbytes < MOST_BYTES, f"{name} of {tensor.nbytes} bytes", f"less than {MOST_BYTES}")
-    first, *others = given
-    launch(first if renormalize is not None else first.view(-1), *(tensor.view(-1) for tensor in others), tokens)
+    launch(first if routed else first.view(-1), *(tensor.view(-1) for tensor in given[1:]), tokens)

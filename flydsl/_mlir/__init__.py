@@ -8,10 +8,11 @@ DSL (`fx.Int32(3)`, `x * 2`, an `fx.Vector`) and the `ir.Value` behind it are tw
   `llvm.LoadOp(T.i32, pointer).result + 1`. So have block arguments, in regions that a kernel builds by hand.
 - `isinstance(x, ir.Value)` holds for both, and `ir.Value(x)` is the plain one.
 
-How: importing the package registers casters with MLIR (`values`), which act while a kernel or launcher is traced and
-never else, so passes see plain values. A module of MLIR appears here as its mirror (`mirror`): the same module, whose
-operation classes and builder functions convert their operands, give the operation the user's line as its location,
-and check it. What is wrong with an operation is an error at the line that makes it, and never ends the process
+How: importing the package has MLIR show each operation by its class, and registers casters with it (`values`), which
+act while a kernel or launcher is traced and never else, so passes see plain values. A module of MLIR appears here as
+its mirror (`mirror`): the same module, whose operation classes and builder functions convert their operands, give the
+operation the user's line as its location, and check it. What is wrong with an operation is an error at the line that
+makes it, and never ends the process
 (`lookahead`).
 
 `dialects.fly` and `dialects.fly_rocdl` have the names of FlyDSL's own dialects that programs use; `dialects.rocdl`
@@ -19,7 +20,11 @@ takes operands in the form that `fx.rocdl` takes them in too, because MLIR's bui
 """
 
 from flydsl._mlir import lookahead, mirror, values
+from flydsl.dialect.context import context
+from flydsl.dialect.upstream import show_classes
 
+context().load_all_available_dialects()
+show_classes()
 values.register()
 mirror.install()
 lookahead.install()

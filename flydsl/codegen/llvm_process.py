@@ -91,7 +91,7 @@ def _started() -> socket.socket:
     if _requests is None:
         ours, theirs = socket.socketpair()
         flags = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
-        program = [sys.executable, *flags, llvm_worker.__file__, str(theirs.fileno()), str(_llvmlite().parent)]
+        program = [sys.executable, *flags, llvm_worker.__file__, str(theirs.fileno()), str(llvm_library())]
         with theirs:
             try:
                 _starter = subprocess.Popen(

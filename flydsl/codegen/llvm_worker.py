@@ -1,8 +1,8 @@
 """The process that runs LLVM's backend: it waits for modules and compiles each in a copy of itself.
 
-It is a program of its own, started by `llvm_process`, and small: Python's standard library, llvmlite, and those modules
-of this package that need no more. So a copy takes a millisecond, where one of the user's process, with torch in it,
-takes ten; and what LLVM's backend does to its process does not reach the user's.
+It is a program of its own, started by `llvm_process`, and small: Python's standard library, llvmlite's library, and
+those modules of this package that need no more. So a copy takes a millisecond, where one of the user's process, with
+torch in it, takes ten; and what LLVM's backend does to its process does not reach the user's.
 """
 
 from __future__ import annotations
@@ -16,10 +16,25 @@ import socket
 import sys
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def _package(name: str, folder: str) -> None:
+    """Have the modules of a package without its own `__init__`, which imports the compiler."""
+    sys.modules[name] = ModuleType(name)
+    sys.modules[name].__path__ = [folder]
+
+
+if __name__ == "__main__":
+    _here = os.path.dirname(os.path.abspath(__file__))
+    _package("flydsl", os.path.dirname(_here))
+    _package("flydsl.codegen", _here)
+    sys.modules["flydsl.codegen.llvm_worker"] = sys.modules["__main__"]  # what requests are made of
+
+from flydsl.codegen import llvm_functions  # noqa: E402
 
 TRIPLE = "amdgcn-amd-amdhsa"
 
@@ -57,67 +72,43 @@ def compiled(request: Request) -> Result:
     takes as long. These are copies of the same memory: LLVM lets an order of uses or of addresses decide here and
     there, and so these are the same too, as a rule. The caller compares them.
     """
-    import llvmlite.binding as binding
-
     from flydsl.codegen import half_products
 
     for option in request.options:  # of this process, which is a copy
-        binding.set_option("flydsl", option)
-    machine = _target_machine(request)
+        llvm_functions.set_option("flydsl", option)
+    machine = _machine(request)
     try:
-        module = _parsed(request.llvm_ir)
-        module.triple, module.data_layout = TRIPLE, str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
+        module = llvm_functions.Module(request.llvm_ir)
+        machine.prepare(module)
+    except llvm_functions.LLVMError as error:
         return str(error).strip()
-    builder = _pass_builder(request, machine)
-    builder.getModulePassManager().run(module, builder)
+    machine.optimize(module, request.opt_level)
     optimized = str(module)
     rewritten = _rewritten(optimized, request, machine)
     if rewritten != optimized:
-        module = _parsed(rewritten)
+        module = llvm_functions.Module(rewritten)
     for option in request.emitter_options:
-        binding.set_option("", option)
-    bitcode = module.as_bitcode()
+        llvm_functions.set_option("", option)
+    bitcode = module.bitcode()
     obj, listing = _emitted(bitcode, request)
     for vectors in (False, True):
         if half_products.lost_signs(listing, rewritten):
-            other = _parsed(half_products.with_opaque_products(rewritten, vectors=vectors)).as_bitcode()
-            obj, listing = _emitted(other, request)
+            opaque = half_products.with_opaque_products(rewritten, vectors=vectors)
+            obj, listing = _emitted(llvm_functions.Module(opaque).bitcode(), request)
     return bitcode, obj, listing
 
 
-def _parsed(text: str) -> Any:
-    import llvmlite.binding as binding
-
-    return binding.parse_assembly(text, binding.create_context())
+def _machine(request: Request) -> llvm_functions.Machine:
+    return llvm_functions.Machine(TRIPLE, request.cpu, request.features, request.opt_level)
 
 
-def _target_machine(request: Request) -> Any:
-    import llvmlite.binding as binding
-
-    target = binding.Target.from_triple(TRIPLE)
-    return target.create_target_machine(cpu=request.cpu, features=request.features, opt=request.opt_level, reloc="pic")
-
-
-def _pass_builder(request: Request, machine: Any) -> Any:
-    import llvmlite.binding as binding
-
-    tuning = binding.create_pipeline_tuning_options(speed_level=request.opt_level)
-    return binding.create_pass_builder(machine, tuning)
-
-
-def _rewritten(optimized: str, request: Request, machine: Any) -> str:
+def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine) -> str:
     """The optimized module without what the backend gets wrong."""
-    import llvmlite.binding as binding
-
     from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators
 
     def simplified(text: str) -> str:
-        module = _parsed(text)
-        passes = binding.create_new_module_pass_manager()
-        passes.add_instruction_combine_pass()
-        passes.run(module, _pass_builder(request, machine))
+        module = llvm_functions.Module(text)
+        machine.combine_instructions(module)
         return str(module)
 
     text = known_ones.by_words(optimized, simplified) if request.opt_level else numerators.hidden(optimized)
@@ -128,21 +119,18 @@ def _rewritten(optimized: str, request: Request, machine: Any) -> str:
 
 def _emitted(bitcode: bytes, request: Request) -> tuple[bytes | None, str]:
     """Object and assembly text."""
-    import llvmlite.binding as binding
+    machine = _machine(request)
 
-    machine = _target_machine(request)
-    machine.set_asm_verbosity(True)
-
-    def module() -> Any:
-        return binding.parse_bitcode(bitcode, binding.create_context())
+    def emitted(*, is_object: bool) -> bytes:
+        return machine.emit(llvm_functions.Module(bitcode), is_object=is_object)
 
     def emit_listing() -> str:
-        return str(machine.emit_assembly(module()))
+        return emitted(is_object=False).decode()
 
     if not request.needs_object:
         return None, emit_listing()
     listing = None if request.in_order else _in_a_copy(emit_listing)
-    obj: bytes = machine.emit_object(module())
+    obj = emitted(is_object=True)
     return obj, _silently(emit_listing) if listing is None else listing()
 
 
@@ -221,31 +209,17 @@ def serve(requests: socket.socket) -> None:
             os.close(descriptor)
 
 
-def _package(name: str, folder: str) -> None:
-    """Have the modules of a package without its own `__init__`, which imports the compiler."""
-    sys.modules[name] = ModuleType(name)
-    sys.modules[name].__path__ = [folder]
-
-
-def main(descriptor: int, site_packages: str) -> None:
+def main(descriptor: int, library: str) -> None:
     """Become the process that serves the socket of that number. It is no child of the process that started it."""
     if os.fork():
         os._exit(0)
     gc.disable()  # a collection would copy the pages of every object
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries the copies
-    sys.path.append(site_packages)
-    here = os.path.dirname(os.path.abspath(__file__))
-    _package("flydsl", os.path.dirname(here))
-    _package("flydsl.codegen", here)
-    sys.modules["flydsl.codegen.llvm_worker"] = sys.modules["__main__"]  # what requests are made of
-    import llvmlite.binding as binding
-
     # For the copies.
     from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators  # noqa: F401
 
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
+    llvm_functions.load(library)
     serve(socket.socket(fileno=descriptor))
 
 

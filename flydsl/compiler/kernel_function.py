@@ -16,8 +16,8 @@ from flydsl.compiler.launch_configuration import dimensions, known_block_size_of
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Parameter, shown
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
+from flydsl.dialect.launch_func import create_launch
 from flydsl.dialect.location import argument_error, mlir_location
-from flydsl.dialect.upstream import upstream
 from flydsl.errors import LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.block_threads import taken_notes
@@ -259,14 +259,14 @@ class KernelLauncher:
         if cluster is not None:
             self._set_cluster(dimensions("cluster", cluster), blocks)
         lds_bytes = smem_bytes(smem, self._state.arch)
-        launched = upstream("gpu").LaunchFuncOp(
+        launched = create_launch(
             ["kernels", self.symbol],
             [Index(value).ir_value() for value in blocks],
             [Index(value).ir_value() for value in threads],
             self._operands,
-            [self._stream(stream)],
+            self._stream(stream),
             lds_bytes.ir_value(),
-            loc=mlir_location(at),
+            mlir_location(at),
         )
         set_attributes(launched, unit_attrs, value_attrs)
         self._state.kernels.append(KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else None))

@@ -7,6 +7,7 @@ import re
 from mlir import ir
 
 from flydsl.arch import Arch, launch_limits
+from flydsl.dialect import launch_func
 from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
 from flydsl.errors import LaunchError, SourceLocation, TraceError
@@ -27,8 +28,8 @@ def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -
     """
     storages = {_name(op): _size_bytes(op) for op in module_body.operations if op.operation.name in _STORAGES}
     functions = {_name(op): op.operation for op in module_body.operations if op.operation.name == "gpu.func"}
-    for launch in (op for op in operations(launcher.owner.operation) if op.name == "gpu.launch_func"):
-        kernel = str(launch.attributes["kernel"]).rsplit("@", 1)[-1].strip('"')
+    for launch in (op for op in operations(launcher.owner.operation) if op.name == launch_func.NAME):
+        kernel = launch_func.kernel_of(launch)
         static = sum(storages[name] for name in _used(functions[kernel], storages))
         if _launches_without(launch) and (use := _dynamic_use(functions[kernel])):
             raise LaunchError(
@@ -44,12 +45,12 @@ def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -
 
 def _launches_without(launch: ir.Operation) -> bool:
     """True for a launch without dynamic shared memory, as far as is known when compiling."""
-    operand = launch.opview.dynamicSharedMemorySize
+    operand = launch_func.dynamic_lds_bytes(launch)
     return operand is None or _constant(operand) == 0
 
 
 def _dynamic_use(function: ir.Operation) -> SourceLocation | None:
-    """Where a kernel takes the address of its dynamic shared memory, and uses it."""
+    """The operations of a kernel that take the address of its dynamic shared memory, and use it."""
     ops = (op for op in operations(function) if op.name == "fly.get_dyn_shared" and any(True for _ in op.result.uses))
     return next((source_location(op.location) for op in ops), None)
 
@@ -82,7 +83,7 @@ def _size_bytes(storage: ir.OpView) -> int:
 
 def _dynamic_bytes(launch: ir.Operation) -> int:
     """The launch's smem if it is known when compiling, else 0."""
-    operand = launch.opview.dynamicSharedMemorySize
+    operand = launch_func.dynamic_lds_bytes(launch)
     return 0 if operand is None else _constant(operand) or 0
 
 

@@ -28,7 +28,6 @@ from flydsl.compiler.signature import Signature
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import argument_error, mlir_location, source_location, trace_error
 from flydsl.dialect.ops import is_on_device_only, printed_name
-from flydsl.dialect.upstream import load_dialects
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.fastmath_flags import fastmath
@@ -100,7 +99,6 @@ class CompilationContext:
         """
         if is_tracing():
             raise trace_error("a trace inside of a trace", "leave the launcher first")
-        load_dialects()
         with lock, context(), ir.Location.unknown():
             arch = get_arch(env.text("ARCH")) if env.text("ARCH") else DEFAULT_ARCH
             module = _empty_module(arch)
@@ -162,7 +160,6 @@ def trace(
     hints: CompileHints = NO_HINTS,
 ) -> Traced:
     """Trace a launcher for these arguments. values: as the user gave them; only the compile-time ones are used."""
-    load_dialects()
     with lock, context(), ir.Location.unknown():
         module = _empty_module(arch)
         gpu_module = module.body.operations[0]

@@ -25,6 +25,7 @@ from flydsl.expr.memory import Tensor
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeric
 from flydsl.expr.operands import as_fly_value
+from flydsl.expr.rocdl.buffer_tensor import s_buffer_load
 from flydsl.expr.rocdl.intrinsic import bits_of, immediate, ir_type, is_in_lds, llvm_pointer, operand, value_of
 from flydsl.expr.rocdl.raw_buffer import make_buffer_rsrc, raw_ptr_buffer_load, raw_ptr_buffer_store
 from flydsl.expr.vector_value import Vector
@@ -105,6 +106,7 @@ def buffer_load(
     mask: Any = None,
     cache_modifier: int = 0,
     soffset_bytes: Any = None,
+    is_scalar: bool = False,
     *,
     offset_is_bytes: bool = False,
 ) -> Any:
@@ -113,8 +115,11 @@ def buffer_load(
     Up to 64, by one instruction for each 16 bytes. offset: of the first element, in elements. mask: a Boolean; lanes
     where it is false get 0 and access nothing. cache_modifier: the instruction's cache policy, a constant.
     soffset_bytes: added to the offset, the same in all lanes, and at most the resource's size: see
-    `flydsl.expr.rocdl.raw_buffer`.
+    `flydsl.expr.rocdl.raw_buffer`. is_scalar: read 1 or 4 words of type i32 once for the wave, at an offset that is the
+    same in all lanes.
     """
+    if is_scalar:
+        return _scalar_load(rsrc, offset, vec_width, cache_modifier, mask, soffset_bytes, offset_is_bytes)
     element = Float32.ir_type if dtype is None else ir_type("the dtype of buffer_load", dtype)
     count = immediate("the vec_width of buffer_load", vec_width, 1, 64)
     pieces = _pieces(count, offset, element, offset_is_bytes)
@@ -125,6 +130,17 @@ def buffer_load(
     kind = element if count == 1 else ir.VectorType.get([count], element)
     place = _byte_offset("buffer_load", offset, element, mask, offset_is_bytes)
     return raw_ptr_buffer_load(kind, rsrc, place, 0 if soffset_bytes is None else soffset_bytes, cache_modifier)
+
+
+def _scalar_load(
+    rsrc: Any, offset: Any, vec_width: int, cache_modifier: int, mask: Any, soffset_bytes: Any, offset_is_bytes: bool
+) -> Any:
+    if mask is not None or soffset_bytes is not None or offset_is_bytes:
+        raise argument_error(
+            "buffer_load with is_scalar=True: mask, soffset_bytes and offset_is_bytes are unsupported",
+            "add to the offset, which is in words; or leave out is_scalar",
+        )
+    return s_buffer_load(rsrc, offset, count=vec_width, cache_modifier=cache_modifier)
 
 
 def buffer_store(
@@ -215,10 +231,7 @@ def get_element_ptr(
         )
     element = element_type("i8") if elem_type is None else ir_type("elem_type of get_element_ptr", elem_type)
     offset = as_numeric(0 if byte_offset is None else byte_offset) + static_byte_offset
-    attributes = {
-        "elem_type": ir.TypeAttr.get(element),
-        "rawConstantIndices": ir.DenseI32ArrayAttr.get([-(2**31)]),
-    }
+    attributes = {"elem_type": ir.TypeAttr.get(element), "rawConstantIndices": ir.DenseI32ArrayAttr.get([-(2**31)])}
     return emit("llvm.getelementptr", [base_ptr, Int64(offset).ir_value()], [base_ptr.type], attributes).result
 
 

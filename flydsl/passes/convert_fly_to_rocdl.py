@@ -48,6 +48,7 @@ from flydsl.passes.to_rocdl import (
     register_indices,
     shifts,
     uniform,
+    wide_on_host,
 )
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 
@@ -84,6 +85,8 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         update_function_type(function)
         _convert_function_type(function)
         _convert_body(function)
+        if function.name != "gpu.func":
+            wide_on_host.refuse(function)
         narrow_floats.expand(function, arch)
         floats_to_integers.expand(function)
         math_functions.expand(function)  # whose own conversions are of numbers in range
@@ -415,10 +418,7 @@ def _hidden_argument(offset: int, bits: int, at: ir.Location) -> ir.Value:
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
     }
     base = create("llvm.call_intrinsic", [], [pointer_kind], at, intrinsic).result
-    step = {
-        "elem_type": ir.TypeAttr.get(element_type("i8")),
-        "rawConstantIndices": ir.DenseI32ArrayAttr.get([offset]),
-    }
+    step = {"elem_type": ir.TypeAttr.get(element_type("i8")), "rawConstantIndices": ir.DenseI32ArrayAttr.get([offset])}
     pointer = create("llvm.getelementptr", [base], [pointer_kind], at, step).result
     attributes = {"alignment": ir.IntegerAttr.get(element_type("i64"), bits // 8), "invariant": ir.UnitAttr.get()}
     return create("llvm.load", [pointer], [integer], at, attributes).result

@@ -61,7 +61,7 @@ from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, create_fly, erase_dead, fly_name, functions, zeros
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
-from flydsl.passes.to_rocdl import divisions
+from flydsl.passes.to_rocdl import divisions, index_casts
 
 name = "fly-layout-lowering"
 
@@ -74,7 +74,10 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     for function in functions(module):
         lowering = _Lowering()
         for op in operations(function):
-            lowering.visit(op)
+            if op.name in index_casts.EXTENSIONS:
+                index_casts.split(op)
+            else:
+                lowering.visit(op)
     erase_dead(module)
 
 

@@ -21,6 +21,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.arch import Arch
 from flydsl.atoms import BUFFER
+from flydsl.dialect import launch_func
 from flydsl.dialect.leaves import dynamic_leaves, is_static
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import (
@@ -59,7 +60,7 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         _rewrite_function(function, parts)
     for declaration in declarations(module):
         _rewrite_declaration(declaration)
-    launches = [op for op in operations(module) if op.name == "gpu.launch_func"]
+    launches = [op for op in operations(module) if op.name == launch_func.NAME]
     for op in [op for op in operations(module) if op.name in _CONTROL_FLOW]:
         _rewrite_control_flow(op, parts)
     for op in launches:
@@ -294,23 +295,11 @@ def _require_no_buffers(op: ir.Operation, edges: Sequence[ir.Value]) -> None:
 
 
 def _rewrite_launch(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> None:
-    launch = op.opview
-    if not any(_split_type(value.type) for value in launch.kernelOperands):
-        return
-    with ir.InsertionPoint(op):
-        plain = [part for value in launch.kernelOperands for part in _plain_values(value, parts, op.location)]
-        new = type(launch)(
-            launch.kernel,
-            (launch.gridSizeX, launch.gridSizeY, launch.gridSizeZ),
-            (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ),
-            plain,
-            list(launch.asyncDependencies),
-            launch.dynamicSharedMemorySize,
-            loc=op.location,
-        )
-    for old_result, new_result in zip(op.results, new.results, strict=True):
-        old_result.replace_all_uses_with(new_result)
-    op.erase()
+    operands = launch_func.kernel_operands(op)
+    if any(_split_type(value.type) for value in operands):
+        with ir.InsertionPoint(op):
+            plain = [part for value in operands for part in _plain_values(value, parts, op.location)]
+        launch_func.with_kernel_operands(op, plain)
 
 
 def _plain_values(value: ir.Value, parts: dict[ir.Value, list[ir.Value]], at: ir.Location) -> list[ir.Value]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from mlir import ir
 
 from flydsl.arch import Arch
+from flydsl.dialect import launch_func
 from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
@@ -102,31 +103,10 @@ def _lower_launcher(launcher: ir.Operation, formats: list[ir.Attribute]) -> None
 
 
 def _pass_buffer(launcher: ir.Operation, kernels: dict[str, ir.Operation]) -> None:
-    launches = [op for op in _find(launcher, "gpu.launch_func") if _callee(op) in kernels]
+    launches = [op for op in _find(launcher, launch_func.NAME) if launch_func.kernel_of(op) in kernels]
     address = _add_parameter(launcher)
     for launch in launches:
-        sizes = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
-        kernel_operands = len(sizes) - 2  # before the last segment, the object of an asynchronous launch
-        at = sum(sizes[: kernel_operands + 1])
-        operands = [*launch.operands[:at], address, *launch.operands[at:]]
-        sizes[kernel_operands] += 1
-        attributes = _attributes(launch)
-        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(sizes)
-        with ir.InsertionPoint(launch):
-            made = ir.Operation.create(
-                launch.name, [r.type for r in launch.results], operands, attributes, loc=launch.location
-            )
-        for old, new in zip(launch.results, made.results, strict=True):
-            old.replace_all_uses_with(new)
-        launch.erase()
-
-
-def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
-    return {key: op.attributes[key] for key in op.attributes}
-
-
-def _callee(launch: ir.Operation) -> str:
-    return ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
+        launch_func.with_kernel_operands(launch, [*launch_func.kernel_operands(launch), address])
 
 
 class _Words:

@@ -399,6 +399,7 @@ def test_a_pass_that_fails_on_a_large_module_says_why(monkeypatch: pytest.Monkey
     assert str(large_one) == str(small)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to_the_child_too", [False, True], ids=["as a notebook", "as a terminal"])
 def test_an_interrupt_ends_a_long_pass(to_the_child_too: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """These passes take a minute. A notebook interrupts its kernel's process, a terminal those that it started too."""

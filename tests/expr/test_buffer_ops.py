@@ -153,6 +153,19 @@ def test_resources_of_parts_and_of_buffer_tensors() -> None:
     assert torch.equal(out[1], a[0])
 
 
+def test_scalar_loads() -> None:
+    """Words read once for the wave, at an offset in words that it computes."""
+
+    def body(A: Any, Out: Any, lane: Any, n: Any) -> None:
+        source = buffer_ops.create_buffer_resource(A)
+        one = buffer_ops.buffer_load(source, n + 1, vec_width=1, is_scalar=True)
+        four = fx.Vector(buffer_ops.buffer_load(source, n * 2, vec_width=4, is_scalar=True))
+        Out[lane] = one * 1000 + four[lane % 1 + 2]
+
+    out = run(body, torch.arange(20, dtype=torch.int32), torch.zeros(LANES, dtype=torch.int32), 3)
+    assert torch.equal(out, torch.full((LANES,), 4008, dtype=torch.int32))
+
+
 def test_one_instruction_each() -> None:
     @flyc.kernel
     def kernel(A: fx.Tensor, Out: fx.Tensor):
@@ -177,6 +190,8 @@ def test_one_instruction_each() -> None:
         (lambda A: buffer_ops.buffer_load(rsrc(A), 0, vec_width=3, dtype=T.f16), "48 bits"),
         (lambda A: buffer_ops.buffer_load(rsrc(A), 0, mask=A[0]), "the mask of buffer_load: it takes i1, not f32"),
         (lambda A: buffer_ops.buffer_load(rsrc(A), 0, dtype="f32"), "'f32' is not a type"),
+        (lambda A: buffer_ops.buffer_load(rsrc(A), 0, is_scalar=True, mask=True), "is_scalar=True: mask"),
+        (lambda A: buffer_ops.buffer_load(rsrc(A), 0, 2, is_scalar=True), "s_buffer_load of 2 words"),
         (lambda A: buffer_ops.buffer_store(A, rsrc(A), 0), "is not a value of the program"),
     ],
 )

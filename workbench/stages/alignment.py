@@ -34,7 +34,7 @@ class ParsedLine(NamedTuple):
 
     shape: the text without names. words: the shape with white space normalised. names: each with its function; for a
     constant, the constant's text. identity: equal for lines that do the same with values that were computed in the same
-    way.
+    way. pieces: the text around and of the names, by turns. function: the number of the one that the line is in.
     """
 
     text: str
@@ -42,6 +42,8 @@ class ParsedLine(NamedTuple):
     words: str
     names: tuple[tuple[int, str], ...]
     identity: int
+    pieces: Sequence[str] = ()
+    function: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def _parse_ir(lines: Sequence[str]) -> Iterator[ParsedLine]:
                     origins[name] = hash((identity, position))
                     meanings[name] = (CONSTANTS, words) if is_constant else (function, name)
         meant = () if is_constant else tuple(map(meanings.__getitem__, names))
-        yield ParsedLine(line, shape, words, meant, identity)
+        yield ParsedLine(line, shape, words, meant, identity, pieces, function)
 
 
 def align(before: Sequence[ParsedLine], after: Sequence[ParsedLine]) -> list[Pair]:

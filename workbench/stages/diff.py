@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from html import escape
 from typing import NamedTuple
 
+from flydsl.garbage import collection_paused
 from workbench.kit.highlight import TAGS, TOOLTIP, folds_as_html, highlight, with_folds, without_folds
 from workbench.kit.html import faint, listing
 from workbench.stages.alignment import Pair, ParsedLine, align, parse
@@ -56,6 +57,7 @@ class Diff:
 
     @staticmethod
     @lru_cache(maxsize=64)
+    @collection_paused()  # each line is several objects, and they stay
     def between(before: str, after: str, language: str = "text") -> Diff:
         """The diff of two texts in a language of `workbench.kit.highlight.LANGUAGES`.
 

@@ -119,16 +119,17 @@ def mlir_places(located: str, plain: Sequence[str]) -> Places:
 
     The location of an operation with regions is at its end; it is assigned to the operation's first line.
     """
-    aliases = {match[1]: match[2] for line in located.splitlines() if (match := _MLIR_ALIAS.match(line))}
-    lines = [line for line in located.splitlines() if not line.startswith("#loc")]
+    lines, defined = [], []
+    for line in located.splitlines():
+        (defined if line.startswith("#loc") else lines).append(line)
+    aliases = {match[1]: match[2] for line in defined if (match := _MLIR_ALIAS.match(line))}
     if len(lines) != len(plain):
         raise ValueError(f"{len(lines)} lines with locations, {len(plain)} without")
     known: dict[str, SourceLocation | None] = {}  # a kernel has far fewer places than operations
     places: list[SourceLocation | None] = []
     opened: list[int] = []
     for number, (line, short) in enumerate(zip(lines, plain, strict=True)):
-        trailing = _MLIR_TRAILING.search(line)
-        body = trailing[1] if trailing else ""
+        body = _trailing_location(line)
         if body not in known:
             known[body] = _mlir_place(body, aliases)
         place = known[body]
@@ -138,6 +139,15 @@ def mlir_places(located: str, plain: Sequence[str]) -> Places:
         if short.endswith("{"):
             opened.append(number)
     return tuple(places)
+
+
+def _trailing_location(line: str) -> str:
+    """What stands in the `loc(...)` at the end of a line; nearly always an alias, which is found without a search."""
+    start = line.rfind(" loc(#")
+    if start >= 0 and line.endswith(")") and line[start + 6 : -1].isalnum():
+        return line[start + 5 : -1]
+    trailing = _MLIR_TRAILING.search(line)
+    return trailing[1] if trailing else ""
 
 
 def _mlir_place(body: str, aliases: dict[str, str], depth: int = 0) -> SourceLocation | None:

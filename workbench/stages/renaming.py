@@ -7,90 +7,89 @@ What only the first text has keeps its name, or is called `%3_old` where the sec
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 
-from workbench.stages.alignment import CONSTANTS, FUNCTION, NAME, Pair, ParsedLine
-
-_Named = tuple[int, str]  # a function, by its number, and a name in it
+from workbench.stages.alignment import CONSTANTS, Pair, ParsedLine
 
 
 def in_names_of(before: Sequence[ParsedLine], after: Sequence[ParsedLine], pairs: Sequence[Pair]) -> list[str]:
     """The lines of `before` in the names of `after`. pairs: the aligned lines of both."""
-    old, new = _Names(before), _Names(after)
-    numbering = _Numbering(old, new)
+    numbering = _Numbering(after)
     for pair in pairs:
-        numbering.pair(pair.before, pair.after)
+        numbering.pair(before[pair.before], after[pair.after])
     for i, j in _replaced(before, after, pairs):
-        numbering.pair(i, j)
-    return [numbering.renamed(i) for i in range(len(before))]
-
-
-class _Names:
-    """Of each line the parts between names, the names, and the number of the function that it is in."""
-
-    def __init__(self, lines: Sequence[ParsedLine]) -> None:
-        self.lines = lines
-        self.pieces: list[list[str]] = []
-        self.functions: list[int] = []
-        function = 0
-        for line in lines:
-            function += FUNCTION.match(line.shape) is not None
-            # The shape of a label of LLVM IR has a sign that its text does not have.
-            sign = "%" if line.shape.startswith("%") and not line.text.startswith("%") else ""
-            self.pieces.append(NAME.split(sign + line.text))
-            self.functions.append(function)
-        self.known = {named for i in range(len(lines)) for named in self.of(i)}
-
-    def of(self, line: int) -> list[_Named]:
-        """The names in a line, from left to right."""
-        return [(self.functions[line], name) for name in self.pieces[line][1::2]]
-
-    def meanings(self, line: int) -> list[str]:
-        """Of each name in a line the constant that it is; empty for other names."""
-        found = [text if function == CONSTANTS else "" for function, text in self.lines[line].names]
-        return found or [self.lines[line].words] * len(self.of(line))  # the line that makes a constant has no names
+        numbering.pair(before[i], after[j])
+    return list(map(numbering.renamed, before))
 
 
 class _Numbering:
     """Names of one text as names of the other, one to one within each function."""
 
-    def __init__(self, old: _Names, new: _Names) -> None:
-        self._old, self._new = old, new
-        self._forth: dict[_Named, str] = {}
-        self._taken: set[_Named] = set()
+    def __init__(self, after: Sequence[ParsedLine]) -> None:
+        self._after = after
+        self._forth: dict[int, dict[str, str]] = defaultdict(dict)  # by the function before
+        self._taken: dict[int, set[str]] = defaultdict(set)  # by the function after, as below
         self._function: dict[int, int] = {}
 
-    def pair(self, i: int, j: int) -> None:
+    @cached_property
+    def _known(self) -> dict[int, set[str]]:
+        known: dict[int, set[str]] = defaultdict(set)
+        for line in self._after:
+            known[line.function].update(line.pieces[1::2])
+        return known
+
+    def pair(self, old: ParsedLine, new: ParsedLine) -> None:
         """Take the names of two lines as the same, where both are still free; of unlike lines only their results."""
-        olds, news = self._old.of(i), self._new.of(j)
-        meanings = self._old.meanings(i), self._new.meanings(j)
-        if self._function.setdefault(self._old.functions[i], self._new.functions[j]) != self._new.functions[j]:
+        if self._function.setdefault(old.function, new.function) != new.function:
             return
-        if len(olds) != len(news):
-            is_result = self._old.pieces[i][0].isspace() and self._new.pieces[j][0].isspace()
-            olds, news = olds[:is_result], news[:is_result]
-        for old, new, *constants in zip(olds, news, *meanings, strict=False):
-            is_other = "" not in constants and constants[0] != constants[1]  # one constant in place of another
-            if old not in self._forth and new not in self._taken and not is_other:
-                self._forth[old] = new[1]
-                self._taken.add(new)
+        names, others = old.pieces[1::2], new.pieces[1::2]
+        if len(names) != len(others):
+            is_result = old.pieces[0].isspace() and new.pieces[0].isspace()
+            names, others = names[:is_result], others[:is_result]
+        forth, taken = self._forth[old.function], self._taken[new.function]
+        for place, (name, other) in enumerate(zip(names, others, strict=True)):
+            if name not in forth and other not in taken and _may_be_same(old, new, place):
+                forth[name] = other
+                taken.add(other)
 
-    def renamed(self, line: int) -> str:
+    def renamed(self, line: ParsedLine) -> str:
         """A line of the old text."""
-        pieces = list(self._old.pieces[line])
-        pieces[1::2] = map(self._name, self._old.of(line))
+        names = line.pieces[1::2]
+        others = [self._name(line.function, name) for name in names]
+        if names == others:
+            return line.text
+        pieces = list(line.pieces)
+        pieces[1::2] = others
         text = "".join(pieces)
-        return text[1:] if pieces[0] == "" and text.endswith(":") and text[1:-1].isdigit() else text
+        # A label of LLVM IR was taken apart with a sign that its text does not have.
+        return text if line.text.startswith(line.pieces[0] + names[0]) else text[1:]
 
-    def _name(self, old: _Named) -> str:
-        if old not in self._forth:
-            function, name = self._function.get(old[0], -1), old[1]
-            is_argument = name.startswith("%arg") and (function, name) not in self._taken
-            while not is_argument and (function, name) in self._new.known:
+    def _name(self, function: int, old: str) -> str:
+        forth = self._forth[function]
+        if old not in forth:
+            there, name = self._function.get(function, -1), old
+            is_argument = name.startswith("%arg") and name not in self._taken[there]
+            while not is_argument and name in self._known[there]:
                 name += "_old"
-            self._forth[old] = name
-        return self._forth[old]
+            forth[old] = name
+        return forth[old]
+
+
+def _may_be_same(old: ParsedLine, new: ParsedLine, place: int) -> bool:
+    """False if the names at a place of two lines are two constants that differ."""
+    constants = _constant(old, place), _constant(new, place)
+    return "" in constants or constants[0] == constants[1]
+
+
+def _constant(line: ParsedLine, place: int) -> str:
+    """The text of the constant that a name of a line is; empty for other names."""
+    if not line.names:
+        return line.words  # it makes a constant
+    function, text = line.names[place]
+    return text if function == CONSTANTS else ""
 
 
 def _replaced(

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from flydsl.compiler import Pipeline
-from flydsl.errors import SourceLocation
 from workbench.stages import diff_view
 from workbench.stages.diff_view import diff_rows
-from workbench.stages.levels import mlir_level
+from workbench.stages.levels import Places, mlir_level
 from workbench.stages.origins import Origins
 from workbench.stages.stage_facts import stage_diff, stage_facts
 
@@ -29,10 +28,7 @@ class Strip:
 
     def meta(self) -> dict[str, Any]:
         """Everything about the stages but their diffs."""
-        return {
-            "stages": [stage_facts(stage) for stage in self.pipeline],
-            "origins": self._origins.names,
-        }
+        return {"stages": [stage_facts(stage) for stage in self.pipeline], "origins": self._origins.names}
 
     def content(self, index: int) -> dict[str, Any]:
         """The diff of a stage, counted from 0."""
@@ -44,13 +40,20 @@ class Strip:
         return {"rows": diff_rows(diff, before, after)}
 
     @cached_property
-    def _levels(self) -> list[tuple[SourceLocation | None, ...]]:
-        done = sum(stage.state == "done" for stage in self.pipeline)
-        return [mlir_level("", self.pipeline, index).places for index in range(done + 1)]
+    def _levels(self) -> list[Places]:
+        """The places after each stage; where a stage changed nothing, the same object as before."""
+        levels = [mlir_level("", self.pipeline, 0).places]
+        for stage in self.pipeline:
+            if stage.state == "done":
+                levels.append(mlir_level("", self.pipeline, stage.index).places if stage.changed else levels[-1])
+        return levels
 
     @cached_property
     def _origins(self) -> Origins:
-        return Origins(place for level in self._levels for place in level)
+        changed = [
+            level for level, before in zip(self._levels, [None, *self._levels], strict=False) if level is not before
+        ]
+        return Origins(place for level in changed for place in level)
 
 
 @cache

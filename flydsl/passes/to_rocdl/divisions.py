@@ -4,6 +4,8 @@ Upstream, a division by zero, and of the smallest number by -1, is undefined: LL
 never runs, and the host's processor stops the process. In both cases the divisor is replaced by 1. Known divisors and
 the launch's sizes need no guard. On the device neither do the extents by which layouts divide: an index into a tensor
 without elements is wrong in any case.
+
+Quotients of 128 bits are rounded down or up here: upstream makes their -1 of 64 ones.
 """
 
 from __future__ import annotations
@@ -12,12 +14,15 @@ from mlir import ir
 
 from flydsl.dialect.walk import operations
 from flydsl.passes.rewriting import create, functions
+from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
 
 _SIGNED = ("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi")
 _UNSIGNED = ("arith.divui", "arith.remui", "arith.ceildivui")
 _NEVER_ZERO = ("gpu.block_dim", "gpu.grid_dim")
 _CASTS = ("arith.index_cast", "arith.extsi", "arith.extui")
 _EQUAL = 0
+_ROUNDED = ("arith.floordivsi", "arith.ceildivsi")
+_WIDEST_BITS = 64
 
 
 def expand_kernels(module: ir.Operation) -> None:
@@ -41,6 +46,9 @@ def expand(function: ir.Operation) -> None:
             continue
         with ir.InsertionPoint(op):
             _guard(op)
+            if op.name in _ROUNDED and _width(op.result.type) > _WIDEST_BITS:
+                op.result.replace_all_uses_with(_rounded(op))
+                op.erase()
 
 
 def _guard(op: ir.Operation) -> None:
@@ -54,6 +62,17 @@ def _guard(op: ir.Operation) -> None:
         overflows = _overflows(op)
         divisor = create("arith.select", [overflows, one, divisor], [divisor.type], op.location).result
     op.operands[1] = divisor
+
+
+def _rounded(op: ir.Operation) -> ir.Value:
+    """The quotient of two signed integers, rounded down or up: one beside that towards zero, if something is left."""
+    dividend, divisor = (ElementwiseValue(value, op.location) for value in op.operands)
+    quotient = dividend.op("arith.divsi", divisor)
+    rest = dividend - quotient * divisor
+    is_negative = (dividend ^ divisor) < 0
+    if op.name == "arith.floordivsi":
+        return (rest.differs(0) & is_negative).choose(quotient - 1, quotient).value
+    return (rest.differs(0) & (is_negative ^ is_negative.constant(1))).choose(quotient + 1, quotient).value
 
 
 def _overflows(op: ir.Operation) -> ir.Value:
@@ -76,7 +95,7 @@ def _compare(a: ir.Value, b: ir.Value, location: ir.Location) -> ir.Value:
 def _number(kind: ir.Type, number: int, location: ir.Location) -> ir.Value:
     """A constant of a type, in every element of a vector."""
     element = kind.element_type if isinstance(kind, ir.VectorType) else kind
-    value: ir.Attribute = ir.IntegerAttr.get(element, number)
+    value = ir.Attribute.parse(f"{number} : {element}")  # also of 128 bits
     if isinstance(kind, ir.VectorType):
         value = ir.DenseElementsAttr.get_splat(kind, value)
     return create("arith.constant", [], [kind], location, {"value": value}).result

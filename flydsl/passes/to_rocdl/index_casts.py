@@ -1,0 +1,40 @@
+"""Casts between an index and integers of other widths than 64 bits, as two: the index itself is cast to or from i64.
+
+Upstream's canonicalization takes two casts that lead back to the type they came from for nothing, also where the first
+of them dropped bits: index to i32 to index, or i128 to index to i128.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from flydsl.passes.rewriting import create
+
+EXTENSIONS = {"arith.index_cast": "arith.extsi", "arith.index_castui": "arith.extui"}
+_INDEX_BITS = 64
+
+
+def split(op: ir.Operation) -> None:
+    """Replace a cast that drops bits, or may be part of a pair that does. op: one of `EXTENSIONS`."""
+    source, target = op.operands[0], op.result.type
+    is_from_index = isinstance(_element(source.type), ir.IndexType)
+    width = _element(target if is_from_index else source.type).width
+    if width == _INDEX_BITS or (width < _INDEX_BITS and not is_from_index):
+        return
+    word = _like(target, ir.IntegerType.get_signless(_INDEX_BITS))
+    with ir.InsertionPoint(op):
+        if is_from_index:
+            names = op.name, "arith.trunci" if width < _INDEX_BITS else EXTENSIONS[op.name]
+        else:
+            names = "arith.trunci", op.name
+        middle = create(names[0], [source], [word], op.location).result
+        op.result.replace_all_uses_with(create(names[1], [middle], [target], op.location).result)
+    op.erase()
+
+
+def _element(kind: ir.Type) -> ir.Type:
+    return kind.element_type if isinstance(kind, ir.VectorType) else kind
+
+
+def _like(kind: ir.Type, element: ir.Type) -> ir.Type:
+    return ir.VectorType.get(kind.shape, element) if isinstance(kind, ir.VectorType) else element
