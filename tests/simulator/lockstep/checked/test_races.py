@@ -16,14 +16,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import SimulatorError
-from flydsl.simulator import (
-    GlobalRace,
-    LdsRace,
-    MemoryFault,
-    Race,
-    UninitializedLds,
-    checking,
-)
+from flydsl.simulator import GlobalRace, LdsRace, MemoryFault, Race, UninitializedLds, checking
 from tests.launchers import launcher_of
 
 N = 512
