@@ -30,7 +30,7 @@ __all__ = ["Autotuner", "Config", "autotune", "do_bench"]
 
 @dataclass(frozen=True)
 class Trials:
-    """What the trials of one search share; called with a configuration, it makes one."""
+    """The common part of the trials of one search; called with a configuration, it makes one."""
 
     tuner: Autotuner
     arguments: dict[str, Any]

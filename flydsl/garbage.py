@@ -1,4 +1,4 @@
-"""When Python looks for garbage."""
+"""Control over Python's garbage collector."""
 
 from __future__ import annotations
 

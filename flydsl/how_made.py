@@ -1,4 +1,4 @@
-"""How a value of each kind is made: the hints of errors that got a value of another."""
+"""Hints that say how a value of each kind is made, for errors that got a value of another."""
 
 from __future__ import annotations
 

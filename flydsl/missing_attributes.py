@@ -1,4 +1,4 @@
-"""What reading an attribute that an object does not have says: the name that was meant, or where to look instead."""
+"""Errors for attributes that an object does not have: the name that was meant, or where to look instead."""
 
 from __future__ import annotations
 

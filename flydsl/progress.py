@@ -1,4 +1,4 @@
-"""How far launches and compilations have come, for whoever shows it, and for the message of one that is interrupted.
+"""The progress of launches and compilations, for views and for the message of one that is interrupted.
 
 What runs says what it is, and how its progress is asked for; it reports nothing by itself, so it costs nothing.
 """
@@ -31,7 +31,7 @@ class Task:
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
+        """The time since it began."""
         return time.monotonic() - self.started
 
     def __str__(self) -> str:
@@ -55,5 +55,5 @@ _running: list[Task] = []
 
 
 def running() -> list[Task]:
-    """What runs now, on any thread, the first that began first."""
+    """The tasks that run now, on any thread, in the order in which they began."""
     return list(_running)

@@ -160,7 +160,7 @@ def _is_row(extents: list[Any], columns: Any) -> Any:
 
 
 def _product(extents: list[Any]) -> Any:
-    """How many elements there are: of one dimension an Int32, as extents are."""
+    """The number of elements: of one dimension an Int32, as extents are."""
     if len(extents) == 1:
         return extents[0]
     product = fx.Int64(extents[0])

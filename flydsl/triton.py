@@ -156,7 +156,7 @@ def _properties() -> dict[str, Any]:
 
 
 def _load(name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
-    """What Triton wants to know of a loaded kernel: two handles, its registers, its spills, its largest workgroup."""
+    """The facts that Triton asks of a loaded kernel: two handles, its registers, its spills, its largest workgroup."""
     kernel = next(iter(read_hsaco(binary).kernels.values()))
     return name, name, kernel.total_vgprs, kernel.vgpr_spills, kernel.max_workgroup_size
 
@@ -243,7 +243,7 @@ def _argument_names(src: Any) -> tuple[str, ...]:
 
 @cache
 def _module(key: str, kernel: str, name: str, arguments: tuple[str, ...]) -> BinaryModule:
-    """What Triton has compiled and keeps in its cache under a key, and a file name. kernel: its symbol."""
+    """The module that Triton keeps in its cache under a key, and a file name. kernel: its symbol."""
     from triton.runtime.cache import get_cache_manager
 
     files = get_cache_manager(key).get_group(f"{name}.json") or {}

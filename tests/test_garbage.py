@@ -13,6 +13,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.garbage import collection_paused, take_for_old
+from tests.launchers import launcher_of
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -111,9 +112,7 @@ def double_kernel(x: fx.Tensor):
     x[fx.thread_idx.x] = x[fx.thread_idx.x] * 2
 
 
-@flyc.jit
-def double(x: fx.Tensor):
-    double_kernel(x).launch(grid=1, block=64)
+double = launcher_of(double_kernel, grid=1, block=64)
 
 
 def test_a_first_call_collects_little(collections: list[int]) -> None:

@@ -13,6 +13,7 @@ import flydsl.expr as fx
 from flydsl.progress import Task, running
 from flydsl.simulator import limited
 from kernels.vector_add import vector_add
+from tests.launchers import launcher_of
 
 
 def test_a_task_is_there_while_it_runs() -> None:
@@ -74,9 +75,7 @@ def long_kernel(A: fx.Tensor, n: fx.Int32):
     A[fx.thread_idx.x] = total
 
 
-@flyc.jit
-def long(A: fx.Tensor, n: fx.Int32):
-    long_kernel(A, n).launch(grid=8, block=64)
+long = launcher_of(long_kernel, grid=8, block=64)
 
 
 def test_an_interrupted_launch_says_how_far_it_came() -> None:

@@ -14,10 +14,7 @@ from flydsl.errors import FlyError, SimulatorError
 triton = pytest.importorskip("triton", "3.7", reason="Triton is an extra that is not installed: pip install triton")
 tl = pytest.importorskip("triton.language")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")]
 
 
 @triton.jit

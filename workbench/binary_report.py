@@ -39,7 +39,7 @@ def kernel_view_text(kernel: BinaryKernel) -> str:
 
 
 class BinaryReport:
-    """What `%%flykernel` shows of a module, or of the launches of one of its kernels.
+    """The report of `%%flykernel` about a module, or about the launches of one of its kernels.
 
     launches: of one kernel, the first one counted; none to show the module. sections: of `report.SECTIONS`; there is
     no pipeline and there are no layouts.
@@ -107,7 +107,7 @@ def call_text(launch: BinaryLaunch) -> str:
 
 
 def binary_heading(subject: BinaryModule | BinaryLaunch) -> str:
-    """What a page calls a module or a launch."""
+    """The name of a module or a launch on a page."""
     if isinstance(subject, BinaryModule):
         return f"{subject.origin} for {subject.code.arch.name}"
     return call_text(subject)

@@ -1,4 +1,4 @@
-"""What `workbench.compare` and `%flydiff` compare: two compilations, stages, texts, runs or traces."""
+"""The comparisons of `workbench.compare` and `%flydiff`: two compilations, stages, texts, runs or traces."""
 
 from __future__ import annotations
 

@@ -247,8 +247,7 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
         print(_NOTHING_LAUNCHED)
     found = [reports(launches, shown, arch, trace_only=trace_only) for arch in archs]
     if trace_only:
-        for report in _flat(found):
-            _stop_before(report, _stage(options.stage if options.step == _FIRST_STAGE else options.step))
+        _stop_all(found, options)
     if options.hsaco is None:
         _bind(shell, options.name, _flat(found))
     _show(found, is_live=options.live)
@@ -257,6 +256,12 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
     failure = failure or next((report.error for report in _flat(found) if report.error), None)
     if failure is not None:
         raise failure
+
+
+def _stop_all(found: list[list[Report]], options: argparse.Namespace) -> None:
+    """Run every compilation up to the stage that --step names, or --stage where it names none."""
+    for report in _flat(found):
+        _stop_before(report, _stage(options.stage if options.step == _FIRST_STAGE else options.step))
 
 
 def _show(found: list[list[Report]], *, is_live: bool) -> None:

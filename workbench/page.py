@@ -108,7 +108,7 @@ def _has_timeline(subject: Subject) -> bool:
 
 
 def _names(subjects: Sequence[Subject]) -> list[str]:
-    """What each part of the page is called."""
+    """The titles of the parts of the page."""
     pipelines = {
         index: subject.pipeline if isinstance(subject, Launch) else subject
         for index, subject in enumerate(subjects)
@@ -248,7 +248,7 @@ def _packed_html(html: str, part: str) -> str:
 
 
 def _packed(content: str | bytes, part: str) -> str:
-    """What is not shown: zlib's format (RFC 1950) in base64, which cannot end the element that it is in."""
+    """Data as zlib's format (RFC 1950) in base64, which cannot end the element that it is in."""
     plain, kind = (content.encode(), "packed") if isinstance(content, str) else (content, "packed-bytes")
     packed = base64.b64encode(zlib.compress(plain, 9)).decode()
     return f'<script type="application/x-{kind}" id="{part}">{packed}</script>'

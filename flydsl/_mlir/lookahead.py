@@ -48,7 +48,7 @@ class _Copy:
 
 
 def _before_call(name: str) -> Callable[[], None] | None:
-    """What the builder calls when it has made its operation, if anything."""
+    """The function that the builder calls when it has made its operation, if any."""
     if _Copy.note is not None:
         _write_note(name)
         return None

@@ -65,47 +65,14 @@ class Peaks:
 
 
 _PEAKS: Mapping[str, Peaks] = {
-    GFX942.name: Peaks(
-        product="Instinct MI300X",
-        compute_units=304,
-        simds_per_compute_unit=4,
-        clock_hz=2.1e9,
-        memory_bytes_per_second=5.3e12,
-        source="AMD Instinct MI300X data sheet",
-    ),
-    GFX950.name: Peaks(
-        product="Instinct MI355X",
-        compute_units=256,
-        simds_per_compute_unit=4,
-        clock_hz=2.4e9,
-        memory_bytes_per_second=8.0e12,
-        source="AMD Instinct MI355X data sheet",
-    ),
-    GFX90A.name: Peaks(
-        product="one of the two dies of an Instinct MI250X",
-        compute_units=110,
-        simds_per_compute_unit=4,
-        clock_hz=1.7e9,
-        memory_bytes_per_second=1.6e12,
-        source="AMD Instinct MI250X data sheet",
-    ),
-    GFX1201.name: Peaks(
-        product="Radeon RX 9070 XT",
-        compute_units=64,
-        simds_per_compute_unit=2,
-        clock_hz=2.97e9,
-        memory_bytes_per_second=640e9,
-        source="AMD Radeon RX 9070 XT specifications",
-    ),
-    GFX1200.name: Peaks(
-        product="Radeon RX 9060 XT",
-        compute_units=32,
-        simds_per_compute_unit=2,
-        clock_hz=3.13e9,
-        memory_bytes_per_second=320e9,
-        source="AMD Radeon RX 9060 XT specifications",
-    ),
-}
+    # product, compute units, SIMDs of each, clock in Hz, memory in bytes per second, source
+    GFX942.name: Peaks("Instinct MI300X", 304, 4, 2.1e9, 5.3e12, "AMD Instinct MI300X data sheet"),
+    GFX950.name: Peaks("Instinct MI355X", 256, 4, 2.4e9, 8.0e12, "AMD Instinct MI355X data sheet"),
+    GFX90A.name: Peaks("one of the two dies of an Instinct MI250X", 110, 4, 1.7e9, 1.6e12,
+                       "AMD Instinct MI250X data sheet"),
+    GFX1201.name: Peaks("Radeon RX 9070 XT", 64, 2, 2.97e9, 640e9, "AMD Radeon RX 9070 XT specifications"),
+    GFX1200.name: Peaks("Radeon RX 9060 XT", 32, 2, 3.13e9, 320e9, "AMD Radeon RX 9060 XT specifications"),
+}  # fmt: skip
 
 
 def peaks(arch: Arch) -> Peaks:

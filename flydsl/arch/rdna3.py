@@ -24,11 +24,7 @@ GFX1100 = Arch(
     lds_bytes_per_workgroup=64 * 1024,
     lds_granule_bytes=1024,
     lds_banks=32,
-    lds_phases={
-        "read_b32": lane_groups(32, 32),
-        "read_b64": lane_groups(32, 16),
-        "read_b128": lane_groups(32, 8),
-    },
+    lds_phases={"read_b32": lane_groups(32, 32), "read_b64": lane_groups(32, 16), "read_b128": lane_groups(32, 8)},
 )
 _SMALL_FILES = {
     32: RegisterFile(size=1024, granule=16, encoding_granule=8),

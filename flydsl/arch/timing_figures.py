@@ -1,4 +1,4 @@
-"""What a figure of the model of time is, and which ones a GPU has."""
+"""Figures of the model of time, and the list of those that a GPU has."""
 
 from __future__ import annotations
 

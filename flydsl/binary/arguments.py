@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.codegen.operands import split_operands
 from flydsl.errors import ArgumentError
 from flydsl.hsaco import KernelArg
 from flydsl.runtime.interface import NamedTensor
@@ -130,7 +131,7 @@ def kinds_of(llvm_ir: str) -> Mapping[str, tuple[str, ...]]:
     {'add': ('ptr', 'float', 'i32')}
     """
     return {
-        name.strip('"'): tuple(_kind(parameter) for parameter in _split(parameters))
+        name.strip('"'): tuple(_kind(parameter) for parameter in split_operands(parameters) if parameter)
         for name, parameters in _KERNEL.findall(llvm_ir)
     }
 
@@ -140,15 +141,3 @@ def _kind(parameter: str) -> str:
     if word == "ptr":
         return "" if "byref(" in parameter else "ptr"
     return word if word in _FLOATS or word in _INTEGERS or word == "bfloat" else ""
-
-
-def _split(parameters: str) -> list[str]:
-    """Parameters at the commas that are in no brackets."""
-    found, depth = [""], 0
-    for character in parameters:
-        depth += (character in "([{<") - (character in ")]}>")
-        if character == "," and depth == 0:
-            found.append("")
-        else:
-            found[-1] += character
-    return [text.strip() for text in found if text.strip()]

@@ -153,7 +153,7 @@ _MISSING = {
 
 
 def _hint_of(message: str) -> str:
-    """What to do about a missing identifier; empty for most."""
+    """The hint about a missing identifier; empty for most."""
     found = re.search(r"undeclared identifier '(\w+)'", message)
     return next((hint for word, hint in _MISSING.items() if found and found[1].startswith(word)), "")
 

@@ -42,7 +42,7 @@ def _folder() -> RecordFolder:
 
 @functools.cache
 def _toolchain() -> tuple[Any, ...]:
-    """Which library LLVM is in, and how this package uses it."""
+    """The library that LLVM is in, and how this package uses it."""
     library = llvm_library().stat()
     sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
     return library.st_size, library.st_mtime_ns, hashlib.sha256(sources).hexdigest()

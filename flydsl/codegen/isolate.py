@@ -66,7 +66,7 @@ def run_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManag
 
 
 def _outcome(status: int, result: IO[bytes], stderr: IO[bytes]) -> tuple[Any, str]:
-    """What a child of that status has left in its files."""
+    """The contents of the files of a child that ended with that status."""
     stderr.seek(0)
     output = stderr.read().decode("utf-8", "replace").strip()
     result.seek(0)

@@ -1,10 +1,10 @@
-"""Operands in the text of an LLVM instruction."""
+"""Operands in the text of an LLVM instruction, and types of a parameter list."""
 
 from __future__ import annotations
 
 
 def split_operands(operands: str) -> list[str]:
-    """What stands between commas. A constant vector has commas of its own.
+    """The operands, which commas separate. A constant vector has commas of its own.
 
     >>> split_operands("%a, <2 x i32> <i32 5, i32 -1>, !dbg !7")
     ['%a', '<2 x i32> <i32 5, i32 -1>', '!dbg !7']

@@ -66,7 +66,7 @@ class Argument:
         raise NotImplementedError
 
     def identity(self) -> tuple[Any, ...]:
-        """What distinguishes it from other arguments, in every process."""
+        """A key that distinguishes it from other arguments, in every process."""
         return (self.describe(),)
 
     def anywhere(self) -> Argument:

@@ -1,4 +1,4 @@
-"""What a compilation depends on, as a readable key: environment, target, hints, and each argument's part.
+"""The inputs of a compilation as a readable key: environment, target, hints, and each argument's part.
 
 Launches look up their code by a key of their own (`jit_function`); this one is for programs that ask.
 """

@@ -42,7 +42,7 @@ class DecoratedFunction(Explained):
     func = _func
 
     def options(self) -> tuple[Any, ...]:
-        """What was said of the function beside itself, and decides what it traces."""
+        """The options of the decorator that decide what the function traces."""
         return ()
 
     def settings(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _received(
     file: str,
     lines: list[str],
 ) -> _Self:
-    """What `DecoratedFunction.__reduce__` has sent. The file need not be on this machine, or may have changed."""
+    """The function that `DecoratedFunction.__reduce__` has sent. Its file may be missing here, or have changed."""
     if file not in linecache.cache:
         linecache.cache[file] = sum(map(len, lines)), None, lines, file
     function.__annotations__ = annotations

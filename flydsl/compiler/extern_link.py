@@ -1,4 +1,4 @@
-"""Where functions from outside are defined: `link_extern(ffi(...), bitcode_path="library.bc")`.
+"""The bitcode that defines functions from outside: `link_extern(ffi(...), bitcode_path="library.bc")`.
 
 A kernel that calls such a function is linked with the bitcode; what it does not call is dropped.
 """

@@ -72,7 +72,7 @@ def _binary(code: CodeObject) -> ir.Module:
 
 
 def _metadata(kernel: Kernel) -> str:
-    """What MLIR's own binaries tell about a kernel, by the names that AMD's metadata has."""
+    """The facts in MLIR's own binaries about a kernel, by the names that AMD's metadata has."""
     found = kernel.resources
     numbers = {
         "agpr_count": found.agprs,

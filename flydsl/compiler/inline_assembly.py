@@ -8,6 +8,7 @@ from mlir import ir
 
 from flydsl.codegen.inline_assembly import check_constraints, quoted
 from flydsl.codegen.llvm import parse_error
+from flydsl.codegen.operands import split_operands
 from flydsl.compiler.translation import to_llvm_ir
 from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
@@ -55,7 +56,7 @@ def _check(op: ir.Operation, result: str, operands: str) -> None:
         check_constraints(constraints)
     except CompileError as error:
         raise error.located(at) from None
-    parameters = ", ".join(f"{type_} %{i}" for i, type_ in enumerate(_split(operands)))
+    parameters = ", ".join(f"{type_} %{i}" for i, type_ in enumerate(filter(None, split_operands(operands))))
     call = f'call {result} asm sideeffect "", "{quoted(constraints)}"({parameters})'
     message = parse_error(f"define void @k({parameters}) {{ {call} ret void }}")
     if message:
@@ -66,15 +67,3 @@ def _check(op: ir.Operation, result: str, operands: str) -> None:
             hint=f"it has the operands ({operands}) and the result {result}; outputs (=v) come first, then inputs, "
             "then clobbers (~{memory})",
         )
-
-
-def _split(operands: str) -> list[str]:
-    """The types of a parameter list, which may have commas of their own."""
-    parts, depth = [""], 0
-    for character in operands:
-        depth += (character in "({[<") - (character in ")}]>")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]

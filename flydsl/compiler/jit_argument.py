@@ -148,7 +148,7 @@ def adapter(parameters: Sequence[Parameter]) -> AdaptAll:
 
 @cache
 def _way_of(kind: type | None) -> Callable[[Parameter, Any], Adapted]:
-    """How the values of a kind of parameter are adapted."""
+    """Rules that adapt the values of a kind of parameter."""
     if kind in _WAYS:
         return _WAYS[kind]
     assert kind is not None

@@ -24,7 +24,7 @@ _PLAIN = (str, bytes, int, float, bool, type(None))
 
 
 class CacheInfo(NamedTuple):
-    """What a cache's readers found: `hits` of them something, `misses` nothing. currsize: entries in memory."""
+    """Counts of a cache's reads: `hits` found something, `misses` nothing. currsize: entries in memory."""
 
     hits: int
     misses: int
@@ -46,7 +46,7 @@ class JitCacheManager:
         self._guard = threading.Lock()
 
     def get(self, cache_key: str) -> Any:
-        """What was set under a key, here or by another process; None if nothing was, or if it is not intact."""
+        """The artifact of a key, set here or by another process; None if there is none, or if it is not intact."""
         if cache_key not in self.memory_cache:
             record = self._folder().find(_name(cache_key))
             found = None if record is None or record.get("key") != cache_key else _of_record(record)
@@ -91,7 +91,7 @@ class JitCacheManager:
         return len(self.memory_cache)
 
     def cache_info(self) -> CacheInfo:
-        """How often `get` found something, and how many entries are in memory."""
+        """Counts of what `get` found, and of the entries in memory."""
         return CacheInfo(self._hits, self._misses, None, len(self.memory_cache))
 
     def _folder(self) -> RecordFolder:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 from flydsl import env
 from flydsl.arch import Arch, get_arch
 from flydsl.codegen import llvm_process
-from flydsl.compiler.arguments import Argument
+from flydsl.compiler.arguments import Argument, ConstantArgument
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.artifact_cache import Place, place_of, tools_version
 from flydsl.compiler.backends import launch_stages
@@ -239,7 +239,7 @@ class JitFunction(DecoratedFunction):
         self._sig = self._sig or python_signature(self.signature)
 
     def _resolve_and_make_cache_key(self, arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-        """What a compilation for these arguments, by name, depends on: see `flydsl.compiler.cache_key`."""
+        """The inputs of a compilation for these arguments, by name: see `flydsl.compiler.cache_key`."""
         values = self.signature.bind((), arguments)
         return cache_key(self.signature, self._adapt(values)[0], values, self.compile_hints)
 
@@ -254,7 +254,7 @@ class JitFunction(DecoratedFunction):
         return key + surroundings(self.function, _compile_time(adapted, values))
 
     def cache_info(self) -> CacheInfo:
-        """How often a call found its compilation in memory, and how many compilations there are."""
+        """Counts of the calls that found their compilation in memory, and of compilations."""
         return CacheInfo(self._hits, self._misses, None, len(self._mem_cache))
 
     @user_facing
@@ -293,7 +293,7 @@ class JitFunction(DecoratedFunction):
         )
 
     def _replaced(self, arguments: tuple[Argument, ...], values: list[Any], arch: Arch) -> ReplacedArtifact:
-        """What a program's own `MlirCompiler.compile` makes of the traced module."""
+        """The result of a program's own `MlirCompiler.compile` for the traced module."""
         return ReplacedArtifact(self._pipeline(arguments, values, arch.name))
 
     def _arch(self, arguments: tuple[Argument, ...], name: str | None = None) -> Arch:
@@ -306,7 +306,7 @@ class JitFunction(DecoratedFunction):
 
 def _compile_time(arguments: tuple[Argument, ...], values: list[Any]) -> list[Any]:
     """The arguments whose values are known when compiling."""
-    return [value for key, value in zip(arguments, values, strict=True) if isinstance(key, tuple)]
+    return [value for key, value in zip(arguments, values, strict=True) if isinstance(key, ConstantArgument)]
 
 
 def _nothing() -> None:

@@ -63,7 +63,7 @@ def smem_bytes(smem: Any, arch: Arch) -> Int32:
 
 
 def _whole(given: Any) -> str:
-    """What to do about a number that is not an integer, or about something that is not a number."""
+    """The hint about a number that is not an integer, or about something that is not a number."""
     if isinstance(given, float) or getattr(given, "is_float", False):
         return "divide with //, which gives an integer; / gives a float"
     return "a Python integer, or a runtime one such as an fx.Int32 parameter of the launcher"

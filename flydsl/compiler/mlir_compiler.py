@@ -58,7 +58,7 @@ def is_replaced() -> bool:
 
 
 class ReplacedArtifact(CompiledArtifact):
-    """What a program's own `MlirCompiler.compile` made of a launcher."""
+    """The result of a program's own `MlirCompiler.compile` for a launcher."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline

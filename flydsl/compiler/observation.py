@@ -1,4 +1,4 @@
-"""What a trace read besides the values of Python's names: environment variables, files, and modules that it imported.
+"""The inputs of a trace besides the values of Python's names: environment variables, files, and imported modules.
 
 An artifact on disk holds as long as these are what they were. Seen is what goes through `os.environ` and `open`, in a
 library's functions too. Not seen are files that are only asked whether they exist, and files that C code opens.
@@ -23,7 +23,7 @@ _ABSENT: tuple[int, int] = (-1, -1)
 
 @dataclass
 class Observation:
-    """What a trace read, and as what it found it.
+    """The inputs of a trace, with the values that it found.
 
     variables: None for one that was not set. names: of all variables, where something went through them.
     files: by absolute path, their time of change in ns and size in bytes; -1 for a file that there was not.

@@ -247,7 +247,7 @@ class Pipeline(Explained):
         return self
 
     def _present(self) -> str:
-        """What is done now, in words."""
+        """The present activity, in words."""
         stage = next((stage for stage in self.stages if stage.state == "failed"), None)  # until it is done
         return "" if stage is None else f"in {stage.index} {stage.passes[0]}"
 

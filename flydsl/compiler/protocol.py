@@ -75,7 +75,7 @@ class Storable(Protocol):
 
 
 def cache_signature(value: Any) -> Hashable:
-    """What a compilation depends on of a launcher's argument: values of equal signatures share compiled code.
+    """The part of a launcher's argument that a compilation depends on: values of equal signatures share compiled code.
 
     >>> cache_signature(3) == cache_signature(4), cache_signature(3) == cache_signature(4.0)
     (True, False)

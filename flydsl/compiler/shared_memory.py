@@ -50,7 +50,7 @@ def _launches_without(launch: ir.Operation) -> bool:
 
 
 def _dynamic_use(function: ir.Operation) -> SourceLocation | None:
-    """Where a kernel takes the address of its dynamic shared memory, and uses it."""
+    """The operations of a kernel that take the address of its dynamic shared memory, and use it."""
     ops = (op for op in operations(function) if op.name == "fly.get_dyn_shared" and any(True for _ in op.result.uses))
     return next((source_location(op.location) for op in ops), None)
 

@@ -163,7 +163,7 @@ class Signature:
         )
 
     def _place_of(self, parameter: str) -> SourceLocation:
-        """Where the source names a parameter; the function's place if it is not found."""
+        """The place where the source names a parameter; the function's if it is not found."""
         file, first = self.location.file, self.location.line
         named = re.compile(rf"(?<=[(,\s*]){re.escape(parameter)}\b")
         source = linecache.getlines(file)[first - 1 :]

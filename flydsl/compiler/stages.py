@@ -75,7 +75,7 @@ class StageSpec:
 
 
 class PassesFailedError(CompileError):
-    """What MLIR's diagnostics say of passes that failed, at the user's line."""
+    """The error of passes that failed, from MLIR's diagnostics, at the user's line."""
 
     @classmethod
     def of(cls, error: ir.MLIRError) -> PassesFailedError:

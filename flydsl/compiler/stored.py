@@ -87,7 +87,7 @@ def _artifact(record: Mapping[str, Any], arguments: tuple[Argument, ...], signat
 
 
 def _parameter_count(module: ir.Module, entry: str) -> int:
-    """How many parameters the compiled launcher has."""
+    """The number of parameters of the compiled launcher."""
     functions = [op for op in operations(module.operation) if op.name == "llvm.func"]  # plain: no dialect is imported
     found = [op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == entry]
     if not found or not found[0].regions[0].blocks:

@@ -53,7 +53,7 @@ class TensorSpec:
         self.argument()
 
     def argument(self) -> TensorArgument:
-        """What a launcher is compiled for, on any device."""
+        """The arguments that a launcher is compiled for, on any device."""
         element = element_name(self.dtype) if isinstance(self.dtype, type) else torch_element(self.dtype)
         unit = -1 if self.unit_stride is None else self.unit_stride % self.rank
         return tensor_argument(element, self.layout or dynamic_layout(self.rank, unit), ANYWHERE)

@@ -295,7 +295,7 @@ def register_elements(memref: MemRefType) -> int:
 
 @cache
 def vector_pieces(layout: AnyLayout) -> tuple[int, tuple[int, ...]]:
-    """How a static layout lies in memory: in contiguous pieces of so many elements, and the index of each piece.
+    """The contiguous pieces of a static layout: elements of a piece, and the index of each.
 
     Pieces are in the order of the coordinates, the leftmost mode fastest.
 

@@ -277,7 +277,7 @@ def _inferred(name: str, operands: Sequence[ir.Value], attributes: Attributes | 
 def _types_and_attributes(
     operands: Sequence[ir.Value], attributes: Attributes | None
 ) -> tuple[tuple[ir.Type, ...], tuple[tuple[str, Any], ...]]:
-    """What decides the types of results, as something to look up."""
+    """The inputs that decide the types of results, as a key."""
     given = tuple([value.type for value in operands])
     return given, tuple([(key, _hashable(value)) for key, value in attributes.items()]) if attributes else ()
 

@@ -78,10 +78,7 @@ def _print(match: re.Match[str]) -> str:
 
 # The form to print: what `written_form` gives otherwise, and what replaces it.
 _PRINTED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (
-        re.compile(r'fly\.make_int_tuple(\([^()\n]*\)) \{role = "(shape|stride|coord)"\} :'),
-        r"fly.make_\2\1 :",
-    ),
+    (re.compile(r'fly\.make_int_tuple(\([^()\n]*\)) \{role = "(shape|stride|coord)"\} :'), r"fly.make_\2\1 :"),
     (
         re.compile(
             r'fly\.(mma\.make_fragment|tiled_mma\.partition(?:_shape)?)\(([^()\n]*)\) \{operand = "([abc])"(?:, )?(\}?)'

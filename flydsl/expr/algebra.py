@@ -156,7 +156,7 @@ class LayoutValue(FlyValue, shows=(LayoutType, ComposedLayoutType)):
 
 
 class Coordinates:
-    """What a coordinate tensor is to the algebra: a layout, whose results are coordinate tensors again."""
+    """The layout of a coordinate tensor, for the algebra, whose results are coordinate tensors again."""
 
     layout: Any
 
@@ -165,7 +165,7 @@ class Coordinates:
         raise NotImplementedError
 
     def slice(self, coordinate: Any) -> Any:
-        """What remains when a coordinate fixes some modes."""
+        """The part that remains when a coordinate fixes some modes."""
         raise NotImplementedError
 
 

@@ -31,6 +31,7 @@ from flydsl.expr.conversions import (
     trunci,
     uitofp,
 )
+from flydsl.expr.described import described
 from flydsl.expr.elementwise import (
     arith_result,
     broadcast_together,
@@ -48,14 +49,7 @@ from flydsl.expr.elementwise import (
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath_flags import FastMathFlags, fastmath, fastmath_attribute
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import (
-    Boolean,
-    Index,
-    as_numeric,
-    bare_like,
-    numeric_class,
-    require_numeric,
-)
+from flydsl.expr.numeric import Boolean, Index, as_numeric, bare_like, numeric_class, require_numeric
 from flydsl.expr.promotion import check_numbers, common_type
 from flydsl.expr.vector_value import Vector
 
@@ -136,9 +130,7 @@ def _float_function(name: str, summary: str) -> Callable[..., Any]:
 
 
 def _named(function: Callable[..., Any], name: str, summary: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`arith.{name}`: {summary}. Operands are scalars or vectors of one type."
-    return function
+    return described(function, name, f"`arith.{name}`: {summary}. Operands are scalars or vectors of one type.")
 
 
 addf = _float_function("addf", "floating point sum")

@@ -19,6 +19,7 @@ from flydsl.atoms import CopyOp
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType
+from flydsl.expr.described import described
 from flydsl.expr.emit import emit
 from flydsl.expr.memory_order import AtomicOrdering, address_of, extra_alignment, ordering_number, scope_name
 from flydsl.expr.numeric import BFloat16, Float16, Numeric, numeric_class, require_numeric
@@ -68,12 +69,12 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
             )
         return dtype.of(_emit(kind, address, dtype(value).ir_value(), number, *order))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
+    return described(
+        function,
+        name,
         f"{summary}, atomically; what memory held before. syncscope: the threads that see it in one order, `agent`, "
-        "`system`, `workgroup` or `wavefront` (None is `system`). ordering: of the thread's other accesses around it."
+        "`system`, `workgroup` or `wavefront` (None is `system`). ordering: of the thread's other accesses around it.",
     )
-    return function
 
 
 def _check_pair(name: str, value: Vector, dtype: Any) -> None:
@@ -152,9 +153,7 @@ def with_operation(atomic: Callable[[AtomicOp, Any], CopyOp], op: AtomicOp) -> C
     def function(val_type: ScalarType) -> CopyOp:
         return atomic(op, val_type)
 
-    function.__name__ = function.__qualname__ = f"{atomic.__name__}{op.name}"
-    function.__doc__ = f"{_RESULTS[op]}; see {atomic.__name__}."
-    return function
+    return described(function, f"{atomic.__name__}{op.name}", f"{_RESULTS[op]}; see {atomic.__name__}.")
 
 
 def UniversalAtomic(op: AtomicOp, val_type: ScalarType, *, syncscope: Scope = "agent") -> CopyOp:

@@ -30,7 +30,7 @@ def note_threads(what: str, threads: int) -> None:
 
 
 def taken_notes(kernel: ir.Operation) -> dict[str, int]:
-    """What was noted at a kernel, which then has no notes any more: what was called -> its threads."""
+    """Take a kernel's notes away: by each function that was called, its threads."""
     notes = _notes(kernel)
     if notes:
         del kernel.attributes[_NOTE]

@@ -231,10 +231,7 @@ def get_element_ptr(
         )
     element = element_type("i8") if elem_type is None else ir_type("elem_type of get_element_ptr", elem_type)
     offset = as_numeric(0 if byte_offset is None else byte_offset) + static_byte_offset
-    attributes = {
-        "elem_type": ir.TypeAttr.get(element),
-        "rawConstantIndices": ir.DenseI32ArrayAttr.get([-(2**31)]),
-    }
+    attributes = {"elem_type": ir.TypeAttr.get(element), "rawConstantIndices": ir.DenseI32ArrayAttr.get([-(2**31)])}
     return emit("llvm.getelementptr", [base_ptr, Int64(offset).ir_value()], [base_ptr.type], attributes).result
 
 

@@ -13,6 +13,7 @@ from mlir import ir
 
 from flydsl.dialect.elements import ARITHMETIC_FLOATS
 from flydsl.dialect.location import argument_error
+from flydsl.expr.described import described
 from flydsl.expr.elementwise import arith_result, ir_value_of, shape_of
 from flydsl.expr.fastmath_flags import fastmath_attribute
 from flydsl.expr.numeric import Float32, Index, Numeric, bare_like, cast_elements, element_of, numeric_class
@@ -64,9 +65,9 @@ def _cast_function(name: str, summary: str) -> Callable[..., Any]:
         made = arith_result(result, dtype, shape_of(value))
         return bare_like(made) if dtype is None else bare_like(made, value)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`arith.{name}(result_type, value)`: {summary}. The two arguments may come in either order."
-    return function
+    return described(
+        function, name, f"`arith.{name}(result_type, value)`: {summary}. The two arguments may come in either order."
+    )
 
 
 def _cast_attributes(name: str, fastmath: Any = None) -> dict[str, ir.Attribute]:

@@ -11,16 +11,7 @@ from flydsl.dialect.inference import algebra_value
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.dialect.types import FlyType
-from flydsl.expr.algebra import (
-    Coordinates,
-    IntTuple,
-    LayoutValue,
-    crd2idx,
-    get_shape,
-    get_stride,
-    has_none,
-    size,
-)
+from flydsl.expr.algebra import Coordinates, IntTuple, LayoutValue, crd2idx, get_shape, get_stride, has_none, size
 from flydsl.expr.algebra import slice as layout_slice
 from flydsl.expr.numeric import Int32
 from flydsl.expr.operands import located, static_operand

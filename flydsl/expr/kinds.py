@@ -1,4 +1,4 @@
-"""What operands of functions may be: the names that signatures use."""
+"""Types of operands of functions, by the names that signatures use."""
 
 from __future__ import annotations
 

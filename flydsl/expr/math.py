@@ -21,6 +21,7 @@ from mlir import ir
 
 from flydsl.dialect.location import argument_error
 from flydsl.expr.arith_value import ArithValue, add_methods
+from flydsl.expr.described import described
 from flydsl.expr.elementwise import (
     arith_result,
     check_operands,
@@ -68,7 +69,7 @@ def _float_function(name: str, count: int, summary: str) -> Callable[..., Any]:
         result = _emit(name, operands, [operands[0].type], fastmath).result
         return bare_like(arith_result(result, shape=shape_of(*values)), *values)
 
-    return _named(function, name, count, f"{summary}. Floats: scalars or vectors of one type.")
+    return described(function, name, f"{summary}. Floats: scalars or vectors of one type.")
 
 
 def _integer_function(name: str, count: int, summary: str) -> Callable[..., Any]:
@@ -79,7 +80,7 @@ def _integer_function(name: str, count: int, summary: str) -> Callable[..., Any]
         result = _emit(name, operands, [operands[0].type]).result
         return bare_like(arith_result(result, dtype, shape_of(*values)), *values)
 
-    return _named(function, name, count, f"{summary}. Integers: scalars or vectors of one type.")
+    return described(function, name, f"{summary}. Integers: scalars or vectors of one type.")
 
 
 def _predicate(name: str, summary: str) -> Callable[..., Any]:
@@ -90,7 +91,7 @@ def _predicate(name: str, summary: str) -> Callable[..., Any]:
             _emit(name, [operand], [type_like(operand, Boolean)], fastmath).result, shape=shape_of(*values)
         )
 
-    return _named(function, name, 1, f"{summary}, as a Boolean.")
+    return described(function, name, f"{summary}, as a Boolean.")
 
 
 def _check_count(name: str, values: tuple[Any, ...], count: int) -> None:
@@ -99,12 +100,6 @@ def _check_count(name: str, values: tuple[Any, ...], count: int) -> None:
             f"math.{name} takes {count} operands, not {len(values)}",
             "pass scalars or vectors of one type, one for each operand",
         )
-
-
-def _named(function: Callable[..., Any], name: str, count: int, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
 
 
 absf = _float_function("absf", 1, "magnitude, exact")

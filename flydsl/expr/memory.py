@@ -434,7 +434,7 @@ def _check_coordinate(what: str, tensor: Tensor, coordinate: Any) -> None:
 
 
 class BufferElements:
-    """How an element of a buffer tensor is read and written; `flydsl.expr.copies` enters it, as copies do it."""
+    """Read and write an element of a buffer tensor; `flydsl.expr.copies` enters this, as copies do it."""
 
     copy: Callable[[Tensor, Any, Tensor, bool], None]
 

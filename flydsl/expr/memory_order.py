@@ -22,7 +22,7 @@ LLVM_SPACES = {"generic": 0, "global": 1, "shared": 3}
 
 
 class AtomicOrdering(IntEnum):
-    """How an access is ordered with the others, by LLVM's names and numbers."""
+    """The order of an access with the others, by LLVM's names and numbers."""
 
     NotAtomic = 0
     Unordered = 1
@@ -34,7 +34,7 @@ class AtomicOrdering(IntEnum):
 
 
 class SyncScope:
-    """Who sees accesses in that order: everybody, or the thread alone. `fx.rocdl.SyncScope` has those of the GPU."""
+    """The threads that see accesses in that order: all, or this one. `fx.rocdl.SyncScope` has those of the GPU."""
 
     System = ""
     SingleThread = "singlethread"

@@ -1,4 +1,4 @@
-"""What is said of names and modules that are not here: which of them FlyDSL has, and which are misspelt."""
+"""Errors about names and modules that are missing: FlyDSL's that are unsupported, and misspelt ones."""
 
 from __future__ import annotations
 

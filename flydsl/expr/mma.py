@@ -150,7 +150,7 @@ class TiledMma(StaticFlyValue, Explorable):
 
     @property
     def permutation_mnk(self) -> Tile | None:
-        """How the elements of each mode are numbered before they are dealt out; None if they stay as they are."""
+        """The numbering of each mode's elements before they are dealt out; None if they stay as they are."""
         return self.type.mma.permutation
 
     def make_fragment_A(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:
@@ -296,10 +296,7 @@ def mma_make_fragment(
 
     tensor: the tile that the block multiplies, not yet partitioned. stages: the number of tiles, as a last mode.
     """
-    operands = [
-        as_operand(_require_tiled("make_fragment", tiled_mma)),
-        require_tensor("make_fragment", tensor).value,
-    ]
+    operands = [as_operand(_require_tiled("make_fragment", tiled_mma)), require_tensor("make_fragment", tensor).value]
     attributes: dict[str, Any] = {"operand": _operand(operand)}
     if stages is not None:
         if not isinstance(stages, int) or not 0 < stages < 2**31:

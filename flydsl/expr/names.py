@@ -351,7 +351,7 @@ def close_to(name: str, namespace: Mapping[str, Any]) -> str:
 
 
 def public_names(namespace: Mapping[str, Any], modules: Collection[str]) -> list[str]:
-    """What `dir` of a module shows: its public names, and of the modules among them only those given."""
+    """The names that `dir` of a module shows: its public names, and of the modules among them only those given."""
     return sorted(
         name
         for name, value in namespace.items()

@@ -568,7 +568,7 @@ _PARTS = {
 
 
 def _instead_of(value: Any) -> str:
-    """What to write instead of something that is not a number."""
+    """The hint for something that is not a number."""
     part = _PARTS.get(type(value).__name__, "tensor[i] is an element of a tensor")
     return f"a Python number or a scalar of the DSL belongs here; {part}"
 

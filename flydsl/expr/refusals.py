@@ -1,4 +1,4 @@
-"""What Python asks of a runtime value, which has none while it is traced: an error for each statement that asks.
+"""Errors for statements that ask a runtime value for its truth or number, which it does not have while it is traced.
 
 Python asks for the truth of a value, or for an integer, through one method, whatever asks: `assert`, `match`, `in`, an
 index of a list, `range` in a comprehension. What it was is read from the user's source.
@@ -100,7 +100,7 @@ def no_truth(kind: str) -> TraceError:
 
 
 def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
-    """What asks, and what to do instead. parents: those of the node, the closest first."""
+    """The statement that asks, and a hint. parents: those of the node, the closest first."""
     name = _called(node)
     if name in ("list", "tuple") and isinstance(node, ast.Call) and node.args:
         name = _called(node.args[0])  # such as filter, which asks when its results are taken
@@ -131,7 +131,7 @@ def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
 
 
 def _in_function(parents: list[ast.AST]) -> str:
-    """What to do about a branch or loop that is not traced. parents: those of what asks."""
+    """The hint about a branch or loop that is not traced. parents: those of what asks."""
     function = next((parent for parent in parents if isinstance(parent, _FUNCTIONS)), None)
     if function is None:
         return (
@@ -251,15 +251,14 @@ def nodes_with_parents(file: str, wanted: Callable[[ast.AST], bool]) -> Iterator
 
 
 def change_within(at: SourceLocation | None, path: str) -> SourceLocation | None:
-    """Where an `if` or a loop calls a method of a variable, such as `append`.
+    """The place where an `if` or a loop calls a method of a variable, such as `append`.
 
     at: the place of its condition or range. path: the variable as written in the source.
     """
     if at is None:
         return None
     constructs = nodes_with_parents(
-        at.file,
-        lambda node: isinstance(node, ast.If | ast.For | ast.While) and _spans(node, at),
+        at.file, lambda node: isinstance(node, ast.If | ast.For | ast.While) and _spans(node, at)
     )
     for construct, _ in reversed(list(constructs)):
         for node in ast.walk(construct):

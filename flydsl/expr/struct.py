@@ -316,7 +316,7 @@ def align_of(kind: Any) -> int:
 
 
 def _own(kind: Any, method: str) -> int:
-    """What a program's own class says by one of the methods of `Storable`; 0 if it says nothing."""
+    """The result of one of the methods of `Storable` of a program's own class; 0 if it does not have the method."""
     if isinstance(kind, type) and issubclass(kind, Numeric):
         return 0
     says: Callable[[], int] | None = getattr(kind, method, None)

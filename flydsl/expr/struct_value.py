@@ -111,7 +111,7 @@ class StructValue(SimpleNamespace):
 
 
 def _wrong_fields(names: list[str], in_order: int, named: dict[str, Any]) -> str:
-    """What is wrong with the fields that a struct is given; empty if nothing is."""
+    """A description of wrong fields that a struct is given; empty if there are none."""
     if in_order > len(names):
         return f"it got {in_order} values in order"
     given = names[:in_order]
@@ -203,7 +203,7 @@ def is_own_value(kind: Any) -> bool:
 
 
 def _value_count(kind: Any) -> int:
-    """How many values one of a program's own classes consists of: its class method `__get_ir_types__` says it, or one.
+    """The number of values of one of a program's own classes, by its class method `__get_ir_types__`; one without that.
 
     As FlyDSL does; a method of values alone cannot be asked of the class.
     """

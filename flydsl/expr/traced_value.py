@@ -79,7 +79,7 @@ for _name in _OPERATORS:
 
 
 def with_operators(made: Any) -> Any:
-    """What a builder of MLIR returned, with operators if it is a number or vector."""
+    """The result of a builder of MLIR, with operators if it is a number or vector."""
     if isinstance(made, ir.Value) and isinstance(made.type, _NUMBERS):
         return TracedValue(made)
     return made

@@ -18,13 +18,7 @@ from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr.algebra import IntTuple, LayoutValue
 from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy
 from flydsl.expr.emit import target_name
-from flydsl.expr.memory import (
-    AddressSpace,
-    Pointer,
-    Tensor,
-    is_generic_address_space,
-    is_target_address_space,
-)
+from flydsl.expr.memory import AddressSpace, Pointer, Tensor, is_generic_address_space, is_target_address_space
 from flydsl.expr.mma import MmaAtom, ThrMma, TiledMma
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import (

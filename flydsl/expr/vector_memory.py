@@ -23,11 +23,7 @@ _WIDEST_COPY_BITS = 128
 
 
 def load(
-    result_type: Any,
-    memref: Any,
-    indices: Sequence[Any],
-    alignment: int | None = None,
-    nontemporal: bool | None = None,
+    result_type: Any, memref: Any, indices: Sequence[Any], alignment: int | None = None, nontemporal: bool | None = None
 ) -> Vector:
     """Read a vector. result_type: an MLIR vector type."""
     if not isinstance(result_type, ir.VectorType):
@@ -92,10 +88,7 @@ def _parts(registers: Tensor, tensor: Tensor, indices: Sequence[Any], count: int
     """The (copy atom, part of the registers, part of the tensor) of each copy that a vector needs."""
     _require_contiguous(tensor)
     coordinate = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
-    start = add_offset(
-        get_iter(tensor),
-        crd2idx(coordinate if len(coordinate) > 1 else coordinate[0], tensor.layout),
-    )
+    start = add_offset(get_iter(tensor), crd2idx(coordinate if len(coordinate) > 1 else coordinate[0], tensor.layout))
     source = get_iter(registers)
     parts, done, width = [], 0, tensor.dtype.width
     while done < count:

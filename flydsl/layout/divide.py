@@ -15,15 +15,7 @@ from __future__ import annotations
 from flydsl.layout.complement import complement_of
 from flydsl.layout.composition import composed
 from flydsl.layout.int_tuple import LayoutLike
-from flydsl.layout.layout import (
-    AnyLayout,
-    Layout,
-    as_layout,
-    layout_operation,
-    modes_of,
-    of_modes,
-    unchecked_layout,
-)
+from flydsl.layout.layout import AnyLayout, Layout, as_layout, layout_operation, modes_of, of_modes, unchecked_layout
 from flydsl.layout.leaf import Dynamic  # noqa: F401 - for the doctest
 from flydsl.layout.measure import size_of
 from flydsl.layout.text import Inadmissible

@@ -116,7 +116,7 @@ def _product(a: Layout, tiler: Layout) -> Pair:
 
 
 def _room(block: Layout, count: Leaf) -> Layout:
-    """What a block leaves out, for `count` repetitions.
+    """The layout of the indices that a block leaves out, for `count` repetitions.
 
     Where its strides are no multiples of each other, the indices below size * count have less room than that. They end
     in a gap inside of the block then, which must not be taken for the repetitions behind it.

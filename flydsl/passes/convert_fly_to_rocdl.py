@@ -418,10 +418,7 @@ def _hidden_argument(offset: int, bits: int, at: ir.Location) -> ir.Value:
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
     }
     base = create("llvm.call_intrinsic", [], [pointer_kind], at, intrinsic).result
-    step = {
-        "elem_type": ir.TypeAttr.get(element_type("i8")),
-        "rawConstantIndices": ir.DenseI32ArrayAttr.get([offset]),
-    }
+    step = {"elem_type": ir.TypeAttr.get(element_type("i8")), "rawConstantIndices": ir.DenseI32ArrayAttr.get([offset])}
     pointer = create("llvm.getelementptr", [base], [pointer_kind], at, step).result
     attributes = {"alignment": ir.IntegerAttr.get(element_type("i64"), bits // 8), "invariant": ir.UnitAttr.get()}
     return create("llvm.load", [pointer], [integer], at, attributes).result

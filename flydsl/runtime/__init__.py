@@ -7,23 +7,11 @@ hosts, `simulated` and `hip` are the devices.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from flydsl.lazy_names import lazy_names
 
-_NAMES = [
-    "COMPILE_BACKEND_TO_RUNTIME_KIND",
-    "DeviceRuntime",
-    "RocmDeviceRuntime",
-    "ensure_compile_runtime_compatible",
-    "ensure_compile_runtime_pairing_from_env",
-    "get_device_runtime",
-    "register_compile_runtime_mapping",
-    "register_device_runtime",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """FlyDSL's names; imported when they are asked for, as few programs do."""
-    if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("flydsl.runtime.device_runtime"), name)
+_NAMES = """
+    COMPILE_BACKEND_TO_RUNTIME_KIND DeviceRuntime RocmDeviceRuntime ensure_compile_runtime_compatible
+    ensure_compile_runtime_pairing_from_env get_device_runtime register_compile_runtime_mapping
+    register_device_runtime
+"""
+__getattr__ = lazy_names(__name__, {"flydsl.runtime.device_runtime": _NAMES})  # few programs ask for them

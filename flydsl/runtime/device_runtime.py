@@ -1,4 +1,4 @@
-"""Which device runtime goes with which compile backend, under FlyDSL's names.
+"""The device runtime of each compile backend, under FlyDSL's names.
 
 Launches find their device by the place of the tensors (`flydsl.runtime.device`). A program that brings a backend of its
 own says here what it runs on, and whoever sets `FLYDSL_RUNTIME_KIND` to something that does not fit is told so.

@@ -87,7 +87,7 @@ def run(
 
 
 def start_method(version: tuple[int, ...]) -> str:
-    """How processes are started by a version of Python: by a server that has torch, if only this user can ask it.
+    """The way to start processes in a version of Python: by a server that has torch, if only this user can ask it.
 
     Before 3.10.9 and 3.11.1 its socket had no permissions, and it unpickled what anybody sent (CVE-2022-42919).
 

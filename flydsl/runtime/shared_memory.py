@@ -231,7 +231,7 @@ def _descriptor_of(identity: tuple[int, int], address: int) -> int:
 
 
 def _started(pid: int) -> int:
-    """When a process started, in clock ticks. Raises OSError if there is none."""
+    """The start time of a process, in clock ticks. Raises OSError if there is none."""
     with open(f"/proc/{pid}/stat") as file:
         return int(file.read().rpartition(")")[2].split()[19])
 

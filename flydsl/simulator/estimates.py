@@ -36,7 +36,7 @@ class Estimate:
 
     @property
     def meaning(self) -> str:
-        """What the error says, in words."""
+        """The error, in words."""
         if self.error_percent is None:
             return "how far off is not known"
         if not self.is_compared:

@@ -1,4 +1,4 @@
-"""What there is to say about an instruction: what it does, with which operands, where, how long, and if it runs here.
+"""Help about an instruction: what it does, with which operands, where, how long, and if it runs here.
 
 Everything but the sentence comes from the tables that execute it and time it.
 """
@@ -52,7 +52,7 @@ _STATE = {"scc": "SCC", "vcc": "VCC", "vcc_bits": "VCC", "m0": "M0", "dst": "D",
 
 @dataclass(frozen=True)
 class InstructionHelp:
-    """What there is to say about a form of an instruction, whatever its registers.
+    """Help about a form of an instruction, whatever its registers.
 
     operands: the role and the type of each, in the order of the text; empty where the table has no such instruction.
     reads, writes: state that the text does not name. not_executed: why the simulator does not execute it, or "".
@@ -141,7 +141,7 @@ def _type(word: str) -> str:
 
 
 def _state(instruction: Instruction | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What it reads and writes that its text does not name."""
+    """The registers that it reads and writes without naming them."""
     if instruction is None or instruction.semantics is None:
         return (), ()
     semantics = instruction.semantics
@@ -165,7 +165,7 @@ def _unit(name: str) -> str:
 
 
 def _cost(name: str, table_name: str, arch: Arch, wave_size: int) -> str:
-    """How long it takes, in cycles of a compute unit."""
+    """Its duration, in cycles of a compute unit."""
     unit = unit_of(name.partition(" ")[0].replace("v_dual_", "v_"))
     if unit == Unit.MATRIX:
         return _matrix_cost(table_name, arch)

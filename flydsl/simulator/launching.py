@@ -138,8 +138,7 @@ def _trace(dispatch: Dispatch, limit: int, threads: int | None) -> Trace:
     """The trace of a launch that `tracing` asks for."""
     if checks.enabled_checks():
         raise LaunchError(
-            "a launch under checks is not timed",
-            hint="launch twice: once inside tracing(), once inside checking()",
+            "a launch under checks is not timed", hint="launch twice: once inside tracing(), once inside checking()"
         )
     from flydsl.simulator.timing.sampling import estimate  # brings LLVM, too
 

@@ -95,10 +95,7 @@ class Memory:
     """
 
     def __init__(
-        self,
-        in_place: Iterable[Buffer] = (),
-        find: Callable[[int], Buffer | None] | None = None,
-        others: Any = None,
+        self, in_place: Iterable[Buffer] = (), find: Callable[[int], Buffer | None] | None = None, others: Any = None
     ) -> None:
         self._buffers: dict[int, Buffer] = {}  # by slot
         self._in_place = sorted(in_place, key=lambda buffer: buffer.base)
@@ -249,7 +246,7 @@ def host_range(buffer: Buffer) -> tuple[int, int]:
 
 
 def _in_line(host_pointer: int, offset_bytes: int) -> int:
-    """Where in a line memory begins, so far from the beginning of its allocation."""
+    """The place in a line where memory begins, so far from the beginning of its allocation."""
     return (offset_bytes + (host_pointer - offset_bytes) % _HOST_ALIGNMENT_BYTES) % _LINE_BYTES
 
 

@@ -73,7 +73,7 @@ class Peers:
 
 
 class Wait:
-    """How one thread of a launch waits while nothing but memory can let its waves go on."""
+    """The waiting of one thread of a launch while nothing but memory can let its waves go on."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers, self._limit_s = peers, env.peer_patience_s()

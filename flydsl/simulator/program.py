@@ -235,8 +235,7 @@ def decode(
         raise ListingError(
             f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location
         ) from error
-    mnemonic = (written.row or written.name).partition("/")[0]
-    suffix, modifiers = written.encoding, written.modifiers
+    mnemonic, modifiers = (written.row or written.name).partition("/")[0], written.modifiers
     semantics = _look_up(written.row, written.operands, modifiers, arch, register_indexing) if written.row else None
     problem = "" if semantics else " under ".join(filter(None, (written.name, register_indexing)))
     results: tuple[Operand, ...] = ()
@@ -244,25 +243,33 @@ def decode(
     if semantics:
         try:
             rules = admission.rules_of(arch.instruction_sets, size)
-            if mnemonic not in _WORDS_LIKE_MODIFIERS:
-                admission.check_names(semantics, modifiers, suffix, rules)
-            _check_clamp(semantics, modifiers)
-            operands, modifiers = halves_as_op_sel(semantics, written.operands, modifiers)
-            if "::" not in mnemonic:  # of pairs `_read_pair` has done it
-                count = sum(word not in IMPLICIT for word in semantics.results)
-                operands = high_registers.resolve(mnemonic, operands, count, high_bits)
-            results, sources = _assign(semantics, operands)
-            if semantics.sources != ("...",):
-                admission.check(semantics, operands, modifiers, suffix, rules)
-            sources = tuple(source and _without_null(source) for source in sources)
-            if mnemonic.endswith("_i64"):
-                wide = (type_ in ("i64", "u64") for type_ in semantics.sources)
-                sources = tuple(_sign_extended(s) if w else s for s, w in zip(sources, wide, strict=False))
+            results, sources, modifiers = _operands(mnemonic, written, semantics, rules, high_bits)
         except ValueError as error:
             semantics, problem = None, f"this form of {written.name} ({error})"
     return Instruction(
-        index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem, size, high_bits
+        index, listed, mnemonic, written.encoding, results, sources, modifiers, semantics, problem, size, high_bits
     )
+
+
+def _operands(
+    mnemonic: str, written: _Written, semantics: Semantics, rules: admission.Rules, high_bits: int
+) -> tuple[tuple[Operand, ...], tuple[Operand | None, ...], Modifiers]:
+    """The results, sources and modifiers of an instruction. ValueError for a form that the GPU does not have."""
+    if mnemonic not in _WORDS_LIKE_MODIFIERS:
+        admission.check_names(semantics, written.modifiers, written.encoding, rules)
+    _check_clamp(semantics, written.modifiers)
+    operands, modifiers = halves_as_op_sel(semantics, written.operands, written.modifiers)
+    if "::" not in mnemonic:  # of pairs `_read_pair` has done it
+        count = sum(word not in IMPLICIT for word in semantics.results)
+        operands = high_registers.resolve(mnemonic, operands, count, high_bits)
+    results, sources = _assign(semantics, operands)
+    if semantics.sources != ("...",):
+        admission.check(semantics, operands, modifiers, written.encoding, rules)
+    sources = tuple(source and _without_null(source) for source in sources)
+    if mnemonic.endswith("_i64"):
+        wide = (type_ in ("i64", "u64") for type_ in semantics.sources)
+        sources = tuple(_sign_extended(s) if w else s for s, w in zip(sources, wide, strict=False))
+    return results, sources, modifiers
 
 
 _WORDS_LIKE_MODIFIERS = ("s_waitcnt", "s_waitcnt_depctr", "s_delay_alu", "s_wait_alu")

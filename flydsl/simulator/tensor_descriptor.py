@@ -141,7 +141,7 @@ class Tile:
 
 
 def tile_of(words: Sequence[int], *, is_load: bool) -> Tile | None:
-    """What a descriptor of 20 words says; None for one that is null. BadField names what is wrong with it."""
+    """The fields of a descriptor of 20 words; None for one that is null. BadField names what is wrong with it."""
     get = partial(field_of, words)
     if get("count") == 0:
         return None

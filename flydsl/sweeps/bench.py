@@ -31,7 +31,7 @@ class Estimated:
 
     @property
     def by_roofline(self) -> str:
-        """Which kernels the model of time did not time, and why; empty if it timed all."""
+        """The kernels that the model of time did not time, and why; empty if it timed all."""
         return "; ".join(
             f"{launch.kernel} is not timed: {launch.untimed}" for launch in self.launches if launch.untimed
         )

@@ -27,7 +27,7 @@ _seeding = threading.Lock()
 
 @dataclass(frozen=True)
 class SweepJob:
-    """What all points of a sweep share; called with a point, it runs it.
+    """The common part of all points of a sweep; called with a point, it runs it.
 
     arguments: the arguments of a launch for a shape. check: called with them after the launch. variables: of the
     environment, as in the process that began the sweep. See `flydsl.sweep`.
@@ -139,7 +139,7 @@ def resources(kernels: Sequence[Kernel]) -> dict[str, int]:
 
 
 def error_text(error: BaseException) -> str:
-    """What an error says, with its kind, in a few thousand characters."""
+    """The text of an error, with its kind, in a few thousand characters."""
     text = f"{type(error).__name__}: {error}"
     if not isinstance(error, FlyError):
         text = "".join(traceback.format_exception_only(type(error), error)).strip()
@@ -179,7 +179,7 @@ def _target(arguments: Mapping[str, Any], arch: str | None, launch: bool) -> tup
 
 
 def _why_not_launched(place: str, target: str, *, is_asked_for: bool) -> str | None:
-    """Why code for an architecture cannot run where the tensors are; None if it can."""
+    """The reason why code for an architecture cannot run where the tensors are; None if it can."""
     from flydsl.arch import get_arch
     from flydsl.runtime.rocm import get_rocm_arch
     from flydsl.simulator.launching import check_simulated

@@ -1,4 +1,4 @@
-"""What goes to a worker and comes back.
+"""Messages to a worker, and its answers.
 
 An executor pickles what it sends, and pickle names functions instead of sending them, so a worker would not find those
 of a notebook or of `__main__`. cloudpickle, which Dask uses too, sends such functions themselves; launchers and kernels
@@ -70,7 +70,7 @@ def _loaded(job: bytes) -> Job:
 
 
 def received(answer: str) -> dict[str, Any]:
-    """What a worker answered. Raises ArgumentError if it could not load what it was sent."""
+    """The answer of a worker. Raises ArgumentError if it could not load what it was sent."""
     found: dict[str, Any] = json.loads(answer)
     if _CANNOT_LOAD in found:
         raise ArgumentError(

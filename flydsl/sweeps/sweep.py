@@ -123,7 +123,7 @@ def _row(point: Point, outcome: Mapping[str, Any]) -> Row:
 
 
 def _about(point: Point) -> dict[str, Any]:
-    """What a line of the file is of, for readers."""
+    """The point that a line of the file is of, for readers."""
     shape, config = ({n: cell_text(v) for n, v in d.items()} for d in (point.shape, point.config.to_dict()))
     return {"launcher": point.launcher, "shape": shape, "config": config}
 

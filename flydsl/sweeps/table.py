@@ -143,7 +143,7 @@ class Table(Explained, Sequence[Row]):
 
     @property
     def measure(self) -> str:
-        """What `best` compares by default: "time_us" if anything was measured, else "estimate_us"."""
+        """The column that `best` compares by default: "time_us" if anything was measured, else "estimate_us"."""
         return next((name for name in TIMES if any(name in row.values for row in self.rows)), TIMES[-1])
 
     def where(self, **values: Any) -> list[Row]:
@@ -237,7 +237,7 @@ def table_text(table: Table, most: int = _SHOWN_ROWS) -> str:
 
 
 def heading(table: Table) -> str:
-    """How many rows there are, and of which kinds."""
+    """The number of rows of each kind."""
     count = f"{len(table)} rows" if len(table) == table.total else f"{len(table)} of {table.total} rows"
     failed = f", {len(table.failures)} with errors" if table.failures else ""
     return count + failed

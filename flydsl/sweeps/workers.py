@@ -36,7 +36,7 @@ _SECONDS_TO_END = 10.0
 
 @dataclass(frozen=True)
 class Lost:
-    """What became of an item whose worker died each time."""
+    """The result for an item whose worker died each time."""
 
     reason: str
 
@@ -87,13 +87,13 @@ class _Pool:
 
     @property
     def workers(self) -> int | None:
-        """How many workers it has, if it says so."""
+        """The number of its workers, if it says so."""
         count = getattr(self._executor, "_max_workers", None)
         return count if isinstance(count, int) else None
 
     @property
     def most_at_once(self) -> int:
-        """How much to submit at once: enough that no worker waits, and little, as a broken pool loses all of it."""
+        """The items to submit at once: enough that no worker waits, and few, as a broken pool loses all of them."""
         return _MOST_WAITING if self.workers is None else 2 * self.workers
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> Future[R]:
@@ -105,7 +105,7 @@ class _Pool:
             raise DeviceError(f"the executor takes no work: {error}", hint="it must not be shut down") from error
 
     def is_broken(self) -> bool:
-        """Whether the executor takes no work any more. One piece of work that does nothing is submitted to find out."""
+        """True if the executor takes no work any more. One piece of work that does nothing is submitted to find out."""
         try:
             if self._probe is None or self._probe.done():
                 self._probe = self.submit(int)
@@ -199,7 +199,7 @@ class _Work:
                 self._is_broken = False
 
     def _forgotten(self) -> list[Future[str]]:
-        """What a broken pool has not ended: that of Python 3.11 may forget what is submitted while it breaks."""
+        """The items that a broken pool has not ended: Python 3.11 may forget any submitted while it breaks."""
         if not self._pool.is_broken():
             return []
         left = [future for future in self._submitted if not future.done()]

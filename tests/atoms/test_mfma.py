@@ -13,6 +13,7 @@ from flydsl import layout as algebra
 from flydsl.atoms import MFMA, UniversalFMA, parse_mma_op
 from flydsl.atoms.mfma import INSTRUCTIONS
 from flydsl.errors import ArgumentError, CompileError, LayoutError
+from tests.launchers import launcher_of
 
 OPS = [MFMA(*row.key, row.c) for row in INSTRUCTIONS.values()]
 ON_GFX942 = [op for op in OPS if "gfx942" in op.instruction.archs]
@@ -99,9 +100,7 @@ def one_call(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, atom: fx.MmaAtom):
         C[fx.crd2idx((lane, value), op.layout_tv("c"))] = c[value]
 
 
-@flyc.jit
-def launch_one_call(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, atom: fx.MmaAtom):
-    one_call(A, B, C, atom).launch(grid=1, block=64)
+launch_one_call = launcher_of(one_call, grid=1, block=64)
 
 
 def integers(shape: tuple[int, ...], dtype: torch.dtype, seed: int) -> torch.Tensor:

@@ -33,12 +33,7 @@ def test_the_second_time_gives_the_same_from_the_cache() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"arch": "gfx950"},
-        {"opt_level": 1},
-        {"debug_info": True},
-        {"llvm_ir": VECTOR_ADD.replace("fadd", "fsub")},
-    ],
+    [{"arch": "gfx950"}, {"opt_level": 1}, {"debug_info": True}, {"llvm_ir": VECTOR_ADD.replace("fadd", "fsub")}],
     ids=lambda other: next(iter(other)),
 )
 def test_what_decides_the_code_is_part_of_the_name(other: dict[str, object]) -> None:

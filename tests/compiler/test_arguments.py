@@ -11,6 +11,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -82,10 +83,7 @@ def test_parameters_without_annotation() -> None:
         A[1] = f
         A[2] = b.select(1.0, 0.0)
 
-    @flyc.jit
-    def store(A, n, f, b):
-        kernel(A, n, f, b).launch(grid=1, block=1)
-
+    store = launcher_of(kernel, grid=1, block=1)
     A = torch.zeros(3)
     for n in (5, 1 << 40):
         store(A, n, 2.5, True)

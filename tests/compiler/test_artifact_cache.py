@@ -160,8 +160,7 @@ def test_constexprs_that_python_finds_equal(a: Any, b: Any, compiled: list[str])
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("ARCH", "gfx950"), ("FLYDSL_COMPILE_OPT_LEVEL", "3"), ("FLYDSL_DEBUG_ENABLE_DEBUG_INFO", "1")],
+    ("name", "value"), [("ARCH", "gfx950"), ("FLYDSL_COMPILE_OPT_LEVEL", "3"), ("FLYDSL_DEBUG_ENABLE_DEBUG_INFO", "1")]
 )
 def test_settings_compile_anew(name: str, value: str, compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMPILE_ONLY", "1")

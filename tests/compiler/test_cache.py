@@ -15,6 +15,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler import jit_function
 from flydsl.errors import FlyError, LaunchError
+from tests.launchers import launcher_of
 
 
 @pytest.fixture
@@ -77,10 +78,7 @@ def test_rank_and_mode_of_unit_stride_compile_again(compiled: list[str]) -> None
     def kernel(A: fx.Tensor):
         A[fx.thread_idx.x] = 1
 
-    @flyc.jit
-    def ones(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=64)
-
+    ones = launcher_of(kernel, grid=1, block=64)
     for A in (torch.zeros(64), torch.zeros(8, 8), torch.zeros(8, 8).T, torch.zeros(16, 4)):
         ones(A)
         assert (A == 1).all()
@@ -273,10 +271,7 @@ def test_a_closure_cell_that_changes_compiles_again(compiled: list[str]) -> None
     def kernel(A: fx.Tensor):
         A[fx.thread_idx.x] = float(step)
 
-    @flyc.jit
-    def fill(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=64)
-
+    fill = launcher_of(kernel, grid=1, block=64)
     A = torch.zeros(64)
     for step in (1, 2, 2, 3):
         fill(A)
@@ -294,10 +289,7 @@ def test_a_function_given_as_constexpr_brings_its_surroundings(compiled: list[st
     def kernel(A: fx.Tensor, op: fx.Constexpr):
         A[fx.thread_idx.x] = op(A[fx.thread_idx.x])
 
-    @flyc.jit
-    def apply(A: fx.Tensor, op: fx.Constexpr):
-        kernel(A, op).launch(grid=1, block=64)
-
+    apply = launcher_of(kernel, grid=1, block=64)
     A = torch.ones(64)
     apply(A, times)
     scale = 3.0
@@ -371,10 +363,7 @@ def test_a_failed_trace_leaves_the_next_one_working() -> None:
     def kernel(A: fx.Tensor):
         A[fx.thread_idx.x] = state["value"]
 
-    @flyc.jit
-    def fill(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=64)
-
+    fill = launcher_of(kernel, grid=1, block=64)
     A = torch.zeros(64)
     with pytest.raises((FlyError, TypeError)):
         fill(A)

@@ -9,6 +9,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.simulator import tracing
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -16,9 +17,7 @@ def double_kernel(A: fx.Tensor):
     A[fx.thread_idx.x] = A[fx.thread_idx.x] * 2
 
 
-@flyc.jit
-def double(A: fx.Tensor):
-    double_kernel(A).launch(grid=1, block=64)
+double = launcher_of(double_kernel, grid=1, block=64)
 
 
 def test_a_block_around_another_sees_its_launches() -> None:

@@ -16,6 +16,7 @@ import flydsl.expr as fx
 from flydsl.compiler.rewrite import rewrite
 from flydsl.errors import TraceError
 from flydsl.expr import const_expr, range_constexpr
+from tests.launchers import launcher_of
 
 # Every body takes a list of N numbers to read, one to write, and two numbers.
 N = 16
@@ -465,10 +466,7 @@ def test_a_runtime_branch_does_not_change_the_host(body: Any, path: str) -> None
     def kernel(A: fx.Tensor, n: fx.Int32):
         body(A, n)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, n: fx.Int32):
-        kernel(A, n).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     with pytest.raises(TraceError, match=path) as caught:
         launch(torch.zeros(64), 0)
     assert caught.value.at.file == __file__
@@ -493,10 +491,7 @@ def test_a_loop_with_init_in_other_loops() -> None:
             whole = yield [both[0]]
         Out[fx.thread_idx.x] = whole
 
-    @flyc.jit
-    def launch(Out: fx.Tensor, n: fx.Int32):
-        kernel(Out, n).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     out = torch.zeros(64, dtype=torch.int32)
     launch(out, 3)
     assert (out == 3 * 6 + 3 + 3 * 3).all()

@@ -12,6 +12,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -110,10 +111,7 @@ def test_two_outputs() -> None:
         i = fx.thread_idx.x
         B[i], C[i] = A[i] + 1, A[i] - 1
 
-    @flyc.jit
-    def around(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
-        kernel(A, B, C).launch(grid=1, block=64)
-
+    around = launcher_of(kernel, grid=1, block=64)
     operator = flyc.custom_op("flydsl_tests::around", around, outputs={"B": torch.empty_like, "C": torch.empty_like})
     A = torch.randn(64)
     B, C = operator(A)

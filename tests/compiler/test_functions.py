@@ -17,6 +17,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, TraceError
+from tests.launchers import launcher_of
 
 SOURCE = '''
 import flydsl.compiler as flyc
@@ -79,10 +80,7 @@ def test_a_setting_in_a_module_of_the_users(tmp_path: Path) -> None:
     def kernel(A: fx.Tensor):
         A[fx.thread_idx.x] = settings.STEP
 
-    @flyc.jit
-    def fill(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=64)
-
+    fill = launcher_of(kernel, grid=1, block=64)
     A = torch.zeros(64)
     for settings.STEP in (1.0, 2.0):
         fill(A)

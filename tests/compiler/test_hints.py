@@ -11,6 +11,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler.kernel_function import CompilationContext
 from flydsl.errors import ArgumentError, CompileError
+from tests.launchers import launcher_of
 
 
 @flyc.kernel(name="doubled")
@@ -18,9 +19,7 @@ def kernel(A: fx.Tensor):
     A[fx.thread_idx.x] = A[fx.thread_idx.x] * 2.0
 
 
-@flyc.jit
-def launch(A: fx.Tensor):
-    kernel(A).launch(grid=1, block=64)
+launch = launcher_of(kernel, grid=1, block=64)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from flydsl._mlir import ir
 from flydsl._mlir.dialects import fly, llvm
 from flydsl.errors import CompileError
 from flydsl.simulator import checking
+from tests.launchers import launcher_of
 
 LANES = 64
 
@@ -26,11 +27,7 @@ def launcher(body: Callable[[Any], Any]) -> Any:
         i = fx.thread_idx.x
         y[i] = body(x[i])
 
-    @flyc.jit
-    def launch(x: fx.Tensor, y: fx.Tensor):
-        one(x, y).launch(grid=(1,), block=(LANES,))
-
-    return launch
+    return launcher_of(one, grid=(1,), block=(LANES,))
 
 
 def result(body: Callable[[Any], Any], x: torch.Tensor | None = None) -> torch.Tensor:
@@ -118,10 +115,7 @@ def test_memory_and_waits() -> None:
         asm(None, [_address(y, i), value], "global_store_dword $0, $1, off", "v,v,~{memory}", side_effects=True)
         asm(None, [], "s_waitcnt vmcnt(0) & lgkmcnt(0)", "", side_effects=True)
 
-    @flyc.jit
-    def launch(x: fx.Tensor, y: fx.Tensor):
-        kernel(x, y).launch(grid=(1,), block=(LANES,))
-
+    launch = launcher_of(kernel, grid=(1,), block=(LANES,))
     x, y = X * 3, torch.zeros_like(X)
     with checking():
         launch(x, y)

@@ -12,6 +12,7 @@ import flydsl.expr as fx
 from flydsl.compiler.jit_function import JitCacheManager
 from flydsl.compiler.kernel_function import CompilationContext
 from flydsl.errors import ArgumentError, TraceError
+from tests.launchers import launcher_of
 
 
 @flyc.kernel(known_block_size=[64, 1, 1])
@@ -19,9 +20,7 @@ def double_kernel(x: fx.Tensor):
     x[fx.thread_idx.x] = x[fx.thread_idx.x] * 2.0
 
 
-@flyc.jit
-def double(x: fx.Tensor):
-    double_kernel(x).launch(grid=1, block=64)
+double = launcher_of(double_kernel, grid=1, block=64)
 
 
 def test_artifacts_are_found_again_and_launch(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, LaunchError
+from tests.launchers import launcher_of
 
 
 @flyc.kernel(known_block_size=[64, 1, 1])
@@ -100,10 +101,7 @@ def test_a_number_or_value_as_a_scalar_of_the_dsl() -> None:
         vector = fx.arith.ArithValue(fx.Vector.filled(2, 1.5, fx.Float32).ir_value())
         A[i] = fx.arith.ArithValue(i.ir_value()).to(fx.Float32) + vector[0] + fx.arith.ArithValue(2.0)
 
-    @flyc.jit
-    def launch(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a = torch.zeros(64)
     launch(a)
     assert torch.equal(a, torch.arange(64) + 3.5)

@@ -19,6 +19,7 @@ from flydsl import layout as algebra
 from flydsl.dialect.ops import OPS
 from flydsl.errors import LayoutError
 from flydsl.layout import ComposedLayout, Layout
+from tests.launchers import launcher_of
 from tests.layout.operands import CASES, Computed, Maker, erase, evaluate, is_dynamic, over_leaves
 
 LANES = 64
@@ -152,10 +153,7 @@ def test_compiled_code_agrees_with_ints(name: str) -> None:
         probes.append(Probe(Numbers, Out, fx.thread_idx.x, table))
         decided.append(run_case(probes[0], name))
 
-    @flyc.jit
-    def launch(Numbers: fx.Tensor, Out: fx.Tensor):
-        kernel(Numbers, Out).launch(grid=1, block=LANES)
-
+    launch = launcher_of(kernel, grid=1, block=LANES)
     launch(table, out)
     assert decided[0] >= FEWEST_DECIDED
     expected = torch.tensor(probes[0].expected)
@@ -181,10 +179,7 @@ def run_on_swizzled(body: Any, offset: str = "static") -> torch.Tensor:
         layout = fx.make_composed_layout(SWIZZLED.inner, OFFSETS[offset](zero), SWIZZLED.outer)
         body(fx.make_view(fx.get_iter(Out), layout), fx.thread_idx.x)
 
-    @flyc.jit
-    def launch(Out: fx.Tensor, zero: fx.Int32):
-        kernel(Out, zero).launch(grid=1, block=LANES)
-
+    launch = launcher_of(kernel, grid=1, block=LANES)
     out = torch.full((512,), -1, dtype=torch.int32)
     launch(out, 0)
     return out
@@ -284,10 +279,7 @@ def test_shapes_and_strides_of_torch_tensors() -> None:
         for row in fx.range_constexpr(7):
             Out[row, lane] = fx.Int64(numbers[row])
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=LANES)
-
+    launch = launcher_of(kernel, grid=1, block=LANES)
     out = torch.zeros(7, LANES, dtype=torch.int64)
     launch(torch.zeros(6, 20)[::2, 1:9], out)
     layout = algebra.make_layout((3, 8), (40, 1))

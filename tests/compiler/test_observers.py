@@ -13,6 +13,7 @@ from flydsl.compiler.observers import Observer
 from flydsl.compiler.pipeline import Pipeline, Stage
 from flydsl.errors import CompileError
 from flydsl.passes import fly_layout_lowering
+from tests.launchers import launcher_of
 
 
 class Notes(Observer):
@@ -36,9 +37,7 @@ def double_kernel(A: fx.Tensor):
     A[fx.thread_idx.x] = A[fx.thread_idx.x] * 2
 
 
-@flyc.jit
-def double(A: fx.Tensor):
-    double_kernel(A).launch(grid=1, block=64)
+double = launcher_of(double_kernel, grid=1, block=64)
 
 
 @pytest.fixture

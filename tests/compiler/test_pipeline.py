@@ -21,6 +21,7 @@ from flydsl.compiler import pipeline as pipeline_module
 from flydsl.compiler import stages
 from flydsl.errors import ArgumentError, CompileError
 from flydsl.passes import fly_layout_lowering
+from tests.launchers import launcher_of
 
 # The architecture guide, section 7.
 DUMP_FILES = [
@@ -122,10 +123,7 @@ def test_what_a_stage_shows() -> None:
 def launched() -> flyc.Pipeline:
     """The pipeline behind a launch that nobody watched, so that it kept no copies of the module on the way."""
 
-    @flyc.jit
-    def unwatched(A: fx.Tensor):
-        double_kernel(A).launch(grid=1, block=64)
-
+    unwatched = launcher_of(double_kernel, grid=1, block=64)
     A = torch.ones(64)
     unwatched(A)
     with flyc.capture_launches() as launches:
@@ -163,10 +161,7 @@ def test_a_launch_that_fails_to_compile_is_captured(monkeypatch: pytest.MonkeyPa
     def fail(*_: Any) -> None:
         raise error
 
-    @flyc.jit
-    def launcher(A: fx.Tensor):
-        double_kernel(A).launch(grid=1, block=64)
-
+    launcher = launcher_of(double_kernel, grid=1, block=64)
     monkeypatch.setattr(fly_layout_lowering, "apply", fail)
     A = torch.ones(64)
     with flyc.capture_launches() as launches, pytest.raises(type(error)):
@@ -404,6 +399,7 @@ def test_a_pass_that_fails_on_a_large_module_says_why(monkeypatch: pytest.Monkey
     assert str(large_one) == str(small)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to_the_child_too", [False, True], ids=["as a notebook", "as a terminal"])
 def test_an_interrupt_ends_a_long_pass(to_the_child_too: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """These passes take a minute. A notebook interrupts its kernel's process, a terminal those that it started too."""

@@ -10,6 +10,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -73,10 +74,7 @@ def test_addresses_as_integers() -> None:
         kind = fx.PointerType.get(fx.T.f32, int(fx.AddressSpace.Shared), 4)
         Out[i] = fx.inttoptr(kind, fx.ptrtoint(shared) + (63 - i) * 4).load()
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a, out = torch.randn(64, generator=torch.Generator().manual_seed(0)), torch.zeros(64)
     launch(a, out)
     assert torch.equal(out, a.flip(0))
@@ -92,10 +90,7 @@ def test_register_tensors_by_their_type() -> None:
         fragment.fill(3)
         Out[fx.thread_idx.x] = fragment[2]
 
-    @flyc.jit
-    def launch(Out: fx.Tensor, wrong: fx.Constexpr[bool]):
-        kernel(Out, wrong).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     out = torch.zeros(64)
     launch(out, False)
     assert torch.equal(out, torch.full((64,), 3.0))

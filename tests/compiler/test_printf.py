@@ -11,6 +11,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, LaunchError, SimulatorError, TraceError
 from flydsl.simulator import checking, counting
+from tests.launchers import launcher_of
 
 X = torch.arange(128, dtype=torch.int32)
 
@@ -23,9 +24,7 @@ def two_lines_kernel(x: fx.Tensor, n: fx.Int32):
         fx.printf("and twice {}", x[i] * 2)
 
 
-@flyc.jit
-def two_lines(x: fx.Tensor, n: fx.Int32):
-    two_lines_kernel(x, n).launch(grid=(2,), block=(64,))
+two_lines = launcher_of(two_lines_kernel, grid=(2,), block=(64,))
 
 
 EXPECTED = [line for i in range(0, 128, 13) for line in (f"{i}: {i}", f"and twice {2 * i}")]
@@ -46,10 +45,7 @@ def test_of_threads_in_three_dimensions(
     def kernel(x: fx.Tensor):
         fx.printf("{} {}", (fx.block_idx.x, fx.block_idx.y, fx.block_idx.z), tuple(fx.thread_idx))
 
-    @flyc.jit
-    def launch(x: fx.Tensor):
-        kernel(x).launch(grid=(2, 3, 2), block=(3, 7, 5))
-
+    launch = launcher_of(kernel, grid=(2, 3, 2), block=(3, 7, 5))
     launch(X)
     threads = [(x, y, z) for z in range(5) for y in range(7) for x in range(3)]
     groups = [(x, y, z) for z in range(2) for y in range(3) for x in range(2)]
@@ -95,10 +91,7 @@ def printed(capsys: pytest.CaptureFixture[str], *values: Any) -> str:
         zero = x[0]
         fx.printf(*[value(zero) if callable(value) and not isinstance(value, type) else value for value in values])
 
-    @flyc.jit
-    def launch(x: fx.Tensor):
-        kernel(x).launch(grid=(1,), block=(1,))
-
+    launch = launcher_of(kernel, grid=(1,), block=(1,))
     launch(X)
     return capsys.readouterr().out
 
@@ -159,10 +152,7 @@ def test_what_cannot_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
     def kernel(x: fx.Tensor):
         fx.printf("{}", x)
 
-    @flyc.jit
-    def launch(x: fx.Tensor):
-        kernel(x).launch(grid=(1,), block=(1,))
-
+    launch = launcher_of(kernel, grid=(1,), block=(1,))
     with pytest.raises(ArgumentError, match="printf of Tensor"):
         launch(X)
 
@@ -213,10 +203,7 @@ def test_what_was_printed_before_a_failure_is_seen(capsys: pytest.CaptureFixture
         x[at] = 1
         fx.printf("after")
 
-    @flyc.jit
-    def launch(x: fx.Tensor, at: fx.Int32):
-        kernel(x, at).launch(grid=(1,), block=(1,))
-
+    launch = launcher_of(kernel, grid=(1,), block=(1,))
     with pytest.raises((SimulatorError, LaunchError)):
         launch(X.clone(), 1 << 20)
     assert capsys.readouterr().out == "before\n"
@@ -256,10 +243,7 @@ def test_in_loops_and_functions(capsys: pytest.CaptureFixture[str]) -> None:
         for i in range(n):
             show(i)
 
-    @flyc.jit
-    def launch(x: fx.Tensor, n: fx.Int32):
-        kernel(x, n).launch(grid=(1,), block=(1,))
-
+    launch = launcher_of(kernel, grid=(1,), block=(1,))
     launch(X, 4)
     assert capsys.readouterr().out == "in 2\nin 3\n"
 
@@ -290,9 +274,6 @@ def test_a_kernel_cannot_refuse() -> None:
     def kernel(x: fx.Tensor):
         fx.refuse("no")
 
-    @flyc.jit
-    def launch(x: fx.Tensor):
-        kernel(x).launch(grid=1, block=1)
-
+    launch = launcher_of(kernel, grid=1, block=1)
     with pytest.raises(TraceError, match="the device cannot stop"):
         launch(X)

@@ -17,6 +17,7 @@ from flydsl.compiler.protocol import DslType, JitArgument, construct_from_ir_val
 from flydsl.errors import ArgumentError
 from flydsl.expr.typing import T
 from flydsl.simulator.errors import MemoryFault
+from tests.launchers import launcher_of
 
 
 @dataclass
@@ -64,9 +65,7 @@ def line_kernel(Out: fx.Tensor, line):
     Out[i] = line.slope * i.to(fx.Float32) + line.start.to(fx.Float32)
 
 
-@flyc.jit
-def draw(Out: fx.Tensor, line):
-    line_kernel(Out, line).launch(grid=1, block=64)
+draw = launcher_of(line_kernel, grid=1, block=64)
 
 
 def test_an_argument_of_a_registered_class() -> None:
@@ -167,10 +166,7 @@ def test_values_are_taken_apart_and_put_together() -> None:
         with pytest.raises(ArgumentError, match="not a value of the program"):
             extract_to_ir_values([object()])
 
-    @flyc.jit
-    def launch(Out: fx.Tensor):
-        kernel(Out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     out = torch.zeros(64)
     launch(out)
     assert torch.equal(out, torch.arange(64) + 5.5)
@@ -183,9 +179,7 @@ def copy_kernel(Out: fx.Tensor, P: fx.Pointer, n: fx.Int32):
         Out[i] = P[i]
 
 
-@flyc.jit
-def copy_from(Out: fx.Tensor, P: fx.Pointer, n: fx.Int32):
-    copy_kernel(Out, P, n).launch(grid=1, block=64)
+copy_from = launcher_of(copy_kernel, grid=1, block=64)
 
 
 def test_a_pointer_by_its_address() -> None:

@@ -9,6 +9,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import CompileError
 from flydsl.expr.rocdl.intrinsic import call_intrinsic
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -17,9 +18,7 @@ def calling(A: fx.Tensor, intrinsic: fx.Constexpr[str]):
     A[fx.thread_idx.x] = fx.Float32(call_intrinsic(intrinsic, [value], value.type))  # the line
 
 
-@flyc.jit
-def call(A: fx.Tensor, intrinsic: fx.Constexpr[str]):
-    calling(A, intrinsic).launch(grid=1, block=64)
+call = launcher_of(calling, grid=1, block=64)
 
 
 @pytest.mark.parametrize(

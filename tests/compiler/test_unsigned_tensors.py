@@ -8,6 +8,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import LayoutError
+from tests.launchers import launcher_of
 
 DTYPES = {torch.uint8: fx.Uint8, torch.uint16: fx.Uint16, torch.uint32: fx.Uint32, torch.uint64: fx.Uint64}
 
@@ -23,10 +24,7 @@ def test_elements_are_not_negative(dtype: torch.dtype) -> None:
         Half[i] = (A[i] >> 1).to(A.dtype)
         Number[i] = A[i].to(fx.Float64) + (A[i] > 1).to(fx.Float64)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Half: fx.Tensor, Number: fx.Tensor):
-        kernel(A, Half, Number).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     bits = DTYPES[dtype].width
     values = [(1 << bits) - 1 - i for i in range(63)] + [1]
     signed = [v - (1 << bits) if v >> (bits - 1) else v for v in values]
@@ -58,10 +56,7 @@ def test_copies_through_every_memory() -> None:
         fx.copy(move, back, tiles[1])
         Sum[i] = back.load().to(fx.Int32).reduce("add") + registers[0] // 2
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor, Sum: fx.Tensor):
-        kernel(A, Out, Sum).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a = torch.randint(0, 256, (256,), generator=torch.Generator().manual_seed(0), dtype=torch.int16).to(torch.uint8)
     out, total = torch.zeros(256, dtype=torch.int8), torch.zeros(64, dtype=torch.int32)
     launch(a, out, total)
@@ -75,10 +70,7 @@ def test_the_type_says_it_and_other_widths_do_not_mix() -> None:
     def kernel(A: fx.Tensor):
         fx.copy(fx.make_copy_atom(fx.UniversalCopy16b(), 16), A, fx.make_rmem_tensor(1, fx.Float32))
 
-    @flyc.jit
-    def launch(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=1)
-
+    launch = launcher_of(kernel, grid=1, block=1)
     a = flyc.from_dlpack(torch.zeros(1, dtype=torch.uint16))
     with pytest.raises(LayoutError):
         launch(a)

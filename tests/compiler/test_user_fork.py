@@ -11,6 +11,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.dialect.context import lock
+from tests.launchers import launcher_of
 
 SECONDS = 60  # after which a child that hangs is ended
 
@@ -20,9 +21,7 @@ def fill_kernel(A: fx.Tensor, value: fx.Constexpr[int]):
     A[fx.thread_idx.x] = fx.Float32(value)
 
 
-@flyc.jit
-def fill(A: fx.Tensor, value: fx.Constexpr[int]):
-    fill_kernel(A, value).launch(grid=1, block=64)
+fill = launcher_of(fill_kernel, grid=1, block=64)
 
 
 def exit_status_of_a_child_that_compiles() -> int:

@@ -12,6 +12,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.dialect.text import generic_form, parse_module, to_text
 from flydsl.errors import CompileError
+from tests.launchers import launcher_of
 
 
 def pipelines() -> list[flyc.Pipeline]:
@@ -24,9 +25,7 @@ def pipelines() -> list[flyc.Pipeline]:
         fx.copy_atom_call(atom, fx.slice(tiles[0], (None, fx.block_idx.x)), r)
         fx.copy_atom_call(atom, r, fx.slice(tiles[1], (None, fx.block_idx.x)))
 
-    @flyc.jit
-    def launch_copy(A: fx.Tensor, B: fx.Tensor, width: fx.Constexpr[int]):
-        copy(A, B, width).launch(grid=2, block=64)
+    launch_copy = launcher_of(copy, grid=2, block=64)
 
     @flyc.kernel
     def rowsum(A: fx.Tensor, B: fx.Tensor, n: fx.Int32):

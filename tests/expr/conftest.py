@@ -10,6 +10,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from tests.launchers import launcher_of
 
 BLOCK = 64
 
@@ -36,10 +37,7 @@ def elementwise() -> Callable[..., torch.Tensor]:
             for j, result in enumerate(results):
                 Out[j, i] = result.to(Out.dtype)
 
-        @flyc.jit
-        def launch(A: fx.Tensor, B: fx.Tensor, Out: fx.Tensor):
-            kernel(A, B, Out).launch(grid=padded // BLOCK, block=BLOCK)
-
+        launch = launcher_of(kernel, grid=padded // BLOCK, block=BLOCK)
         launch(a, b, out)
         return out[: made[0], :count]
 
@@ -57,10 +55,7 @@ def trace() -> Callable[..., Any]:
         def kernel(A: fx.Tensor, Out: fx.Tensor):
             results.append(function(A, Out))
 
-        @flyc.jit
-        def launch(A: fx.Tensor, Out: fx.Tensor):
-            kernel(A, Out).launch(grid=1, block=BLOCK)
-
+        launch = launcher_of(kernel, grid=1, block=BLOCK)
         launch.lower(torch.zeros(64, 64), torch.zeros(64, dtype=torch.int32))
         return results[0]
 

@@ -12,6 +12,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl import atoms
 from flydsl.errors import ArgumentError, CompileError, LayoutError
+from tests.launchers import launcher_of
 
 SLOTS, THREADS = 8, 128
 
@@ -39,10 +40,7 @@ def collide(atom: Callable[[], Any], dtype: Any, data: torch.Tensor, start: torc
             target = fx.rocdl.make_buffer_tensor(Slots) if kind == "buffer" else Slots
             fx.copy(update, register, fx.slice(fx.logical_divide(target, slot), (None, t % SLOTS)))
 
-    @flyc.jit
-    def launch(Data: fx.Tensor, Slots: fx.Tensor):
-        kernel(Data, Slots).launch(grid=1, block=THREADS)
-
+    launch = launcher_of(kernel, grid=1, block=THREADS)
     slots = start.clone()
     launch(data, slots)
     return slots
@@ -125,10 +123,7 @@ def test_half_precision_sums_go_through_a_loop_or_in_pairs() -> None:
             fx.slice(pairs, (None, fx.thread_idx.x % 4)),
         )
 
-    @flyc.jit
-    def launch(A: fx.Tensor):
-        kernel(A).launch(grid=2, block=64)
-
+    launch = launcher_of(kernel, grid=2, block=64)
     a = torch.zeros(8, dtype=torch.float16)
     launch(a)
     assert torch.equal(a, torch.tensor([32.0, 16.0] * 4, dtype=torch.float16))
@@ -145,10 +140,7 @@ def test_predicates_bounds_and_blocks() -> None:
         row = fx.logical_divide(fx.rocdl.make_buffer_tensor(A, max_size=False), fx.make_layout(1, 1))
         fx.copy(fx.make_copy_atom(fx.rocdl.BufferAtomicAdd(fx.Float32), fx.Float32), one, row[None, t], pred=t % 2 == 0)
 
-    @flyc.jit
-    def launch(A: fx.Tensor):
-        kernel(A).launch(grid=2, block=64)
-
+    launch = launcher_of(kernel, grid=2, block=64)
     a = torch.zeros(40)
     launch(a)
     assert torch.equal(a, torch.tensor([2.0, 0.0] * 20))
@@ -165,10 +157,7 @@ def test_tickets_are_each_drawn_once() -> None:
         Out[0, i] = fx.atomic_add(Counter, 2, syncscope="system")
         Out[1, i] = fx.atomic_add(shared, 1, syncscope="workgroup")
 
-    @flyc.jit
-    def launch(Counter: fx.Pointer, Out: fx.Tensor):
-        kernel(Counter, Out).launch(grid=4, block=64)
-
+    launch = launcher_of(kernel, grid=4, block=64)
     counter, out = torch.zeros(1, dtype=torch.int32), torch.zeros(2, 256, dtype=torch.int32)
     launch(counter, out)
     assert counter.item() == 512
@@ -203,10 +192,7 @@ def test_functions_of_every_kind() -> None:
         fx.atomic_max(B, fx.thread_idx.x.to(fx.Float32))
         fx.atomic_xchg(B + 1, 7.0)
 
-    @flyc.jit
-    def launch(A: fx.Pointer, B: fx.Pointer):
-        kernel(A, B).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a, b = torch.tensor([0, -1, 5, -1], dtype=torch.int32), torch.zeros(2)
     launch(a, b)
     assert a.tolist() == [2**31 - 1, -(2**31), 63, 0]
@@ -254,10 +240,7 @@ def test_an_atomic_that_the_target_lacks() -> None:
         pairs = fx.logical_divide(fx.rocdl.make_buffer_tensor(A), fx.make_layout(2, 1))
         fx.copy(fx.make_copy_atom(fx.rocdl.BufferAtomicPkAdd(fx.BFloat16), fx.BFloat16), register, pairs[None, 0])
 
-    @flyc.jit
-    def launch(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=1)
-
+    launch = launcher_of(kernel, grid=1, block=1)
     a = torch.zeros(8, dtype=torch.bfloat16)
     with pytest.raises(CompileError, match=r"gfx942 has no .*bf16.*it is on gfx950"):
         launch(a)
@@ -272,10 +255,7 @@ def test_pairs_of_16_bits_at_a_pointer(kind: Any, torch_kind: torch.dtype) -> No
         pair = fx.Vector.from_elements([Data[2 * t], Data[2 * t + 1]])
         fx.atomic_add(fx.get_iter(Slots) + t % SLOTS * 2, pair)
 
-    @flyc.jit
-    def launch(Data: fx.Tensor, Slots: fx.Tensor):
-        kernel(Data, Slots).launch(grid=1, block=THREADS)
-
+    launch = launcher_of(kernel, grid=1, block=THREADS)
     data = torch.arange(2 * THREADS).remainder(7).to(torch_kind)
     slots = torch.ones(2 * SLOTS, dtype=torch_kind)
     launch(data, slots)
@@ -288,10 +268,7 @@ def test_pairs_that_no_instruction_takes() -> None:
     def kernel(Slots: fx.Tensor, name: fx.Constexpr[str], count: fx.Constexpr[int]):
         getattr(fx, name)(fx.get_iter(Slots), fx.Vector.filled(count, 1, fx.Float16))
 
-    @flyc.jit
-    def launch(Slots: fx.Tensor, name: fx.Constexpr[str], count: fx.Constexpr[int]):
-        kernel(Slots, name, count).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     for name, count, kind in (("atomic_max", 2, torch.float16), ("atomic_add", 4, torch.float16),
                               ("atomic_add", 2, torch.bfloat16)):  # fmt: skip
         with pytest.raises(ArgumentError, match=f"there is no {name} of"):

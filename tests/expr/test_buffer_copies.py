@@ -13,6 +13,7 @@ import flydsl.expr as fx
 from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.errors import ArgumentError, CompileError, LayoutError
 from flydsl.expr import rocdl
+from tests.launchers import launcher_of
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32], ids=str)
@@ -34,10 +35,7 @@ def test_a_tile_by_way_of_lds(dtype: torch.dtype) -> None:
         Out[t] = shared[127 - t, 0]
         Out[t + 128] = shared[127 - t, 1]
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor, first: fx.Int32):
-        kernel(A, Out, first).launch(grid=1, block=128)
-
+    launch = launcher_of(kernel, grid=1, block=128)
     a = torch.arange(300).to(dtype)
     out = torch.zeros(256, dtype=dtype)
     launch(a, out, 40)
@@ -64,10 +62,7 @@ def test_which_there_are(trace: Callable[..., Any]) -> None:
         rocdl.s_waitcnt(0)
         A[t] = shared[0, t]
 
-    @flyc.jit
-    def launch(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a = torch.zeros(256)
     with pytest.raises(CompileError, match=r"gfx942 has no .*buffer_copy_lds<128>; it is on gfx950"):
         launch(a)
@@ -89,10 +84,7 @@ def test_a_buffer_of_another_size(known: bool) -> None:
         register[0] = register[0] + 1
         fx.copy(copy, register, target)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor, size: fx.Int32):
-        kernel(A, Out, size).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a, out = torch.arange(64.0), torch.zeros(64)
     launch(a, out, 10)
     assert torch.equal(out, torch.cat([a[:10] + 1, torch.zeros(54)]))
@@ -109,10 +101,7 @@ def test_cache_modifiers_are_in_the_instructions() -> None:
         fx.copy(fx.make_copy_atom(fx.rocdl.BufferCopy128b(2), fx.Float32), source, register)
         fx.copy(fx.make_copy_atom(fx.rocdl.BufferCopy(128, cache_modifier=1), fx.Float32), register, target)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a, out = torch.arange(256.0), torch.zeros(256)
     launch(a, out)
     assert torch.equal(out, a)
@@ -136,10 +125,7 @@ def test_buffer_tensors_of_every_architecture(arch: str, load: str) -> None:
         fx.copy(copy, source[None, fx.thread_idx.x], registers)
         fx.copy(copy, registers, target[None, fx.thread_idx.x])
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=32)
-
+    launch = launcher_of(kernel, grid=1, block=32)
     artifact = launch.lower(torch.zeros(128), torch.zeros(128), arch=arch).artifact
     assert f"buffer_load_{load}" in artifact.isa
     assert f"buffer_store_{load}" in artifact.isa
@@ -157,10 +143,7 @@ def test_transposing_reads_from_lds() -> None:
         place = fx.logical_divide(Out, 4)[None, fx.thread_idx.x]
         fx.copy(fx.make_copy_atom(fx.UniversalCopy64b(), fx.Float16), registers, place)
 
-    @flyc.jit
-    def launch(Out: fx.Tensor):
-        kernel(Out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     out = torch.zeros(256, dtype=torch.float16)
     assert "ds_read_b64_tr_b16" in launch.lower(out, arch="gfx950").artifact.isa
     with pytest.raises(CompileError, match=r"gfx942 has no .*lds_read_trans.*; it is on gfx950"):
@@ -186,9 +169,7 @@ def async_kernel(source: fx.Tensor, out: fx.Tensor):
         out[lane * 4 + i] = halves[0][3 - i, lane] * 10.0 + halves[1][i, lane]
 
 
-@flyc.jit
-def async_copy(source: fx.Tensor, out: fx.Tensor):
-    async_kernel(source, out).launch(grid=1, block=64)
+async_copy = launcher_of(async_kernel, grid=1, block=64)
 
 
 def test_asynchronous_copies_into_lds_of_cdna_4(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,9 +194,7 @@ def scalar_kernel(source: fx.Tensor, out: fx.Tensor):
         out[4 + i] = fx.Int32(fx.rocdl.raw_ptr_buffer_load(fx.T.i32, two, fx.Int32(4 + 4 * i), fx.Int32(0), 0))
 
 
-@flyc.jit
-def scalar_reads(source: fx.Tensor, out: fx.Tensor):
-    scalar_kernel(source, out).launch(grid=1, block=64)
+scalar_reads = launcher_of(scalar_kernel, grid=1, block=64)
 
 
 def test_scalar_reads_and_the_resource_of_a_buffer() -> None:
@@ -236,9 +215,7 @@ def element_kernel(source: fx.Tensor, out: fx.Tensor, wide: fx.Tensor):
     wide[i] = fx.rocdl.make_buffer_tensor(wide)[i + 4] * 2
 
 
-@flyc.jit
-def elements(source: fx.Tensor, out: fx.Tensor, wide: fx.Tensor):
-    element_kernel(source, out, wide).launch(grid=1, block=4)
+elements = launcher_of(element_kernel, grid=1, block=4)
 
 
 def test_elements_of_buffer_tensors_are_read_and_written() -> None:

@@ -13,6 +13,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError, SimulatorError
 from flydsl.expr import buffer_ops, rocdl
 from flydsl.expr.typing import T
+from tests.launchers import launcher_of
 
 LANES = 64
 DTYPES = {
@@ -33,10 +34,7 @@ def run(body: Callable[..., None], a: torch.Tensor, out: torch.Tensor, n: int = 
     def kernel(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
         body(A, Out, fx.thread_idx.x, n)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
-        kernel(A, Out, n).launch(grid=1, block=LANES)
-
+    launch = launcher_of(kernel, grid=1, block=LANES)
     launch(a, out, n)
     return out
 
@@ -175,10 +173,7 @@ def test_one_instruction_each() -> None:
         source, target = (buffer_ops.create_buffer_resource(X) for X in (A, Out))
         buffer_ops.buffer_store(buffer_ops.buffer_load(source, lane * 4, mask=lane < 9), target, lane * 4)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=LANES)
-
+    launch = launcher_of(kernel, grid=1, block=LANES)
     isa = launch.lower(torch.zeros(256), torch.zeros(256)).artifact.isa
     assert isa.count("buffer_load_dwordx4") == isa.count("buffer_store_dwordx4") == 1
     assert "s_cbranch" not in isa

@@ -9,6 +9,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import TraceError
 from flydsl.expr import range_constexpr
+from tests.launchers import launcher_of
 
 
 def test_loops_with_bounds_known_at_run_time() -> None:
@@ -23,10 +24,7 @@ def test_loops_with_bounds_known_at_run_time() -> None:
         Out[i, 0] = total
         Out[i, 1] = count.to(fx.Float32)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor, first: fx.Int32, last: fx.Int32, step: fx.Int32):
-        kernel(A, Out, first, last, step).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a = torch.arange(64 * 20, dtype=torch.float32).reshape(64, 20)
     for bounds in [(0, 20, 1), (3, 20, 4), (5, 5, 1), (7, 2, 1)]:
         out = torch.zeros(64, 2)
@@ -57,10 +55,7 @@ def test_registers_written_in_a_loop_keep_their_values() -> None:
         for j in range_constexpr(4):
             Out[i, j] = r[j]
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
-        kernel(A, Out, n).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a, out = torch.randn(64, 24, generator=torch.manual_seed(0)), torch.zeros(64, 4)
     launch(a, out, 6)
     expected = torch.zeros(64, 4)
@@ -205,10 +200,7 @@ def test_a_loop_says_how_often_its_body_is_repeated() -> None:
                 value = value * value
             out[0] = value
 
-        @flyc.jit
-        def launch(out: fx.Tensor, n: fx.Int32) -> None:
-            power(out, n).launch(grid=(1, 1, 1), block=(64, 1, 1))
-
+        launch = launcher_of(power, grid=(1, 1, 1), block=(64, 1, 1))
         return flyc.compile(launch, torch.zeros(1, dtype=torch.int32), 8)
 
     once, more = (len(compiled(count).mnemonics("s_mul_i32")) for count in (1, 3))
@@ -362,9 +354,6 @@ def test_a_helper_with_a_runtime_loop_is_told_what_it_needs() -> None:
     def kernel(Out: fx.Tensor, n: fx.Int32):
         Out[0] = helper(n)
 
-    @flyc.jit
-    def launch(Out: fx.Tensor, n: fx.Int32):
-        kernel(Out, n).launch(grid=1, block=1)
-
+    launch = launcher_of(kernel, grid=1, block=1)
     with pytest.raises(TraceError, match=r"needs @flyc.jit"):
         launch(torch.zeros(1, dtype=torch.int32), 3)

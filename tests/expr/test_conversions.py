@@ -11,6 +11,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, FlyError
+from tests.launchers import launcher_of
 
 TYPES = {
     torch.float64: fx.Float64, torch.float32: fx.Float32, torch.float16: fx.Float16, torch.bfloat16: fx.BFloat16,
@@ -125,10 +126,7 @@ def test_narrow_floats_as_parameters() -> None:
         Out[0] = b.to(fx.Float32)
         Out[1] = h.to(fx.Float32)
 
-    @flyc.jit
-    def launch(Out: fx.Tensor, b: fx.BFloat16, h: fx.Float16):
-        kernel(Out, b, h).launch(grid=1, block=1)
-
+    launch = launcher_of(kernel, grid=1, block=1)
     out = torch.zeros(2)
     for number in (0.1, -3.0, float("inf"), 1e-3):
         launch(out, number, number)

@@ -13,6 +13,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError, LaunchError
 from flydsl.extension import coop
 from flydsl.simulator import checking
+from tests.launchers import launcher_of
 
 LANES = 64
 OPERATIONS = {
@@ -85,10 +86,7 @@ def block(threads: int, values: Callable[[Any], list[Any]], a: torch.Tensor) -> 
         for row, value in enumerate(values(A[fx.thread_idx.x])):
             Out[row, fx.thread_idx.x] = value
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=threads)
-
+    launch = launcher_of(kernel, grid=1, block=threads)
     with checking():
         launch(a, out)
     return out
@@ -129,10 +127,7 @@ def test_several_values_of_each_thread() -> None:
             out[fx.thread_idx.x * 4 + i, 0] = after[i]
             out[fx.thread_idx.x * 4 + i, 1] = before[i]
 
-    @flyc.jit
-    def items(A: fx.Pointer, total: fx.Tensor, out: fx.Tensor):
-        items_kernel(A, total, out).launch(grid=1, block=(128, 1, 1))
-
+    items = launcher_of(items_kernel, grid=1, block=(128, 1, 1))
     a = torch.randint(-8, 8, (512,), dtype=torch.int32, generator=torch.Generator().manual_seed(0))
     total, out = torch.zeros(128, dtype=torch.int32), torch.zeros(512, 2, dtype=torch.int32)
     items(a, total, out)
@@ -183,10 +178,7 @@ def test_a_block_of_other_threads_is_an_error(launched: Any) -> None:
         kind = fx.BlockReduce[fx.Float32, 256]
         A[0] = kind.reduce(A[0], "add", fx.SharedAllocator().allocate(kind.SharedStorage))
 
-    @flyc.jit
-    def launch(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=launched)
-
+    launch = launcher_of(kernel, grid=1, block=launched)
     with pytest.raises(LaunchError, match=r"BlockReduce\[Float32, 256\] in it is for 256 threads"):
         launch(torch.zeros(1))
 

@@ -10,6 +10,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import LayoutError
+from tests.launchers import launcher_of
 
 
 def run(body: Any, *tensors: torch.Tensor) -> None:
@@ -17,10 +18,7 @@ def run(body: Any, *tensors: torch.Tensor) -> None:
     def kernel(A: fx.Tensor, B: fx.Tensor):
         body(fx.thread_idx.x, A, B)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, B: fx.Tensor):
-        kernel(A, B).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     launch(*tensors)
 
 

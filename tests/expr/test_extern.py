@@ -15,6 +15,7 @@ import flydsl.expr as fx
 from flydsl.compiler.extern_link import BoundExternFunction, link_extern, register_extern_resolver
 from flydsl.errors import ArgumentError, CompileError, TraceError
 from flydsl.expr.extern import ffi
+from tests.launchers import launcher_of
 
 LIBRARY = """
 target triple = "amdgcn-amd-amdhsa"
@@ -45,10 +46,7 @@ def launched(body: Callable[..., Any], *tensors: torch.Tensor) -> Any:
     def kernel(A: fx.Tensor, B: fx.Tensor):
         body(fx.Int32(fx.thread_idx.x), A, B)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, B: fx.Tensor):
-        kernel(A, B).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     return flyc.compile(launch, *tensors)
 
 

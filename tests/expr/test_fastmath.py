@@ -11,6 +11,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from tests.launchers import launcher_of
 
 
 def traced(body: Any, **hints: Any) -> str:
@@ -18,10 +19,7 @@ def traced(body: Any, **hints: Any) -> str:
     def kernel(A: fx.Tensor):
         A[0] = body(A[1], A[2])
 
-    @flyc.jit
-    def launch(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     with flyc.kernel_function.CompilationContext.compile_hints(hints):
         return launch.lower(torch.zeros(64)).origin
 

@@ -11,6 +11,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from tests.launchers import launcher_of
 
 ROWS, COLUMNS = 4, 16
 
@@ -111,9 +112,7 @@ def tile_kernel(A: fx.Tensor, out: fx.Tensor, rows: fx.Int32, columns: fx.Int32,
     fx.copy(atom, from_, to, pred=inside)
 
 
-@flyc.jit
-def tile(A: fx.Tensor, out: fx.Tensor, rows: fx.Int32, columns: fx.Int32, whole: fx.Constexpr[bool]):
-    tile_kernel(A, out, rows, columns, whole).launch(grid=1, block=32)
+tile = launcher_of(tile_kernel, grid=1, block=32)
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -11,6 +11,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -31,9 +32,7 @@ def handover_kernel(data: fx.Tensor, flag: fx.Tensor, out: fx.Tensor):
         out[4] = fx.generic_load(at + 3, volatile=True)
 
 
-@flyc.jit
-def handover(data: fx.Tensor, flag: fx.Tensor, out: fx.Tensor):
-    handover_kernel(data, flag, out).launch(grid=2, block=1)
+handover = launcher_of(handover_kernel, grid=2, block=1)
 
 
 def test_a_flag_hands_data_over() -> None:
@@ -55,9 +54,7 @@ def update_kernel(numbers: fx.Tensor, floats: fx.Tensor, before: fx.Tensor):
     fx.atomic_sub(fx.get_iter(floats) + 2, 0.5)
 
 
-@flyc.jit
-def update(numbers: fx.Tensor, floats: fx.Tensor, before: fx.Tensor):
-    update_kernel(numbers, floats, before).launch(grid=1, block=1)
+update = launcher_of(update_kernel, grid=1, block=1)
 
 
 def test_exchanges_and_differences() -> None:
@@ -113,9 +110,7 @@ def facts_kernel(words: fx.Tensor, out: fx.Tensor):
     fx.rocdl.wait_asyncmark(2)
 
 
-@flyc.jit
-def facts(words: fx.Tensor, out: fx.Tensor):
-    facts_kernel(words, out).launch(grid=1, block=(64, 2, 1))
+facts = launcher_of(facts_kernel, grid=1, block=(64, 2, 1))
 
 
 def test_facts_of_the_target_and_waits() -> None:

@@ -12,6 +12,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, CompileError, FlyError, LayoutError
+from tests.launchers import launcher_of
 
 TORCH = {
     fx.Float16: torch.float16,
@@ -141,10 +142,7 @@ def one_call(arch: str, op: Callable[[], Any], a: tuple[int, Any], b: tuple[int,
         fx.gemm(fx.make_mma_atom(op()), x[2], x[0], x[1], x[2], **values)
         X[fx.thread_idx.x] = x[2].load()[0].bitcast(fx.Int32)
 
-    @flyc.jit
-    def launch(X: fx.Tensor):
-        kernel(X).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     return launch.lower(torch.zeros(128, dtype=torch.int32), arch=arch).artifact.isa
 
 

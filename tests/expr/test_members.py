@@ -13,6 +13,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import rocdl, vector
 from flydsl.expr.typing import T
+from tests.launchers import launcher_of
 
 LANES = 64
 
@@ -22,10 +23,7 @@ def run(body: Callable[..., Any], a: torch.Tensor, out: torch.Tensor, n: int = 8
     def kernel(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
         body(A, Out, n)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
-        kernel(A, Out, n).launch(grid=1, block=LANES)
-
+    launch = launcher_of(kernel, grid=1, block=LANES)
     launch(a, out, n)
     return out
 

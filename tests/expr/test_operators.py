@@ -13,6 +13,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from tests.launchers import launcher_of
 
 INTEGERS = {torch.int8: 8, torch.int16: 16, torch.int32: 32, torch.int64: 64}
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
@@ -206,10 +207,7 @@ def test_branches_and_loops_keep_values_bare() -> None:
             mask = (mask & 0xFFFF0000) >> 1
         Out[fx.thread_idx.x] = fx.Int32(mask)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
-        kernel(A, Out, n).launch(grid=1, block=4)
-
+    launch = launcher_of(kernel, grid=1, block=4)
     a, out = torch.tensor([-1, 0, 5, -(2**31)], dtype=torch.int32), torch.zeros(4, dtype=torch.int32)
     launch(a, out, 2)
     expected = [((x & 0xFFFF0000) >> 1 & 0xFFFF0000) >> 1 for x in a.tolist()]

@@ -12,6 +12,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import TraceError
 from flydsl.expr import outlived
+from tests.launchers import launcher_of
 
 Keep = Callable[[Any, Any], Any]
 Use = Callable[[Any, Any, Any], None]
@@ -52,10 +53,7 @@ def test_a_value_of_an_earlier_trace(keep: Keep, use: Use) -> None:
         kept.append(keep(A, n))
         use(A, kept[0], n)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, n: fx.Int32) -> None:
-        kernel(A, n).launch(grid=1, block=1)
-
+    launch = launcher_of(kernel, grid=1, block=1)
     launch(torch.zeros(2, dtype=torch.int32), 1)
     with pytest.raises(TraceError, match="traced before, which the host has kept") as caught:
         launch(torch.zeros(2, 2, dtype=torch.int32)[0], 1)
@@ -84,10 +82,7 @@ def test_a_value_of_mlirs_own_of_an_earlier_trace(monkeypatch: pytest.MonkeyPatc
         kept.append(n.ir_value())
         A[0] = n + kept[0]
 
-    @flyc.jit
-    def launch(A: fx.Tensor, n: fx.Int32) -> None:
-        kernel(A, n).launch(grid=1, block=1)
-
+    launch = launcher_of(kernel, grid=1, block=1)
     launch(torch.zeros(2, dtype=torch.int32), 1)
     assert "i32" in str(kept[0])
     with pytest.raises(TraceError, match="traced before, which the host has kept") as caught:

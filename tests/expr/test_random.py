@@ -6,6 +6,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from tests.launchers import launcher_of
 
 N = 256
 MASK = 2**32 - 1
@@ -31,9 +32,7 @@ def draws_kernel(words: fx.Tensor, floats: fx.Tensor, seed: fx.Int64, start: fx.
     floats[lane, 2], floats[lane, 3] = fx.random.rand4x(seed, offset)[3], fx.random.randn4x(seed, offset)[3]
 
 
-@flyc.jit
-def draws(words: fx.Tensor, floats: fx.Tensor, seed: fx.Int64, start: fx.Int64):
-    draws_kernel(words, floats, seed, start).launch(grid=1, block=N)
+draws = launcher_of(draws_kernel, grid=1, block=N)
 
 
 def test_words_and_what_is_made_of_them() -> None:

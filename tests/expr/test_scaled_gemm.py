@@ -10,6 +10,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from tests.launchers import launcher_of
 
 M, N, K = 32, 16, 256
 
@@ -41,9 +42,7 @@ def scaled_kernel(A: fx.Tensor, B: fx.Tensor, SA: fx.Tensor, SB: fx.Tensor, C: f
     fx.copy(fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32), held, out)
 
 
-@flyc.jit
-def scaled(A: fx.Tensor, B: fx.Tensor, SA: fx.Tensor, SB: fx.Tensor, C: fx.Tensor, order: fx.Constexpr[Any]):
-    scaled_kernel(A, B, SA, SB, C, order).launch(grid=1, block=64)
+scaled = launcher_of(scaled_kernel, grid=1, block=64)
 
 
 def test_each_call_has_its_scales(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,10 +80,7 @@ def test_scales_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
         def kernel(C: fx.Tensor, call: fx.Constexpr[Any]):
             call(tensor(32, 2, 2), tensor(32, 1, 2), tensor(4, 2, 1, dtype=fx.Float32))
 
-        @flyc.jit
-        def launch(C: fx.Tensor, call: fx.Constexpr[Any]):
-            kernel(C, call).launch(grid=1, block=64)
-
+        launch = launcher_of(kernel, grid=1, block=64)
         with pytest.raises(ArgumentError, match=message) as raised:
             launch(torch.zeros(1), call)
         assert raised.value.at.file == __file__

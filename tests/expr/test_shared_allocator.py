@@ -13,6 +13,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError, LaunchError, SimulatorError, TraceError
 from flydsl.expr import gpu, rocdl
 from flydsl.expr.struct import align_of, size_of
+from tests.launchers import launcher_of
 
 LANES = 64
 
@@ -44,10 +45,7 @@ def run(
     def kernel(A: fx.Tensor, Out: fx.Tensor):
         body(A, Out, fx.thread_idx.x)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=grid, block=LANES, smem=smem)
-
+    launch = launcher_of(kernel, grid=grid, block=LANES, smem=smem)
     launch(a, out)
     return out
 

@@ -8,6 +8,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import FlyError
+from tests.launchers import launcher_of
 
 
 def test_results_of_the_algebra_are_integers_and_leaves() -> None:
@@ -70,9 +71,7 @@ def extents_kernel(x: fx.Tensor, out: fx.Tensor):
     out[4] = fx.size(x.shape).unpack() + x.shape[0].to_py_value()
 
 
-@flyc.jit
-def extents(x: fx.Tensor, out: fx.Tensor):
-    extents_kernel(x, out).launch(grid=1, block=1)
+extents = launcher_of(extents_kernel, grid=1, block=1)
 
 
 def test_extents_of_run_time_are_values() -> None:
@@ -86,10 +85,7 @@ def test_an_extent_of_run_time_has_no_integer() -> None:
     def wrong(x: fx.Tensor):
         fx.size(x.shape).get_static_leaf_int  # noqa: B018
 
-    @flyc.jit
-    def launch(x: fx.Tensor):
-        wrong(x).launch(grid=1, block=1)
-
+    launch = launcher_of(wrong, grid=1, block=1)
     with pytest.raises(FlyError, match="not a Python integer") as raised:
         launch(torch.zeros(3))
     assert raised.value.at.file == __file__

@@ -12,6 +12,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import gpu
+from tests.launchers import launcher_of
 
 LANES = 64
 X = torch.arange(LANES, dtype=torch.float32)
@@ -55,10 +56,7 @@ def run(body: Callable[[Any, Any], Any]) -> torch.Tensor:
         i = fx.thread_idx.x
         y[i] = body(x, i)
 
-    @flyc.jit
-    def launch(x: fx.Tensor, y: fx.Tensor):
-        kernel(x, y).launch(grid=(1,), block=(LANES,))
-
+    launch = launcher_of(kernel, grid=(1,), block=(LANES,))
     y = torch.zeros(LANES)
     launch(X, y)
     return y
@@ -256,10 +254,7 @@ def test_tensors_are_fields() -> None:
         i = fx.thread_idx.x
         problem.y[i] = problem.x[i] * problem.scale
 
-    @flyc.jit
-    def launch(problem: Problem):
-        kernel(problem).launch(grid=1, block=LANES)
-
+    launch = launcher_of(kernel, grid=1, block=LANES)
     y = torch.zeros(LANES)
     launch(Problem(X, y, 2.0))
     assert torch.equal(y, X * 2)

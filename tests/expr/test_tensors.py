@@ -13,6 +13,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, FlyError, LayoutError, TraceError
 from flydsl.expr import buffer_ops
+from tests.launchers import launcher_of
 
 ROWS, COLUMNS = 24, 16
 
@@ -35,10 +36,7 @@ def test_scalar_access(view: str) -> None:
         i, j = fx.thread_idx.x, fx.block_idx.x
         Out[i, j] = A[i, j] + fx.memref_load(A, (i, 0))
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=COLUMNS, block=ROWS)
-
+    launch = launcher_of(kernel, grid=COLUMNS, block=ROWS)
     a, out = views()[view], torch.zeros(ROWS, COLUMNS)
     launch(a, out)
     assert torch.equal(out, a + a[:, :1])
@@ -62,10 +60,7 @@ def test_tiles(view: str, divide: str) -> None:
             source, target = (T[(None, b % down), (None, b // down)] for T in tiles)
         target[t % rows, t // rows] = source[t % rows, t // rows]
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=(ROWS // rows) * (COLUMNS // columns), block=rows * columns)
-
+    launch = launcher_of(kernel, grid=(ROWS // rows) * (COLUMNS // columns), block=rows * columns)
     a, out = views()[view], torch.zeros(ROWS, COLUMNS)
     launch(a, out)
     assert torch.equal(out, a)
@@ -85,10 +80,7 @@ def test_vector_copies_of_rows(bits: int) -> None:
         r.store(r.load() * 2.0)
         fx.copy_atom_call(atom, r, target[None, j])
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=COLUMNS // count, block=ROWS)
-
+    launch = launcher_of(kernel, grid=COLUMNS // count, block=ROWS)
     a, out = views()["row-major"], torch.zeros(ROWS, COLUMNS)
     launch(a, out)
     assert torch.equal(out, 2 * a)
@@ -110,10 +102,7 @@ def test_shapes_strides_and_the_algebra_on_runtime_values() -> None:
         for j, value in enumerate(values):
             Out[t, j] = fx.Int32(value)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a, out = torch.zeros(ROWS, COLUMNS), torch.zeros(64, 18, dtype=torch.int32)
     launch(a, out)
     for t in range(64):
@@ -239,10 +228,7 @@ def test_vectors_of_registers_with_gaps_and_in_other_orders() -> None:
             for j in range(8):
                 Out[lane, number, 1, j] = loaded[j]
 
-    @flyc.jit
-    def launch(Out: fx.Tensor):
-        kernel(Out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     out = torch.zeros(64, len(layouts), 2, 8, dtype=torch.int32)
     launch(out)
     expected = torch.arange(64, dtype=torch.int32)[:, None] + torch.arange(8, dtype=torch.int32)
@@ -262,10 +248,7 @@ def test_a_coordinate_tensor_begins_at_a_number_or_tuple() -> None:
         Out[i, 0] = fx.get_scalar(rows[i, None][7])
         Out[i, 1], Out[i, 2] = tile[1, 2]
 
-    @flyc.jit
-    def launch(Out: fx.Tensor):
-        kernel(Out).launch(grid=1, block=4)
-
+    launch = launcher_of(kernel, grid=1, block=4)
     out = torch.zeros(4, 3, dtype=torch.int32)
     launch(out)
     assert out.tolist() == [[5 + i, 1 + i, 5] for i in range(4)]
@@ -279,10 +262,7 @@ def test_a_tensor_of_unknown_size_divided_by_one() -> None:
         i = fx.thread_idx.x
         Out[i] = fx.slice(fx.logical_divide(A, fx.make_layout(1, 1)), (None, i))[0]
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a, out = torch.arange(128.0).reshape(2, 2, 4, 8)[..., :4].contiguous().transpose(1, 2), torch.zeros(64)
     launch(a, out)
     assert torch.equal(out, a.permute(3, 2, 1, 0).flatten())

@@ -12,6 +12,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr import trace_limit
+from tests.launchers import launcher_of
 
 
 def launch(body: Callable[[Any], None]) -> None:
@@ -19,10 +20,7 @@ def launch(body: Callable[[Any], None]) -> None:
     def kernel(A: fx.Tensor):
         body(A)
 
-    @flyc.jit
-    def run(A: fx.Tensor):
-        kernel(A).launch(grid=1, block=64)
-
+    run = launcher_of(kernel, grid=1, block=64)
     run(torch.zeros(64))
 
 

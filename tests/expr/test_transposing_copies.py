@@ -12,6 +12,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms import LDSReadTrans
 from flydsl.layout import Layout, size
+from tests.launchers import launcher_of
 
 M, N, K = 16, 32, 64
 
@@ -42,11 +43,7 @@ def launcher(dtype: Any, atom: Any, k: int) -> Any:
         fx.gemm(mma, held, *fragments, held)
         fx.copy(fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32), held, out)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
-        kernel(A, B, C).launch(grid=1, block=64)
-
-    return launch
+    return launcher_of(kernel, grid=1, block=64)
 
 
 @pytest.mark.parametrize(

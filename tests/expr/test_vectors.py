@@ -12,6 +12,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import arith, vector
+from tests.launchers import launcher_of
 
 Elementwise = Callable[..., torch.Tensor]
 A = torch.tensor([3.0, -4.5, 100.25, 0.0])
@@ -101,10 +102,7 @@ def test_loads_and_stores(count: int) -> None:
         v = fx.Vector.load(fx.T.vec(count, fx.T.f32), X, [i, 1])
         (v * 2).store(Out, [i, 1])
 
-    @flyc.jit
-    def launch(X: fx.Tensor, Out: fx.Tensor):
-        kernel(X, Out).launch(grid=1, block=16)
-
+    launch = launcher_of(kernel, grid=1, block=16)
     x, out = torch.arange(16 * 9.0).reshape(16, 9), torch.zeros(16, 9)
     launch(x, out)
     expected = torch.zeros(16, 9)

@@ -13,6 +13,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from tests.launchers import launcher_of
 
 THREADS = 128
 Array = np.ndarray
@@ -275,10 +276,7 @@ def test_waves_are_in_step_right_behind_a_barrier() -> None:
             value = words[0] + words[1] * words[2] + words[3]
         C[fx.thread_idx.x] = value
 
-    @flyc.jit
-    def launch(A: fx.Tensor, C: fx.Tensor):
-        kernel(A, C).launch(grid=1, block=64 * waves)
-
+    launch = launcher_of(kernel, grid=1, block=64 * waves)
     a, c = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.zeros(64 * waves)
     launch(a, c)
     value = 1.0 + 2.0 * 3.0 + 4.0

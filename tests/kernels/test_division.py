@@ -9,6 +9,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from tests.launchers import launcher_of
 
 SMALLEST = {torch.int32: -(1 << 31), torch.int64: -(1 << 63), torch.int16: -(1 << 15)}
 
@@ -21,9 +22,7 @@ def divide(A: fx.Tensor, B: fx.Tensor, Quotients: fx.Tensor, Remainders: fx.Tens
     Remainders[i] = remainder.to(Remainders.dtype)
 
 
-@flyc.jit
-def launch(A: fx.Tensor, B: fx.Tensor, Quotients: fx.Tensor, Remainders: fx.Tensor):
-    divide(A, B, Quotients, Remainders).launch(grid=1, block=64)
+launch = launcher_of(divide, grid=1, block=64)
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])

@@ -11,6 +11,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import LayoutError
 from tests.kernels import examples
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -153,10 +154,7 @@ def test_booleans_take_a_byte(bits: int, through_buffer: bool) -> None:
         fx.copy(plain, shared[None, thread], second)
         fx.copy(outside, second, fx.logical_divide(B, tile)[None, thread])
 
-    @flyc.jit
-    def run(A: fx.Tensor, B: fx.Tensor):
-        reversed_kernel(A, B).launch(grid=1, block=threads, smem=threads * each)
-
+    run = launcher_of(reversed_kernel, grid=1, block=threads, smem=threads * each)
     A = torch.rand(threads, each, generator=torch.Generator().manual_seed(bits)) < 0.5
     B = torch.zeros_like(A)
     run(A.flatten(), B.view(-1))
@@ -176,10 +174,7 @@ def test_a_buffer_tensor_of_more_than_4_gib_is_bounded_by_what_a_resource_can_ho
         fx.copy(atom, fx.logical_divide(source[None, 0], fx.make_layout(1, 1))[None, fx.thread_idx.x], register)
         B[fx.thread_idx.x] = register[0] + 1
 
-    @flyc.jit
-    def run(B: fx.Tensor, rows: fx.Int32, stride: fx.Int64):
-        add_one(B, rows, stride).launch(grid=1, block=threads)
-
+    run = launcher_of(add_one, grid=1, block=threads)
     B = torch.arange(threads, dtype=torch.int32)
     run(B, 2, (2**32 - 4 * threads + 16) // 4)
     assert torch.equal(B, torch.arange(threads, dtype=torch.int32) + 1)

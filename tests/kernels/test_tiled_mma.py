@@ -10,6 +10,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from tests.kernels import examples
+from tests.launchers import launcher_of
 
 WAVES_2X2 = fx.make_layout((2, 2, 1), (1, 2, 0))
 F32 = fx.rocdl.MFMA(16, 16, 4, fx.Float32)
@@ -216,10 +217,7 @@ def multiply(body: Any, m: int = 64, n: int = 64, k: int = 8) -> None:
         tiled_mma = fx.make_tiled_mma(fx.make_mma_atom(F32), WAVES_2X2)
         body(tiled_mma, fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32), fx.thread_idx.x, tA, tB, tC)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
-        kernel(A, B, C).launch(grid=1, block=256)
-
+    launch = launcher_of(kernel, grid=1, block=256)
     A, B, C = small(m, k), small(n, k, seed=1), torch.full((m, n), torch.nan)
     launch(A, B, C)
     assert torch.equal(C, A @ B.T)

@@ -10,6 +10,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from tests.launchers import launcher_of
 
 LANES = 64
 
@@ -28,10 +29,7 @@ def lanes() -> Callable[..., torch.Tensor]:
             result = fx.as_dsl_value(body(fx.Int32(lane), *[A, B, C][: len(tensors)]))
             Out[lane] = result.to(Out.dtype)
 
-        @flyc.jit
-        def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, Out: fx.Tensor):
-            kernel(A, B, C, Out).launch(grid=1, block=LANES)
-
+        launch = launcher_of(kernel, grid=1, block=LANES)
         launch(*given, out)
         return out
 

@@ -13,6 +13,7 @@ import flydsl.expr as fx
 from flydsl._mlir import ir
 from flydsl._mlir.dialects import fly, fly_rocdl
 from flydsl.errors import FlyError
+from tests.launchers import launcher_of
 
 LAYOUT = fly.LayoutType.get((4, 8), (8, 1))
 
@@ -71,10 +72,7 @@ def test_atoms_of_types_made_by_name_copy_and_multiply() -> None:
         fx.mma_atom_call(fma, y, x, x, y)
         out[i] = y.load()[0]
 
-    @flyc.jit
-    def launch(a: fx.Tensor, out: fx.Tensor):
-        kernel(a, out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a, out = torch.arange(64.0), torch.zeros(64)
     launch(a, out)
     assert torch.equal(out, a * a + 1)
@@ -86,10 +84,7 @@ def test_operation_classes_of_rocdl_by_any_name() -> None:
         fx.rocdl.SchedBarrier(ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0))
         out[fx.thread_idx.x] = fx.Float32(fx.rocdl.ROCDLExp2(fx.T.f32, fx.Float32(3.0)).result)
 
-    @flyc.jit
-    def launch(out: fx.Tensor):
-        kernel(out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     out = torch.zeros(64)
     launch(out)
     assert torch.equal(out, torch.full((64,), 8.0))

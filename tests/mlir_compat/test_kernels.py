@@ -20,6 +20,7 @@ from flydsl.expr import arith, buffer_ops, gpu, range_constexpr, rocdl
 from flydsl.expr.typing import T
 from flydsl.expr.typing import Vector as Vec
 from flydsl.utils.smem_allocator import SMEM_CAPACITY_MAP, SmemAllocator, SmemPtr
+from tests.launchers import launcher_of
 
 WAVE = 64
 LOG2E = 1.4426950408889634
@@ -135,10 +136,7 @@ def test_rmsnorm_with_vectors_and_raw_operations() -> None:
         assert arith.mulf(scale, scale, fastmath=fast).type == T.f32
         buffer_ops.buffer_store(narrow, y, row * columns + tid * 8)
 
-    @flyc.jit
-    def launch(X: fx.Tensor, W: fx.Tensor, Y: fx.Tensor, eps: fx.Float32):
-        kernel(X, W, Y, eps).launch(grid=2, block=lanes)
-
+    launch = launcher_of(kernel, grid=2, block=lanes)
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(2, columns, generator=generator).bfloat16()
     w, y = torch.randn(columns, generator=generator), torch.zeros(2, columns, dtype=torch.bfloat16)
@@ -153,10 +151,7 @@ def test_the_fastmath_flags_of_fx_are_those_of_a_builder(flags: fx.FastMathFlags
     def kernel(X: fx.Tensor, Y: fx.Tensor):
         Y[fx.thread_idx.x] = raw_math.log(X[fx.thread_idx.x], fastmath=flags)
 
-    @flyc.jit
-    def launch(X: fx.Tensor, Y: fx.Tensor):
-        kernel(X, Y).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     x, y = torch.rand(64, generator=torch.Generator().manual_seed(2)) + 0.5, torch.zeros(64)
     assert f"fastmath<{flags}>" in str(launch.lower(x, y).origin)
     launch(x, y)
@@ -221,10 +216,7 @@ def test_atomics_through_pointers() -> None:
         counter = fly.extract_aligned_pointer_as_index(ir.Type.parse("!llvm.ptr<1>"), Count)
         llvm.AtomicRMWOp(llvm.AtomicBinOp.add, counter, fx.Int32(1), llvm.AtomicOrdering.monotonic)
 
-    @flyc.jit
-    def launch(Sum: fx.Tensor, Count: fx.Tensor, X: fx.Tensor):
-        kernel(Sum, Count, X).launch(grid=1, block=128)
-
+    launch = launcher_of(kernel, grid=1, block=128)
     x = torch.arange(128, dtype=torch.float32)
     total, count = torch.zeros(4), torch.zeros(1, dtype=torch.int32)
     launch(total, count, x)
@@ -247,10 +239,7 @@ def test_dpp_through_an_intrinsic() -> None:
         )
         Y[tid] = raw_arith.BitcastOp(f32, moved).result + X[tid]
 
-    @flyc.jit
-    def launch(X: fx.Tensor, Y: fx.Tensor):
-        kernel(X, Y).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     x, y = torch.randn(64, generator=torch.Generator().manual_seed(3)), torch.zeros(64)
     launch(x, y)
     assert torch.equal(y, x.view(-1, 2).flip(1).reshape(-1) + x)
@@ -270,10 +259,7 @@ def test_fp8_through_builders() -> None:
             Y[tid * 4 + 2 * half + 1] = pair[1]
         assert T.f8x4 == T.vec(4, T.f8)
 
-    @flyc.jit
-    def launch(X: fx.Tensor, Packed: fx.Tensor, Y: fx.Tensor):
-        kernel(X, Packed, Y).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     x = torch.randn(256, generator=torch.Generator().manual_seed(4)) * 20
     packed, y = torch.zeros(64, dtype=torch.int32), torch.zeros(256)
     launch(x, packed, y)
@@ -315,10 +301,7 @@ def test_split_k_with_a_semaphore() -> None:
             Out[tid] = llvm.LoadOp(T.f32, place, alignment=4).result * 2.0
             scf.YieldOp([])
 
-    @flyc.jit
-    def launch(X: fx.Tensor, Sum: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
-        kernel(X, Sum, Flag, Out).launch(grid=3, block=64)
-
+    launch = launcher_of(kernel, grid=3, block=64)
     x = torch.randn(3, 64, generator=torch.Generator().manual_seed(5))
     total, flag, out = torch.zeros(64), torch.zeros(1, dtype=torch.int32), torch.zeros(64)
     launch(x, total, flag, out)
@@ -368,10 +351,7 @@ def test_atoms_on_values() -> None:
         out = fx.logical_divide(C, fx.make_layout(4, 1))
         fly.copy_atom_call_ssa([], store, Vec(c) * 2.0, dst=fx.slice(out, (None, lane)))
 
-    @flyc.jit
-    def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
-        kernel(A, B, C).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     generator = torch.Generator().manual_seed(6)
     a, b = (torch.randn(256, generator=generator).half() for _ in range(2))
     c = torch.zeros(256)
@@ -415,10 +395,7 @@ def test_helpers_may_be_completed_inside_of_a_loop() -> None:
             total = total + tile.load(row, fx.thread_idx.x)
         C[fx.thread_idx.x] = total
 
-    @flyc.jit
-    def launch(A: fx.Tensor, C: fx.Tensor, rows: fx.Int32):
-        kernel(A, C, rows).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a, c = torch.randn(5, 64, generator=torch.Generator().manual_seed(3)), torch.zeros(64)
     launch(a, c, 5)
     torch.testing.assert_close(c, a.sum(0))
@@ -432,10 +409,7 @@ def test_helpers_may_not_keep_what_a_loop_computes() -> None:
             tile.strides = (row, 1)
         C[0] = tile.offset(fx.Int32(2), fx.Int32(1)).to(fx.Float32)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, C: fx.Tensor, rows: fx.Int32):
-        kernel(A, C, rows).launch(grid=1, block=1)
-
+    launch = launcher_of(kernel, grid=1, block=1)
     with pytest.raises(TraceError, match="tile"):
         launch(torch.zeros(5, 64), torch.zeros(64), 5)
 
@@ -451,10 +425,7 @@ def test_an_extent_may_be_unknown() -> None:
         place = fx.get_scalar(fx.crd2idx((token, head, vector_number), places))
         C[fx.thread_idx.x] = fx.Int32(place)
 
-    @flyc.jit
-    def launch(C: fx.Tensor, token: fx.Int32):
-        kernel(C, token).launch(grid=1, block=8)
-
+    launch = launcher_of(kernel, grid=1, block=8)
     c = torch.zeros(8, dtype=torch.int32)
     launch(c, 1000)
     assert c.tolist() == [64_000 + head * 32 + number * 8 for head in range(2) for number in range(4)]
@@ -472,10 +443,7 @@ def test_a_branch_without_its_end_is_an_error_at_its_line(has_addition: bool) ->
                 raw_arith.AddIOp(fx.Int32(1), fx.Int32(2))
         X[fx.thread_idx.x] = 1.0
 
-    @flyc.jit
-    def launch(X: fx.Tensor):
-        kernel(X).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     with pytest.raises(CompileError, match=r"scf\.if does not end with an scf\.yield") as caught:
         launch(torch.zeros(64))
     assert "scf.IfOp(fx.thread_idx.x < 3" in str(caught.value)
@@ -494,10 +462,7 @@ def test_a_value_of_another_width_than_the_tensors_elements() -> None:
         assert fx.PointerType.get(elem_ty=T.f16, address_space=kind.space, alignment=2).element == kind.element
         fly.copy_atom_call_ssa([], move, words, fx.slice(target, (None, place)))
 
-    @flyc.jit
-    def launch(X: fx.Tensor, Y: fx.Tensor):
-        kernel(X, Y).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     x, y = torch.randn(512).half(), torch.zeros(512, dtype=torch.float16)
     launch(x, y)
     assert torch.equal(x, y)
@@ -512,10 +477,7 @@ def test_an_atom_on_a_value_under_a_predicate() -> None:
         value = fly.copy_atom_call_ssa([T.f32], move, source, pred=lane < 16)
         fly.copy_atom_call_ssa([], move, value, dst=target, pred=lane < 32)
 
-    @flyc.jit
-    def launch(X: fx.Tensor, Y: fx.Tensor):
-        kernel(X, Y).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     x, y = torch.randn(16), torch.ones(32)
     launch(x, y)
     assert torch.equal(y, torch.cat([x, torch.zeros(16)]))
@@ -526,10 +488,7 @@ def test_a_store_of_a_value_without_its_target() -> None:
     def kernel(X: fx.Tensor):
         fly.copy_atom_call_ssa([], fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32), X)
 
-    @flyc.jit
-    def launch(X: fx.Tensor):
-        kernel(X).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     with pytest.raises(ArgumentError, match="copy_atom_call_ssa without a target and with 0 results"):
         launch(torch.zeros(1))
 
@@ -548,10 +507,7 @@ def test_a_resource_as_four_words() -> None:
         rocdl.raw_buffer_store(value * 2.0, rsrc, place, 0, 0)
         Y[fx.thread_idx.x] = value
 
-    @flyc.jit
-    def launch(X: fx.Tensor, Y: fx.Tensor):
-        kernel(X, Y).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     x, y = torch.arange(64).float(), torch.zeros(64)
     launch(x, y)
     assert torch.equal(y, torch.arange(64) + 1.0)
@@ -576,10 +532,7 @@ def test_what_outlives_its_trace_is_an_error_where_it_is_used(what: str) -> None
             made = {"operation": raw_arith.ConstantOp(number, 3), "block": block, "argument": block.arguments[0]}
             kept.append(made[what])
 
-    @flyc.jit
-    def launch(x: fx.Int32, again: fx.Constexpr[bool]):
-        kernel(x, again).launch(grid=1, block=WAVE)
-
+    launch = launcher_of(kernel, grid=1, block=WAVE)
     launch.lower(1, False).run()
     with pytest.raises(ArgumentError, match=r"of another module|already has a terminator") as caught:
         launch.lower(1, True).run()

@@ -8,6 +8,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import buffer_ops
 from flydsl.expr.typing import T
+from tests.launchers import launcher_of
 
 
 def test_functions_take_the_values_of_tensors_and_pointers() -> None:
@@ -24,10 +25,7 @@ def test_functions_take_the_values_of_tensors_and_pointers() -> None:
         fx.Vector.from_elements([x + buffered[lane] + again + address.to(fx.Float32)]).store(raw_out, [lane])
         fx.atomic_add(fx.add_offset(pointer, lane).value, fx.Float32(1))
 
-    @flyc.jit
-    def launch(a: fx.Tensor, out: fx.Tensor):
-        kernel(a, out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     a, out = torch.arange(64.0), torch.zeros(64)
     launch(a, out)
     assert torch.equal(out, 3 * a + 1)

@@ -18,6 +18,7 @@ from flydsl._mlir.dialects import math as mlir_math
 from flydsl.dialect.context import context
 from flydsl.errors import ArgumentError, FlyError, TraceError
 from flydsl.expr.typing import T
+from tests.launchers import launcher_of
 
 LANE = torch.arange(64, dtype=torch.int32)
 
@@ -111,10 +112,7 @@ def test_raw_values_cross_python_branches_and_loops(lanes: Callable[..., torch.T
             x = arith.addi(x, fx.Int32(1))
         Out[fx.thread_idx.x] = x
 
-    @flyc.jit
-    def launch(Out: fx.Tensor):
-        kernel(Out).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     launch(out)
     assert torch.equal(out, torch.where(LANE > 10, LANE * 3 - 30, LANE * 3) + 3)
 

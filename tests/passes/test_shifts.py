@@ -8,6 +8,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -17,9 +18,7 @@ def shift_kernel(A: fx.Tensor, Amount: fx.Tensor, Out: fx.Tensor):
     Out[t + 64] = A[t] >> Amount[t]
 
 
-@flyc.jit
-def shift(A: fx.Tensor, Amount: fx.Tensor, Out: fx.Tensor):
-    shift_kernel(A, Amount, Out).launch(grid=1, block=64)
+shift = launcher_of(shift_kernel, grid=1, block=64)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])

@@ -18,6 +18,7 @@ from flydsl.simulator import MemoryFault, checking, peers
 from flydsl.simulator.allocations import allocations
 from flydsl.simulator.memory import Buffer
 from flydsl.simulator.peers import Peer, PeerLost, PeerTimeout
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -48,9 +49,7 @@ def wait_kernel(flag: fx.Int64):
         fx.ptr_store(fx.generic_load(place, memory_order=fx.AtomicOrdering.Monotonic) * 2, fx.inttoptr(word, flag + 4))
 
 
-@flyc.jit
-def wait_for(flag: fx.Int64):
-    wait_kernel(flag).launch(grid=3, block=128)
+wait_for = launcher_of(wait_kernel, grid=3, block=128)
 
 
 @pytest.fixture(params=["native", "lockstep"])

@@ -28,15 +28,7 @@ from tests.simulator.reference import (
     vector_integer,
     wmma,
 )
-from tests.simulator.reference.memory import (
-    LDS_LOADS,
-    LDS_STORES,
-    LDS_UPDATES,
-    LOADS,
-    RETURNING_ONLY,
-    STORES,
-    UPDATES,
-)
+from tests.simulator.reference.memory import LDS_LOADS, LDS_STORES, LDS_UPDATES, LOADS, RETURNING_ONLY, STORES, UPDATES
 from tests.simulator.reference.names import by_hand, of_cdna5, of_copies, of_rdna_lanes, of_rdna_memory
 
 RDNA = get_arch("gfx1201").instruction_sets

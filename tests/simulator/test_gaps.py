@@ -14,6 +14,7 @@ import flydsl.expr as fx
 from flydsl import env
 from flydsl.simulator import Memory, MemoryFault, Program, launch
 from flydsl.simulator.gaps import rows_of, touches_gap
+from tests.launchers import launcher_of
 
 
 @pytest.mark.parametrize(
@@ -48,9 +49,7 @@ def shifted_copy_kernel(A: fx.Tensor, B: fx.Tensor, read: fx.Int32, write: fx.In
     B[row, column + write] = A[row, column + read]
 
 
-@flyc.jit
-def shifted_copy(A: fx.Tensor, B: fx.Tensor, read: fx.Int32, write: fx.Int32) -> None:
-    shifted_copy_kernel(A, B, read, write).launch(grid=4, block=32)
+shifted_copy = launcher_of(shifted_copy_kernel, grid=4, block=32)
 
 
 @pytest.mark.parametrize("backend", ["native", "lockstep"])

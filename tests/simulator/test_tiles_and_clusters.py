@@ -24,6 +24,7 @@ from flydsl.simulator.errors import (
     MemoryFault,
     UninitializedLds,
 )
+from tests.launchers import launcher_of
 
 BACKENDS = ("native", "lockstep", "checked")
 
@@ -155,9 +156,7 @@ def sum_kernel(x: fx.Tensor, y: fx.Tensor, n: fx.Constexpr[int], outstanding: fx
     y[fx.thread_idx.x] = total
 
 
-@flyc.jit
-def sum_of_columns(x: fx.Tensor, y: fx.Tensor, n: fx.Constexpr[int], outstanding: fx.Constexpr[int]):
-    sum_kernel(x, y, n, outstanding).launch(grid=1, block=(32,))
+sum_of_columns = launcher_of(sum_kernel, grid=1, block=(32,))
 
 
 def test_the_next_tile_comes_while_one_is_used(run: Any) -> None:
@@ -203,9 +202,7 @@ def arrival_kernel(x: fx.Tensor, y: fx.Tensor, arrives: fx.Constexpr[bool], load
             y[row, fx.thread_idx.x - 32] = tile[row, fx.thread_idx.x - 32]
 
 
-@flyc.jit
-def arrival(x: fx.Tensor, y: fx.Tensor, arrives: fx.Constexpr[bool], loads: fx.Constexpr[bool]):
-    arrival_kernel(x, y, arrives, loads).launch(grid=2, block=(64,))
+arrival = launcher_of(arrival_kernel, grid=2, block=(64,))
 
 
 @pytest.mark.parametrize("loads", [False, True])
@@ -246,9 +243,7 @@ def gather_kernel(x: fx.Tensor, y: fx.Tensor, which: fx.Tensor, bits: fx.Constex
     tdm_ops.tensor_wait(0)
 
 
-@flyc.jit
-def gather(x: fx.Tensor, y: fx.Tensor, which: fx.Tensor, bits: fx.Constexpr[int], count: fx.Constexpr[int]):
-    gather_kernel(x, y, which, bits, count).launch(grid=1, block=(32,))
+gather = launcher_of(gather_kernel, grid=1, block=(32,))
 
 
 @pytest.mark.parametrize(("bits", "rows"), [(32, (0, 3, 3, 17, 18, 19, 25)), (16, (1, 2, 5, 7, 11, 13, 17, 19, 400))])
@@ -288,9 +283,7 @@ def async_kernel(x: fx.Tensor, y: fx.Tensor, waits: fx.Constexpr[bool]):
     y[64 + fx.thread_idx.x] = lds[319 - fx.thread_idx.x]
 
 
-@flyc.jit
-def copies(x: fx.Tensor, y: fx.Tensor, waits: fx.Constexpr[bool]):
-    async_kernel(x, y, waits).launch(grid=1, block=(64,))
+copies = launcher_of(async_kernel, grid=1, block=(64,))
 
 
 def test_copies_of_lanes(run: Any) -> None:
@@ -311,9 +304,7 @@ def async_store_kernel(x: fx.Tensor, y: fx.Tensor, waits: fx.Constexpr[bool]):
     lds[fx.thread_idx.x] = fx.Float32(0.0)
 
 
-@flyc.jit
-def stores(x: fx.Tensor, y: fx.Tensor, waits: fx.Constexpr[bool]):
-    async_store_kernel(x, y, waits).launch(grid=1, block=(64,))
+stores = launcher_of(async_store_kernel, grid=1, block=(64,))
 
 
 def test_copies_from_lds(run: Any) -> None:
@@ -349,10 +340,7 @@ def place_kernel(places: fx.Tensor, n: fx.Int32):
 def test_where_a_workgroup_is(run: Any, size: tuple[int, int, int]) -> None:
     grid = tuple(2 * extent for extent in size)
 
-    @flyc.jit
-    def launch(places: fx.Tensor, n: fx.Int32):
-        place_kernel(places, n).launch(grid=grid, block=(64,), cluster=size)
-
+    launch = launcher_of(place_kernel, grid=grid, block=(64,), cluster=size)
     places = torch.full((grid[0] * grid[1] * grid[2],), -1, dtype=torch.int32)
     run(launch, places, 1)
     weights = ((1000, 10), (100, 1), (10000, 100000))

@@ -374,13 +374,7 @@ def test_several_targets_are_run_and_shown_side_by_side(notebook, read):
 
 @pytest.mark.parametrize(
     ("options", "done"),
-    [
-        ("--step", 0),
-        ("--step fly-layout-lowering", 2),
-        ("--stage 5 --step", 4),
-        ("--step 1", 0),
-        ("--step=5", 4),
-    ],
+    [("--step", 0), ("--step fly-layout-lowering", 2), ("--stage 5 --step", 4), ("--step 1", 0), ("--step=5", 4)],
 )
 def test_stopping_before_a_stage(notebook, options, done):
     outcome = notebook.run(f"%%flykernel {options} --name p\n{RUN}")

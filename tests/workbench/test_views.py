@@ -36,15 +36,7 @@ def shown(value: object) -> tuple[str, str]:
 
 def everything(pipeline) -> list[object]:
     kernel = pipeline.artifact.kernels[0]
-    return [
-        pipeline,
-        *pipeline,
-        pipeline.artifact,
-        pipeline.artifact.code,
-        kernel,
-        kernel.resources,
-        kernel.occupancy,
-    ]
+    return [pipeline, *pipeline, pipeline.artifact, pipeline.artifact.code, kernel, kernel.resources, kernel.occupancy]
 
 
 def test_every_view_survives_the_sanitizer_and_escapes_the_source(pipeline, read):

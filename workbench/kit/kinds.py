@@ -1,4 +1,4 @@
-"""What a function of the workbench is given, if it is of the right kind."""
+"""Checks that a function of the workbench is given an object of the right kind."""
 
 from __future__ import annotations
 

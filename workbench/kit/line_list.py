@@ -1,4 +1,4 @@
-"""What all views with scripts share: lists of lines to choose from, panes, buttons, the look of controls.
+"""The common parts of views with scripts: lists of lines to choose from, panes, buttons, the look of controls.
 
 The script goes before that of each view: it defines `element`, `lineList`, `reveal`, `paneRow`, `lineTools`,
 `toggleButton` and `fullWindowButton`.

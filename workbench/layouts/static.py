@@ -47,7 +47,7 @@ def _only(shade: Coloring, light: Numbers | None) -> Coloring:
 
 
 def _texts(panel: Panel, color_by: str, arch: Arch) -> list[list[str]]:
-    """What the cells of a table say: their banks where these are their colours."""
+    """The texts of the cells of a table: their banks where these are their colours."""
     if color_by != "bank":
         return panel.cell_texts()
     return labels(panel, color_by, arch)

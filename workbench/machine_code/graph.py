@@ -88,12 +88,12 @@ def graph_text(analysis: Analysis) -> str:
 
 
 def block_names(blocks: Sequence[Block]) -> list[str]:
-    """What to call each block: its label, or its place."""
+    """The name of each block: its label, or its place."""
     return [block.label or ("entry" if i == 0 else f"block {i}") for i, block in enumerate(blocks)]
 
 
 class _Drawing:
-    """Where things are. left: of the blocks that are in no loop; right: of all blocks."""
+    """A drawing of blocks and jumps. Places, left: of the blocks that are in no loop; right: of all blocks."""
 
     def __init__(self, analysis: Analysis, blocks: Sequence[Block], left: int, right: int, ink: str) -> None:
         self._analysis, self._blocks, self._left, self._right, self._ink = analysis, blocks, left, right, ink
@@ -140,7 +140,7 @@ class _Drawing:
 
 
 def _contents(analysis: Analysis, block: Block) -> str:
-    """How many instructions a block has, and of which kinds."""
+    """The number of a block's instructions, of each kind."""
     inside = analysis.instructions[block.start : block.end]
     counts = ((kind, sum(i.kind == kind for i in inside)) for kind in ("MFMA", "VMEM", "LDS"))
     first = f"{len(inside)} instructions" if len(inside) != 1 else "1 instruction"

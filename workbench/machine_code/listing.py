@@ -151,7 +151,7 @@ def summary_html(analysis: Analysis) -> str:
 
 
 def _behind_html(analysis: Analysis) -> str:
-    """What stands behind the code, folded: what its instructions do, and its blocks."""
+    """The folded part after the code: what its instructions do, and its blocks."""
     helps = details("What these instructions do, and what they cost", glossary_html(analysis))
     return helps + (
         details(f"Control flow, {len(analysis.blocks)} blocks", _graph_html(analysis))

@@ -1,4 +1,4 @@
-"""Where each register is in use: runs of instructions."""
+"""Live ranges: the runs of instructions in which each register is in use."""
 
 from __future__ import annotations
 

@@ -54,11 +54,7 @@ def occupancy_figure(kernel: Kernel | Usage) -> Figure:
     figure.update_yaxes(range=[0, now.max_waves_per_simd + 0.5], **AXIS)
     figure.update_xaxes(**AXIS)
     figure.update_layout(
-        title=ink(heading),
-        showlegend=False,
-        height=320,
-        margin={"l": 40, "r": 20, "t": 70, "b": 40},
-        **PLOT,
+        title=ink(heading), showlegend=False, height=320, margin={"l": 40, "r": 20, "t": 70, "b": 40}, **PLOT
     )
     return Picture(figure, occupancy_image(usage), heading)
 

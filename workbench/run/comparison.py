@@ -56,7 +56,7 @@ class RunComparison:
 
     @property
     def names(self) -> list[str]:
-        """What each run is called: by its compilation, or by its first launch of a kernel."""
+        """The name of each run: of its compilation, or of its first launch of a kernel."""
         return list(self.called) or [run[0].heading for run in (self.before, self.after)]
 
     @property

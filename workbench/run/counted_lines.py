@@ -36,7 +36,7 @@ class CountedLine(Generic[Amounts]):
 
 
 class LineColumns(Protocol[_Shown]):
-    """What stands before each line: `head` over all of them, and for a line's counts HTML of `width` characters."""
+    """The columns before each line: `head` over all of them, and for a line's counts HTML of `width` characters."""
 
     @property
     def head(self) -> str: ...

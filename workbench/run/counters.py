@@ -150,12 +150,7 @@ def _roofline_html(counters: LaunchCounters) -> str:
         return title(escape(f"No roofline: {found.message}."))
     most = found.time_us
     rows = [
-        [
-            escape(resource),
-            f"{time:.4g}",
-            _bar(time / most if most else 0),
-            "◀ limits" if time == most and most else "",
-        ]
+        [escape(resource), f"{time:.4g}", _bar(time / most if most else 0), "◀ limits" if time == most and most else ""]
         for resource, time in found.times_us.items()
     ]
     head = (

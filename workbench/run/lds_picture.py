@@ -1,4 +1,4 @@
-"""What a workgroup has in LDS: rows of bytes, or the elements of a view where its layout puts them.
+"""Pictures of a workgroup's LDS: rows of bytes, or the elements of a view where its layout puts them.
 
 What the last step wrote is underlined on orange, what it read is on blue.
 """

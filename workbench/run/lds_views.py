@@ -29,7 +29,7 @@ class LdsView:
 
     @property
     def name(self) -> str:
-        """What to call it in a list."""
+        """Its name in a list."""
         where = "from a byte known at run time only" if self.start is None else f"from byte {self.start}"
         return f"{self.layout} of {self.element}, {where}"
 

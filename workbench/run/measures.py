@@ -43,7 +43,7 @@ def nonzero_measures(counters: LaunchCounters) -> list[Measure]:
 
 
 def roofline(counters: LaunchCounters) -> Roofline | ArchError:
-    """What each resource needs at its peak rate, or why that is not known."""
+    """The time that each resource needs at its peak rate, or why that is not known."""
     try:
         return counters.roofline()
     except ArchError as reason:

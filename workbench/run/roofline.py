@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles, valu_operations
 from flydsl.simulator.counters import LaunchCounters
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _WIDTH, _HEIGHT = 640, 320
-_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 20, 44, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, _WIDTH - 20, 44, _HEIGHT - 46
 _LINE_HEIGHT = 14
 _ABOVE, _BELOW = 6, 13  # from a roof to the base line of its label
 # The picture has a background of its own: no colour is read well on a white page and on a black one alike.
@@ -162,35 +162,8 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
     from workbench.kit.picture import Picture
 
     drawn = picture(counters)
-    left, right = (10.0**power for power in drawn.x_range)
     low, high = drawn.y_range
-    figure = go.Figure()
-    for roof in drawn.roofs:
-        corner = roof.operations_per_second / drawn.bytes_per_second
-        figure.add_trace(
-            go.Scatter(
-                x=[left, corner, right],
-                y=[left * drawn.bytes_per_second, roof.operations_per_second, roof.operations_per_second],
-                mode="lines",
-                line={"color": plot_theme.LINE, "dash": "dash" if roof.is_part else "solid"},
-                name=ink(escape(roof.label)),
-                hovertemplate=f"{escape(roof.label)}; {drawn.memory_label}<extra></extra>",
-            )
-        )
-    if drawn.point is not None:
-        x, y = drawn.point
-        low_end, high_end = drawn.reach or (y, y)
-        figure.add_trace(
-            go.Scatter(
-                x=[x],
-                y=[y],
-                mode="markers",
-                marker={"color": plot_theme.POINT, "size": 12, "symbol": "diamond"},
-                error_y={"type": "data", "array": [high_end - y], "arrayminus": [y - low_end]} if drawn.reach else None,
-                name=ink(drawn.point_text),
-                hovertemplate=f"{drawn.point_text}<br>{drawn.note}<extra></extra>",
-            )
-        )
+    figure = go.Figure([go.Scatter(**trace) for trace in _traces(drawn)])
     axis = {"type": "log", "exponentformat": "power", "dtick": 1, **AXIS}
     figure.update_xaxes(title=ink(_X_TITLE), range=list(drawn.x_range), **axis)
     figure.update_yaxes(title=ink(_Y_TITLE), range=[low, high + 0.3], **axis)
@@ -204,6 +177,33 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
     return Picture(figure, roofline_image(counters), f"{drawn.title}; {drawn.note}")
 
 
+def _traces(drawn: RooflinePicture) -> Iterator[dict[str, Any]]:
+    """The roofs and the point, as plotly has them."""
+    left, right = (10.0**power for power in drawn.x_range)
+    for roof in drawn.roofs:
+        corner = roof.operations_per_second / drawn.bytes_per_second
+        yield {
+            "x": [left, corner, right],
+            "y": [left * drawn.bytes_per_second, roof.operations_per_second, roof.operations_per_second],
+            "mode": "lines",
+            "line": {"color": plot_theme.LINE, "dash": "dash" if roof.is_part else "solid"},
+            "name": ink(escape(roof.label)),
+            "hovertemplate": f"{escape(roof.label)}; {drawn.memory_label}<extra></extra>",
+        }
+    if drawn.point is not None:
+        x, y = drawn.point
+        low, high = drawn.reach or (y, y)
+        yield {
+            "x": [x],
+            "y": [y],
+            "mode": "markers",
+            "marker": {"color": plot_theme.POINT, "size": 12, "symbol": "diamond"},
+            "error_y": {"type": "data", "array": [high - y], "arrayminus": [y - low]} if drawn.reach else None,
+            "name": ink(drawn.point_text),
+            "hovertemplate": f"{drawn.point_text}<br>{drawn.note}<extra></extra>",
+        }
+
+
 def roofline_image(counters: LaunchCounters) -> str:
     """The roofline as an `<img>` that needs no script. Raises ArchError as the figure does."""
     drawn = picture(counters)
@@ -212,49 +212,61 @@ def roofline_image(counters: LaunchCounters) -> str:
     return svg_image(roofline_svg(drawn), "; ".join(filter(None, says)))
 
 
+@dataclass(frozen=True)
+class _Axes:
+    """The axes of the SVG, both logarithmic. Ranges are powers of ten."""
+
+    x_range: tuple[int, int]
+    y_range: tuple[int, int]
+
+    def x(self, value: float) -> float:
+        low, high = self.x_range
+        return round(_LEFT + (math.log10(value) - low) / (high - low) * (_RIGHT - _LEFT), 1)
+
+    def y(self, value: float) -> float:
+        low, high = self.y_range
+        part = (math.log10(value) - low) / (high + 0.3 - low)
+        return round(_BOTTOM - part * (_BOTTOM - _TOP), 1)
+
+    def grid(self) -> Iterator[str]:
+        """Lines at the powers of ten, with their numbers."""
+        for power in range(self.x_range[0], self.x_range[1] + 1):
+            at = self.x(10.0**power)
+            yield f'<path d="M{at} {_TOP}V{_BOTTOM}" stroke="{_GRID}"/>'
+            yield f'<text x="{at}" y="{_BOTTOM + 16}" text-anchor="middle">{10.0**power:g}</text>'
+        for power in range(self.y_range[0], self.y_range[1] + 1):
+            at = self.y(10.0**power)
+            yield f'<path d="M{_LEFT} {at}H{_RIGHT}" stroke="{_GRID}"/>'
+            yield f'<text x="{_LEFT - 6}" y="{at + 4}" text-anchor="end">{_power_text(power)}</text>'
+
+    def roof(self, roof: Roof, bytes_per_second: float) -> str:
+        """The line of a roof: with the memory's slope, then level."""
+        rate, dash = roof.operations_per_second, ' stroke-dasharray="6 4"' if roof.is_part else ""
+        start = max(10.0 ** self.x_range[0], 10.0 ** self.y_range[0] / bytes_per_second)
+        corner = max(rate / bytes_per_second, start)
+        slope = f"M{self.x(start)} {self.y(min(start * bytes_per_second, rate))}L{self.x(corner)} {self.y(rate)}"
+        return f'<path d="{slope}H{_RIGHT}" fill="none" stroke="{LINE}" stroke-width="2"{dash}/>'
+
+
 def roofline_svg(drawn: RooflinePicture) -> str:
     """The picture as SVG text."""
-    (x_low, x_high), (y_low, y_high) = drawn.x_range, drawn.y_range
-    y_top = y_high + 0.3
-
-    def x(value: float) -> float:
-        part = (math.log10(value) - x_low) / (x_high - x_low)
-        return round(_LEFT + part * (_WIDTH - _LEFT - _RIGHT), 1)
-
-    def y(value: float) -> float:
-        part = (math.log10(value) - y_low) / (y_top - y_low)
-        return round(_HEIGHT - _BOTTOM - part * (_HEIGHT - _TOP - _BOTTOM), 1)
-
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    parts = [f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="{PAPER}"/>']
-    for power in range(x_low, x_high + 1):
-        at = x(10.0**power)
-        parts.append(f'<path d="M{at} {_TOP}V{bottom}" stroke="{_GRID}"/>')
-        parts.append(f'<text x="{at}" y="{bottom + 16}" text-anchor="middle">{10.0**power:g}</text>')
-    for power in range(y_low, y_high + 1):
-        at = y(10.0**power)
-        parts.append(f'<path d="M{_LEFT} {at}H{right}" stroke="{_GRID}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{at + 4}" text-anchor="end">{_power_text(power)}</text>')
-    start = max(10.0**x_low, 10.0**y_low / drawn.bytes_per_second)
-    for roof in drawn.roofs:
-        rate = roof.operations_per_second
-        dash = ' stroke-dasharray="6 4"' if roof.is_part else ""
-        corner = max(rate / drawn.bytes_per_second, start)
-        path = f"M{x(start)} {y(min(start * drawn.bytes_per_second, rate))}L{x(corner)} {y(rate)}H{right}"
-        parts.append(f'<path d="{path}" fill="none" stroke="{LINE}" stroke-width="2"{dash}/>')
+    axes = _Axes(drawn.x_range, drawn.y_range)
+    parts = [f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="{PAPER}"/>', *axes.grid()]
+    parts += [axes.roof(roof, drawn.bytes_per_second) for roof in drawn.roofs]
     # The labels are over all lines, on a rim of paper.
     rim = f'stroke="{PAPER}" stroke-width="3" stroke-linejoin="round" paint-order="stroke"'
     parts.append(f'<text x="{_LEFT + 6}" y="{_TOP + 12}" {rim}>{escape(drawn.memory_label)} (the slope)</text>')
-    for roof, at in _labels([(roof, y(roof.operations_per_second)) for roof in drawn.roofs]):
-        parts.append(f'<text x="{right}" y="{at}" text-anchor="end" {rim}>{escape(roof.label)}</text>')
+    for roof, at in _labels([(roof, axes.y(roof.operations_per_second)) for roof in drawn.roofs]):
+        parts.append(f'<text x="{_RIGHT}" y="{at}" text-anchor="end" {rim}>{escape(roof.label)}</text>')
     if drawn.point is not None:
-        at_x, at_y = x(drawn.point[0]), y(drawn.point[1])
+        x, y = axes.x(drawn.point[0]), axes.y(drawn.point[1])
         if drawn.reach:
-            parts.append(f'<path d="M{at_x} {y(drawn.reach[0])}V{y(drawn.reach[1])}" stroke="{POINT}"/>')
-        parts.append(f'<path d="M{at_x} {at_y - 7}l7 7l-7 7l-7 -7z" fill="{POINT}" stroke="{PAPER}"/>')
+            low, high = map(axes.y, drawn.reach)
+            parts.append(f'<path d="M{x} {low}V{high}" stroke="{POINT}"/>')
+        parts.append(f'<path d="M{x} {y - 7}l7 7l-7 7l-7 -7z" fill="{POINT}" stroke="{PAPER}"/>')
     parts.append(f'<text x="{_LEFT}" y="18" font-weight="bold">{escape(drawn.title)}</text>')
     parts.append(f'<text x="{_LEFT}" y="34">{escape("; ".join(filter(None, [drawn.point_text, drawn.note])))}</text>')
-    middle = (_LEFT + right) / 2
+    middle = (_LEFT + _RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{_X_TITLE}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '

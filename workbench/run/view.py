@@ -59,7 +59,7 @@ def run_text(launch: Launch | BinaryLaunch) -> str:
 
 
 def why_not_counted(launch: Launch | BinaryLaunch) -> str:
-    """Why there are no counters of a launch."""
+    """The reason why there are no counters of a launch."""
     places = sorted({str(tensor.device) for tensor in tensors(launch.arguments) if tensor.device.type != "cpu"})
     if places:
         return f"Not counted: it ran on {', '.join(places)}. The simulator counts: give it tensors on the CPU."

@@ -88,7 +88,7 @@ class Comparison:
         return found
 
     def places(self, name: str) -> tuple[Places, Places]:
-        """Where the lines of both sides of one of `stages` are from."""
+        """The origins of the lines of both sides of one of `stages`."""
         if name == "ISA":
             levels = [isa_level(p.artifact.code) for p in (self.before, self.after)]
         else:
@@ -117,7 +117,7 @@ class Comparison:
 
     @property
     def names(self) -> list[str]:
-        """What the two are called."""
+        """The names of the two."""
         return compilation_names((self.before, self.after))
 
     def title_html(self) -> str:

@@ -119,7 +119,8 @@ def mlir_places(located: str, plain: Sequence[str]) -> Places:
 
     The location of an operation with regions is at its end; it is assigned to the operation's first line.
     """
-    lines, defined = [], []
+    lines: list[str] = []
+    defined: list[str] = []
     for line in located.splitlines():
         (defined if line.startswith("#loc") else lines).append(line)
     aliases = {match[1]: match[2] for line in defined if (match := _MLIR_ALIAS.match(line))}

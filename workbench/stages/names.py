@@ -1,4 +1,4 @@
-"""What compilations are called, so that people can tell them apart."""
+"""Names of compilations that tell them apart."""
 
 from __future__ import annotations
 

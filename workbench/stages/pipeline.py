@@ -52,7 +52,7 @@ def stages_html(pipeline: Pipeline, *, with_changes: bool = True) -> str:
 
 
 def failures_html(pipeline: Pipeline) -> str:
-    """What failed, with its message and its input."""
+    """The stage that failed, with its message and its input."""
     return "".join(_failure_html(stage) for stage in pipeline if stage.state == "failed")
 
 
@@ -102,7 +102,7 @@ def _failure_html(stage: Stage) -> str:
 
 
 def _failure_text(stage: Stage) -> str:
-    """Why it failed. What is not an error of flydsl's own passes through, and only its call has the message."""
+    """The reason why it failed. Errors that are not flydsl's own pass through, and only their call has the message."""
     return str(stage.error) if stage.error else f"{label(stage)} raised an exception, which the call that ran it shows"
 
 

@@ -1,4 +1,4 @@
-"""What a stage did: its passes, its diff, and the figures of both that views show."""
+"""Facts about a stage: its passes, its diff, and the figures of both that views show."""
 
 from __future__ import annotations
 

@@ -28,10 +28,7 @@ class Strip:
 
     def meta(self) -> dict[str, Any]:
         """Everything about the stages but their diffs."""
-        return {
-            "stages": [stage_facts(stage) for stage in self.pipeline],
-            "origins": self._origins.names,
-        }
+        return {"stages": [stage_facts(stage) for stage in self.pipeline], "origins": self._origins.names}
 
     def content(self, index: int) -> dict[str, Any]:
         """The diff of a stage, counted from 0."""

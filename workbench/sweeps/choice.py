@@ -1,4 +1,4 @@
-"""What the pictures of a sweep are about: the best row, two parameters, one number."""
+"""The choices behind the pictures of a sweep: the best row, two parameters, one number."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def bar_html(done: int, total: int) -> str:
 
 
 class Progress:
-    """What a sweep calls with its table: shows it in the cell that runs, a few times a second."""
+    """Show the table of a sweep, which calls it, in the cell that runs, a few times a second."""
 
     def __init__(self) -> None:
         self._handle: Any = None

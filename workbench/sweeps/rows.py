@@ -34,7 +34,7 @@ def row_html(row: Row) -> str:
 
 
 def heading_html(rows: Table) -> str:
-    """How many rows there are, how many came from a file, and the best."""
+    """The number of rows, how many came from a file, and the best."""
     again = f", {rows.again} of them from the file" if rows.again else ""
     best = best_or_none(rows)
     found = "" if best is None else f"; the best: {code(label(best))}, {escape(best.time_text)}"

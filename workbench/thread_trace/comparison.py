@@ -57,7 +57,7 @@ class TraceComparison:
 
     @cached_property
     def names(self) -> tuple[str, str]:
-        """What the two are called: by what differs."""
+        """The names of the two: by what differs."""
         for names in (
             (self.before.kernel, self.after.kernel),
             (self.before.origin, self.after.origin),

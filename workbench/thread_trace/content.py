@@ -1,4 +1,4 @@
-"""What the script of the timeline gets: names, lines and colours as JSON, the columns of the events as bytes."""
+"""The data of the timeline's script: names, lines and colours as JSON, the columns of the events as bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Content:
         self._sources = _Sources(traces)
 
     def meta(self) -> dict[str, Any]:
-        """What `mountTimeline` calls meta."""
+        """The `meta` of `mountTimeline`."""
         return {
             "units": [
                 {

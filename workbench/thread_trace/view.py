@@ -35,7 +35,7 @@ def heading(trace: Trace) -> str:
 
 
 def about(trace: Trace) -> str:
-    """What stands under the heading: what the error says, and which waves are shown."""
+    """The lines under the heading: the error, and the waves that are shown."""
     return f"{trace.estimate.meaning}; {trace.sampling}" if trace.origin == "model" else trace.sampling
 
 
@@ -54,13 +54,13 @@ def trace_head_html(trace: Trace) -> str:
 
 
 def advice_html(advice: Advice) -> str:
-    """What limits it, and what would help."""
+    """The advice: what limits it, and what would help."""
     findings = "".join(f"<li>{escape(finding.sentence)}</li>" for finding in advice.findings)
     return title(f"<strong>{escape(advice.limit)}</strong>") + (f"<ul>{findings}</ul>" if findings else "")
 
 
 def trace_tables_html(trace: Trace, measured: Sequence[MeasuredDispatch], max_lines: int) -> Iterator[str]:
-    """What stands under the picture."""
+    """The lines under the picture."""
     columns = CostColumns(trace)
     lines = isa_lines(trace)
     shares = utilisation_html(utilisation(trace)) + stalls_html(trace)
@@ -103,7 +103,7 @@ def stalls_html(trace: Trace) -> str:
 
 
 def measured_html(trace: Trace, dispatch: MeasuredDispatch) -> str:
-    """What rocprofv3 counted beside what the trace says."""
+    """The counters of rocprofv3 beside the trace's figures."""
     rows = [
         [escape(one.name), escape(one.unit), _amount(one.measured), _amount(one.traced), _off(one)]
         for one in compared(trace, dispatch)
@@ -152,7 +152,7 @@ def launch_traces_text(launch: Launch | BinaryLaunch) -> str:
 
 
 def why_not_timed(launch: Launch | BinaryLaunch) -> str:
-    """Why there are no traces of a launch."""
+    """The reason why there are no traces of a launch."""
     places = sorted({str(tensor.device) for tensor in tensors(launch.arguments) if tensor.device.type != "cpu"})
     if places:
         where = ", ".join(places)

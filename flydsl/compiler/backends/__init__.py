@@ -17,14 +17,7 @@ from flydsl.compiler.backends.rocm import RocmBackend
 from flydsl.compiler.stages import StageSpec, stage_of, stages
 from flydsl.errors import ArgumentError
 
-__all__ = [
-    "BaseBackend",
-    "GPUTarget",
-    "RocmBackend",
-    "compile_backend_name",
-    "get_backend",
-    "register_backend",
-]
+__all__ = ["BaseBackend", "GPUTarget", "RocmBackend", "compile_backend_name", "get_backend", "register_backend"]
 
 
 def compile_backend_name() -> str:

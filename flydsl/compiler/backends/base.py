@@ -1,4 +1,4 @@
-"""What a compilation is for, and the class that a compiler backend derives from."""
+"""The target of a compilation, and the class that a compiler backend derives from."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import functools
 import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -116,15 +116,7 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
             at=definition_location(code),
             hint="define it in a file or a notebook cell",
         ) from None
-    try:
-        # Under an `if`, indented source parses as it is, and columns stay those of the file.
-        tree = ast.parse("if True:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
-    except SyntaxError:
-        tree = ast.Module(body=[], type_ignores=[])
-    ast.increment_lineno(tree, first - 2)
-    definition = next(
-        (node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not isinstance(node, ast.If)), None
-    )
+    definition = _first_statement(lines, first)
     if not isinstance(definition, ast.FunctionDef):
         if not _may_loop(code):
             return None
@@ -141,6 +133,17 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
             hint="reload its module, or restart the kernel of the notebook",
         )
     return definition
+
+
+def _first_statement(lines: Sequence[str], first: int) -> ast.stmt | None:
+    """The first statement of source that begins at a line of its file; None if it is not Python."""
+    try:
+        # Under an `if`, indented source parses as it is, and columns stay those of the file.
+        tree = ast.parse("if True:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
+    except SyntaxError:
+        return None
+    ast.increment_lineno(tree, first - 2)
+    return next((node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not isinstance(node, ast.If)), None)
 
 
 def _is_source_of(code: types.CodeType, definition: ast.FunctionDef) -> bool:

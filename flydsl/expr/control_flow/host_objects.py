@@ -86,11 +86,7 @@ class HostObjects:
         for path, value, before in self._objects.values():
             if not _is_same(before, dict(vars(value)) if isinstance(value, ModuleType) else copied(value)):
                 write(value, before)
-                raise TraceError(
-                    f"the host's object {path} is changed in a runtime {word}",
-                    at=at,
-                    hint=_HINT,
-                )
+                raise TraceError(f"the host's object {path} is changed in a runtime {word}", at=at, hint=_HINT)
 
 
 def refuse_globals(names: Sequence[str], thunks: Sequence[Callable[[], Any]], word: str, at: Any) -> None:

@@ -13,6 +13,7 @@ from mlir import ir
 
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import argument_error
+from flydsl.expr.described import described
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, i32_attribute, immediate, operand, require_target
 from flydsl.expr.rocdl.intrinsic import llvm_pointer as pointer_to
@@ -42,12 +43,12 @@ def _async_load(suffix: str) -> Callable[..., None]:
         addresses = [pointer_to(f"the source of {name}", global_ptr, _GLOBAL), lds_pointer(name, lds_ptr)]
         call(f"global.load.async.to.lds.{suffix}", addresses, attributes=_attributes(name, offset, "aux", aux))
 
-    load.__name__ = load.__qualname__ = name
-    load.__doc__ = (
+    return described(
+        load,
+        name,
         f"Start copying {suffix[1:]} bits per lane from global memory to LDS, each lane to its own `lds_ptr`. "
-        f"offset: bytes added to both; aux: cache policy; constants. {GFX1250[0]}."
+        f"offset: bytes added to both; aux: cache policy; constants. {GFX1250[0]}.",
     )
-    return load
 
 
 def _cluster_load(suffix: str) -> Callable[..., None]:
@@ -62,13 +63,13 @@ def _cluster_load(suffix: str) -> Callable[..., None]:
         ]
         call(f"cluster.load.async.to.lds.{suffix}", operands, attributes=_attributes(name, offset, "cpol", cpol))
 
-    load.__name__ = load.__qualname__ = name
-    load.__doc__ = (
+    return described(
+        load,
+        name,
         f"Start copying {suffix[1:]} bits per lane from global memory to LDS, together with other workgroups of the "
         "cluster that ask for the same: memory is read once, and each gets it into its own LDS. mask: one bit for each "
-        f"of them and this one, the same in all lanes. offset, cpol: constants. {GFX1250[0]}."
+        f"of them and this one, the same in all lanes. offset, cpol: constants. {GFX1250[0]}.",
     )
-    return load
 
 
 def _async_store(suffix: str) -> Callable[..., None]:
@@ -85,12 +86,12 @@ def _async_store(suffix: str) -> Callable[..., None]:
         call_intrinsic(f"llvm.amdgcn.{name.rpartition('_')[0].replace('_', '.')}.{suffix}",
                        [*addresses, *(constant.ir_value() for constant in constants)])  # fmt: skip
 
-    store.__name__ = store.__qualname__ = name
-    store.__doc__ = (
+    return described(
+        store,
+        name,
         f"Start copying {suffix[1:]} bits per lane from LDS to global memory, each lane from its own `lds_ptr`. "
-        f"offset: bytes added to both; aux: cache policy; constants. {GFX1250[0]}."
+        f"offset: bytes added to both; aux: cache policy; constants. {GFX1250[0]}.",
     )
-    return store
 
 
 global_load_async_to_lds_b8, global_load_async_to_lds_b32 = _async_load("b8"), _async_load("b32")
@@ -123,11 +124,11 @@ def _prefetch(name: str, space: int) -> Callable[..., None]:
         # MLIR has an operation for it, and removes it as one without effect.
         call_intrinsic(f"llvm.amdgcn.{name.replace('_', '.')}", [address, cache])
 
-    prefetch.__name__ = prefetch.__qualname__ = name
-    prefetch.__doc__ = (
-        f"Bring the memory at an address into a cache. scope: 0 this CU's, 8 the shader engine's. {GFX1250[0]}."
+    return described(
+        prefetch,
+        name,
+        f"Bring the memory at an address into a cache. scope: 0 this CU's, 8 the shader engine's. {GFX1250[0]}.",
     )
-    return prefetch
 
 
 global_prefetch, flat_prefetch = _prefetch("global_prefetch", _GLOBAL), _prefetch("flat_prefetch", _GENERIC)

@@ -12,6 +12,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.atoms.instruction_sets import GFX12, GFX1250
+from flydsl.expr.described import described
 from flydsl.expr.numeric import Boolean, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
     call,
@@ -84,9 +85,7 @@ def _on_named(name: str, meaning: str, members: bool) -> Callable[..., None]:
             attributes["memberCnt"] = i32_attribute(immediate(f"the members of {name}", count, 0, _MEMBERS_MAX))
         call(operation, [llvm_pointer(f"the barrier of {name}", ptr, _LDS)], attributes=attributes)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{meaning} {GFX1250[0]}. ptr: the barrier, a pointer to LDS."
-    return function
+    return described(function, name, f"{meaning} {GFX1250[0]}. ptr: the barrier, a pointer to LDS.")
 
 
 s_barrier_init = _on_named("s_barrier_init", "Set how many waves, member_cnt, a named barrier is of.", True)

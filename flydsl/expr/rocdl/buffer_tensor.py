@@ -13,6 +13,7 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType, fly_type
 from flydsl.expr.algebra import cosize
+from flydsl.expr.described import described
 from flydsl.expr.emit import emit, emit_fly, target_name
 from flydsl.expr.memory import Pointer, Tensor, get_iter, make_view
 from flydsl.expr.numeric import Int16, Int32, Int64
@@ -71,12 +72,7 @@ def make_buffer_ptr(ptr: Any, num_records_bytes: Any = None) -> Pointer:
     if not isinstance(kind, PointerType) or kind.space != "global":
         raise argument_error(f"make_buffer_ptr takes a pointer to global memory, not {ptr!r}", how_made.POINTER)
     size = Int64(_MAX_BYTES) if num_records_bytes is None else _bounded(Int64(num_records_bytes))
-    operands = [
-        ptr.value,
-        Int16(0).ir_value(),
-        size.ir_value(),
-        Int32(resource_flags(target_name())).ir_value(),
-    ]
+    operands = [ptr.value, Int16(0).ir_value(), size.ir_value(), Int32(resource_flags(target_name())).ir_value()]
     return Pointer(emit_fly("make_ptr", operands, results=[PointerType(kind.element, BUFFER)]).result)
 
 
@@ -128,9 +124,9 @@ def _width(bits: int) -> Any:
     def make(cache_modifier: int = 0) -> CopyOp:
         return BufferCopy(bits, cache_modifier)
 
-    make.__name__ = make.__qualname__ = f"BufferCopy{bits}b"
-    make.__doc__ = f"A buffer copy of {bits} bits by one thread; cache_modifier as of `BufferCopy`."
-    return make
+    return described(
+        make, f"BufferCopy{bits}b", f"A buffer copy of {bits} bits by one thread; cache_modifier as of `BufferCopy`."
+    )
 
 
 BufferCopy8b = _width(8)

@@ -7,6 +7,7 @@ from typing import Any
 
 from flydsl import atoms
 from flydsl.atoms import CopyOp, MmaOp
+from flydsl.expr.described import described
 from flydsl.expr.names import unknown_name
 from flydsl.expr.operands import located
 from flydsl.expr.rocdl.matrix_atoms import scaled_op
@@ -62,9 +63,9 @@ def _of_width(make: Callable[[int], CopyOp], bits: int) -> Callable[[], CopyOp]:
     def atom() -> CopyOp:
         return make(bits)
 
-    atom.__name__ = atom.__qualname__ = f"{make.__name__}{bits}b"
-    atom.__doc__ = f"An asynchronous copy of {bits} bits per lane: see `{make.__name__}`."
-    return atom
+    return described(
+        atom, f"{make.__name__}{bits}b", f"An asynchronous copy of {bits} bits per lane: see `{make.__name__}`."
+    )
 
 
 BufferLoadAsyncLDS32b = _of_width(BufferLoadAsyncLDS, 32)

@@ -14,6 +14,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
 from flydsl.dialect.location import argument_error
+from flydsl.expr.described import described
 from flydsl.expr.numeric import BFloat16, Float32, Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -69,12 +70,6 @@ def _packed(name: str, value: Any) -> ir.Value:
     return operand(name, value, Int32) if isinstance(value, int) else as_type(name, value, Int32.ir_type)
 
 
-def _named(name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
-
 def _unpack(fmt: str) -> Callable[..., Any]:
     name = f"cvt_f32_{fmt}"
 
@@ -83,7 +78,7 @@ def _unpack(fmt: str) -> Callable[..., Any]:
         kind = _check(name, res, Float32.ir_type)
         return call(name.replace("_", "."), [_packed(name, src_a)], kind, _byte(name, byte_sel))
 
-    return _named(name, convert, f"One {fmt} number, byte `byte_sel` of an i32, as f32.")
+    return described(convert, name, f"One {fmt} number, byte `byte_sel` of an i32, as f32.")
 
 
 def _unpack_pair(fmt: str) -> Callable[..., Any]:
@@ -94,7 +89,7 @@ def _unpack_pair(fmt: str) -> Callable[..., Any]:
         kind = _check(name, res, ir.VectorType.get([2], Float32.ir_type))
         return call(name.replace("_", "."), [_packed(name, src)], kind, _word(name, word_sel))
 
-    return _named(name, convert, f"Two {fmt} numbers, half `word_sel` of an i32, as a vector of f32.")
+    return described(convert, name, f"Two {fmt} numbers, half `word_sel` of an i32, as a vector of f32.")
 
 
 def _pack_pair(fmt: str) -> Callable[..., Any]:
@@ -106,7 +101,7 @@ def _pack_pair(fmt: str) -> Callable[..., Any]:
         operands = [*_floats(name, src_a, src_b), _packed(name, old)]
         return call(name.replace("_", "."), operands, kind, _word(name, word_sel))
 
-    return _named(name, convert, f"`old` with half `word_sel` replaced by two f32 rounded to {fmt}.")
+    return described(convert, name, f"`old` with half `word_sel` replaced by two f32 rounded to {fmt}.")
 
 
 def _pack_stochastic(fmt: str) -> Callable[..., Any]:
@@ -118,8 +113,8 @@ def _pack_stochastic(fmt: str) -> Callable[..., Any]:
         operands = [*_floats(name, src_a), operand(name, src_b, Int32), _packed(name, old)]
         return call(name.replace("_", "."), operands, kind, _byte(name, byte_sel))
 
-    return _named(name, convert, f"`old` with byte `byte_sel` replaced by f32 `src_a`, rounded to {fmt} at random by "
-                  "the bits of `src_b`.")  # fmt: skip
+    doc = f"`old` with byte `byte_sel` replaced by f32 `src_a`, rounded to {fmt} at random by the bits of `src_b`."
+    return described(convert, name, doc)
 
 
 cvt_f32_fp8, cvt_f32_bf8 = _unpack("fp8"), _unpack("bf8")

@@ -16,15 +16,8 @@ from flydsl import how_made
 from flydsl.atoms.scaled_conversions import SCALED_CONVERSIONS, ScaledConversion
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.rocdl.intrinsic import (
-    as_type,
-    call,
-    immediate,
-    ir_type,
-    is_type,
-    operand,
-    require_target,
-)
+from flydsl.expr.described import described
+from flydsl.expr.rocdl.intrinsic import as_type, call, immediate, ir_type, is_type, operand, require_target
 
 __all__ = list(SCALED_CONVERSIONS)
 
@@ -48,9 +41,7 @@ def _function(conversion: ScaledConversion) -> Callable[..., Any]:
         }
         return call(conversion.operation.removeprefix("rocdl."), operands, result, attributes)
 
-    convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"{name}({', '.join(parameters)}). {', '.join(conversion.archs)}."
-    return convert
+    return described(convert, name, f"{name}({', '.join(parameters)}). {', '.join(conversion.archs)}.")
 
 
 def _bound(name: str, parameters: list[str], given: list[Any], named: dict[str, Any]) -> dict[str, Any]:

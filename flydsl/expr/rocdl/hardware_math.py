@@ -14,6 +14,7 @@ from mlir import ir
 
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import argument_error
+from flydsl.expr.described import described
 from flydsl.expr.numeric import Float32
 from flydsl.expr.rocdl.intrinsic import (
     call,
@@ -52,9 +53,7 @@ def _function(name: str, meaning: str, types: tuple[str, ...], archs: tuple[str,
         value = _argument(name, res, arg, types)
         return call(name, [value], value.type)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{meaning} arg and result: {', '.join(types)}."
-    return function
+    return described(function, name, f"{meaning} arg and result: {', '.join(types)}.")
 
 
 exp2 = _function("exp2", "2 to the power of arg (v_exp_f32).", ("f32",))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flydsl.atoms.instruction_sets import GFX12, GFX1250
+from flydsl.expr.described import described
 from flydsl.expr.emit import target_name
 from flydsl.expr.numeric import Int32
 from flydsl.expr.positions import Tuple3D, block_dim, block_idx, thread_idx
@@ -42,9 +43,7 @@ def _of_cluster(name: str, meaning: str) -> Callable[..., Any]:
         require_target(name, GFX1250)
         return Int32.of(call_intrinsic(f"llvm.amdgcn.{name.replace('_', '.')}", [], Int32.ir_type))
 
-    read.__name__ = read.__qualname__ = name
-    read.__doc__ = f"The {meaning} along {name[-1]}, Int32. {GFX1250[0]}."
-    return read
+    return described(read, name, f"The {meaning} along {name[-1]}, Int32. {GFX1250[0]}.")
 
 
 cluster_id_x = _of_cluster("cluster_id_x", "cluster's number in the grid of clusters")

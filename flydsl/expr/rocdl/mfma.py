@@ -15,13 +15,9 @@ from typing import Any
 from mlir import ir
 
 from flydsl import how_made
-from flydsl.atoms.matrix_intrinsics import (
-    MATRIX_INTRINSICS,
-    SCALED_ARCHS,
-    SCALED_MATRIX_INTRINSICS,
-    MatrixIntrinsic,
-)
+from flydsl.atoms.matrix_intrinsics import MATRIX_INTRINSICS, SCALED_ARCHS, SCALED_MATRIX_INTRINSICS, MatrixIntrinsic
 from flydsl.dialect.location import argument_error
+from flydsl.expr.described import described
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -123,9 +119,7 @@ def _registers(name: str, value: Any, number_format: int) -> ir.Value:
 
 
 def _described(function: Callable[..., Any], name: str, text: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Matrix multiply-add of a wave. {text}"
-    return function
+    return described(function, name, f"Matrix multiply-add of a wave. {text}")
 
 
 def _spread(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from flydsl import how_made
 from flydsl.atoms.instruction_sets import CDNA
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
+from flydsl.expr.described import described
 from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
@@ -169,9 +170,7 @@ def _atomic(operation: str, meaning: str, types: tuple[str, ...], archs: tuple[s
         place = _place(name, rsrc, offset, soffset, aux)
         call(_operation(f"atomic.{operation}", place), [value, *place])
 
-    atomic.__name__ = atomic.__qualname__ = name
-    atomic.__doc__ = f"{meaning}, atomically. vdata: {', '.join(types)}. Nothing is returned."
-    return atomic
+    return described(atomic, name, f"{meaning}, atomically. vdata: {', '.join(types)}. Nothing is returned.")
 
 
 raw_ptr_buffer_atomic_fadd = _atomic("fadd", "Add to memory", ("f32", "vector<2xf16>", "vector<2xbf16>"))

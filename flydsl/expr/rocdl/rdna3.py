@@ -1,4 +1,4 @@
-"""What FlyDSL has under the name of this architecture. The functions check the target by themselves."""
+"""FlyDSL's names for this architecture. The functions check the target by themselves."""
 
 from flydsl.expr.rocdl.waits import s_waitcnt
 

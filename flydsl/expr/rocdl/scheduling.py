@@ -11,17 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from flydsl.atoms.instruction_sets import CDNA, GFX12, GFX1250
+from flydsl.expr.described import described
 from flydsl.expr.llvm import memory_fence
 from flydsl.expr.memory_order import AtomicOrdering
 from flydsl.expr.numeric import Int32
-from flydsl.expr.rocdl.intrinsic import (
-    call,
-    call_intrinsic,
-    i16_attribute,
-    i32_attribute,
-    immediate,
-    require_target,
-)
+from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, i16_attribute, i32_attribute, immediate, require_target
 
 MASK_MFMA = 0x008
 MASK_VMEM_READ = 0x020
@@ -129,9 +123,7 @@ def _wait(counter: str, meaning: str, archs: tuple[str, ...]) -> Callable[[int],
         require_target(name, archs)
         call(f"s.wait.{counter}", [], attributes={"count": i16_attribute(immediate(name, count, 0, 0x3F))})
 
-    wait.__name__ = wait.__qualname__ = name
-    wait.__doc__ = f"Wait until at most `count` {meaning} are under way. {', '.join(archs)}."
-    return wait
+    return described(wait, name, f"Wait until at most `count` {meaning} are under way. {', '.join(archs)}.")
 
 
 def _wait_for_lds(counter: str, meaning: str) -> Callable[[int], None]:
@@ -142,9 +134,7 @@ def _wait_for_lds(counter: str, meaning: str) -> Callable[[int], None]:
         only_wait(count)
         memory_fence(syncscope="singlethread", ordering=AtomicOrdering.AcqRel)
 
-    wait.__name__ = wait.__qualname__ = only_wait.__name__
-    wait.__doc__ = only_wait.__doc__
-    return wait
+    return described(wait, only_wait.__name__, only_wait.__doc__)
 
 
 s_wait_loadcnt: Any = _wait("loadcnt", "loads", GFX12)

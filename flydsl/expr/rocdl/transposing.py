@@ -10,6 +10,7 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import CDNA4, GFX12, GFX1250
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
+from flydsl.expr.described import described
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     bitcast,
@@ -52,12 +53,12 @@ def _transposing(name: str, element_bits: int, bits: int, archs: tuple[str, ...]
         address = lds_pointer(place, ptr) if from_lds else llvm_pointer(place, ptr, _GLOBAL)
         return intrinsic_result(bitcast(call(name.replace("_", "."), [address], moved).ir_value(), kind))
 
-    load.__name__ = load.__qualname__ = name
-    load.__doc__ = (
+    return described(
+        load,
+        name,
         f"Read {bits} bits per lane of a matrix of {element_bits}-bit elements from {'LDS' if from_lds else 'memory'}, "
-        f"with rows and columns {what}exchanged. res: a type of {bits} bits. {', '.join(archs)}."
+        f"with rows and columns {what}exchanged. res: a type of {bits} bits. {', '.join(archs)}.",
     )
-    return load
 
 
 def _reading(element_bits: int, bits: int) -> Callable[..., Any]:

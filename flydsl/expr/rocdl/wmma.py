@@ -26,6 +26,7 @@ from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.atoms.wmma_intrinsics import SCALED_WMMA, WMMA_NAMES, WmmaIntrinsic, wmma_archs, wmma_intrinsic
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
+from flydsl.expr.described import described
 from flydsl.expr.emit import target_name
 from flydsl.expr.numeric import Boolean, Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
@@ -160,9 +161,7 @@ def _scale(name: str, side: str, value: Any, bits: int) -> ir.Value:
 
 
 def _described(function: Callable[..., Any], name: str, text: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Matrix multiply-add of a wave of 32 lanes. {text}"
-    return function
+    return described(function, name, f"Matrix multiply-add of a wave of 32 lanes. {text}")
 
 
 FUNCTIONS = {name: _named(name) for name in WMMA_NAMES} | {name: _scaled(name, b) for name, b in SCALED_WMMA.items()}

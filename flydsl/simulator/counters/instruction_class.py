@@ -61,7 +61,7 @@ def instruction_class(mnemonic: str) -> str:
 
 @cache
 def is_lds_atomic(mnemonic: str) -> bool:
-    """Whether an instruction reads and writes LDS for each lane, one lane after the other where they meet.
+    """True if an instruction reads and writes LDS for each lane, one lane after the other where they meet.
 
     >>> [name for name in ("ds_add_u32", "ds_wrxchg_rtn_b32", "ds_write_b32", "ds_bpermute_b32") if is_lds_atomic(name)]
     ['ds_add_u32', 'ds_wrxchg_rtn_b32']

@@ -76,7 +76,7 @@ class LaunchCounters(Explained):
         return None if self.trace is None else self.trace.estimate
 
     def roofline(self) -> Roofline:
-        """What each resource needs at its peak rate. ArchError for an architecture whose peak figures are not known."""
+        """The time that each resource needs at its peak rate. ArchError for an architecture without known peaks."""
         workgroups = self.grid[0] * self.grid[1] * self.grid[2]
         return roofline(self.program.arch, self.totals, workgroups, self.statistics.waves)
 

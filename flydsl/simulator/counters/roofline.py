@@ -1,4 +1,4 @@
-"""What each resource of a GPU needs for a launch at its published peak rate, from the launch's counters.
+"""The time that each resource of a GPU needs for a launch at its published peak rate, from the launch's counters.
 
 It says which resource limits a launch, and is no estimate of its time: nothing has latencies, launches start at once,
 and every line of every access comes from memory, as if no cache held it.

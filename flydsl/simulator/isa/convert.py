@@ -128,9 +128,7 @@ def _pair_of(convert: Any) -> Any:
 for _letter, _signed in (("i", True), ("u", False)):
     for _type in ("f16", "f32"):
         define(
-            f"v_cvt_pknorm_{_letter}16_{_type}",
-            f"i32 = {_type} {_type}",
-            _pair_of(_normalized(_type, signed=_signed)),
+            f"v_cvt_pknorm_{_letter}16_{_type}", f"i32 = {_type} {_type}", _pair_of(_normalized(_type, signed=_signed))
         )
     _convert = saturated_already(_normalized("f16", signed=_signed))
     define(f"v_cvt_norm_{_letter}16_f16", "i16 = f16 modifiers", _convert)

@@ -129,9 +129,7 @@ for _format in (_F32, _F64):
         lambda b, x, y, z, vcc, f=_format: _div_fmas(b, f, x, y, z, vcc),
     )
     define(
-        f"v_div_fixup_{_t}",
-        f"{_t} = {_t} {_t} {_t}",
-        lambda b, q, d, n, f=_format: _div_fixup(b, f.type_, q, d, n, f),
+        f"v_div_fixup_{_t}", f"{_t} = {_t} {_t} {_t}", lambda b, q, d, n, f=_format: _div_fixup(b, f.type_, q, d, n, f)
     )
 define("v_div_fixup_f16", "f16~ = f16 f16 f16", lambda b, q, d, n: _div_fixup(b, "f16", q, d, n))
 define("v_div_fixup_legacy_f16", "f16 = f16 f16 f16", lambda b, q, d, n: _div_fixup(b, "f16", q, d, n))

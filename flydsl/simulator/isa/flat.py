@@ -66,7 +66,7 @@ def extend_small(b: Builder, value: Value, bits: int, *, signed: bool) -> Value:
 
 @dataclass(frozen=True)
 class _Addressing:
-    """How instructions of a space say where. words: of loads; those of stores have the data second.
+    """The address operands of instructions of a space. words: of loads; those of stores have the data second.
 
     form: of the operands, as the table names it. address: gets the words' values and the bytes of an access.
     """

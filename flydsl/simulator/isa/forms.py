@@ -49,7 +49,7 @@ def _of_memory(mnemonic: str, operands: Sequence[Operand], modifiers: Modifiers)
 
 
 def _is_based(operands: Sequence[Operand]) -> bool:
-    """Whether the last operand is a scalar base."""
+    """True if the last operand is a scalar base."""
     return bool(operands) and isinstance(operands[-1].atom, Register) and operands[-1].atom.file == "s"
 
 
@@ -66,7 +66,7 @@ def _wmma_formats(modifiers: Modifiers) -> str:
 
 
 def _wave_matrix(mnemonic: str, operands: Sequence[Operand]) -> str:
-    """What the registers of D and a constant C tell."""
+    """The facts that the registers of D and a constant C tell."""
     atoms = [operand.atom for operand in operands]
     is_16_bit = mnemonic.split("_")[2] in SIXTEEN_BITS
     is_of_64 = bool(atoms) and isinstance(atoms[0], Register) and atoms[0].count < (4 if is_16_bit else 8)

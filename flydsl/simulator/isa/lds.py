@@ -240,11 +240,7 @@ def _conditional_exchange(b: Builder, address: Value, data: Any, m: Any) -> tupl
 
 def _define_m0_forms() -> None:
     """Define the forms addressed by M0[15:0]: consecutive dwords, one per lane, and a counter of the whole wave."""
-    define(
-        "ds_read_addtid_b32",
-        "i32x1 = modifiers m0",
-        lambda b, m, m0: b.load("lds", _consecutive(b, m, m0), 1),
-    )
+    define("ds_read_addtid_b32", "i32x1 = modifiers m0", lambda b, m, m0: b.load("lds", _consecutive(b, m, m0), 1))
     define(
         "ds_write_addtid_b32",
         "= i32x1 modifiers m0",

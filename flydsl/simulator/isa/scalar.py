@@ -299,9 +299,7 @@ define("s_cmp_lg_u64", "scc = i64 i64", lambda b, x, y: b.icmp("ne", x, y))
 for _bits in (32, 64):
     _type = f"i{_bits}"
     define(
-        f"s_bitcmp1_b{_bits}",
-        f"scc = {_type} i32",
-        lambda b, x, i, t=_type: nonzero(b, b.and_(x, _bit(t, b, i)), t),
+        f"s_bitcmp1_b{_bits}", f"scc = {_type} i32", lambda b, x, i, t=_type: nonzero(b, b.and_(x, _bit(t, b, i)), t)
     )
     define(
         f"s_bitcmp0_b{_bits}",

@@ -16,14 +16,7 @@ from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.convert import insert_byte, pack_halves
 from flydsl.simulator.isa.fields import field_of, packed_fields
-from flydsl.simulator.isa.narrow_floats import (
-    MICROSCALING,
-    OCP,
-    NarrowFloat,
-    decode,
-    encode,
-    encode_stochastically,
-)
+from flydsl.simulator.isa.narrow_floats import MICROSCALING, OCP, NarrowFloat, decode, encode, encode_stochastically
 from flydsl.simulator.isa.table import define
 
 _WIDE = ("f32", "f16", "bf16")

@@ -1,4 +1,4 @@
-"""How GPUs spell the mnemonics of the table.
+"""The mnemonics of the table as each GPU spells them.
 
 The rows of the table are spelled as LLVM spells them for gfx942. There are two other ways:
 

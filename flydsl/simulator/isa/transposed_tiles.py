@@ -45,7 +45,7 @@ def _source(name: str, lane: int, element: int) -> int:
 
 
 def transposed(b: Builder, held: tuple[Value, ...], name: str) -> tuple[Value, ...]:
-    """What the lanes get of what they have loaded. name: of the instruction, such as "ds_tr16_b128"."""
+    """The part that each lane gets of what all have loaded. name: of the instruction, such as "ds_tr16_b128"."""
     bits = int(name.rpartition("tr")[2].partition("_")[0])
     count = 32 * len(held) // bits
     elements = [field_of(b, held, i, bits) for i in range(count)]

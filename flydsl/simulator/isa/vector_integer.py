@@ -242,11 +242,7 @@ for _suffix, _type, _less in (
     define(f"v_max_{_suffix}", _two, _max)
     define(f"v_min3_{_suffix}", _three, lambda b, x, y, z, f=_min: f(b, f(b, x, y), z))
     define(f"v_max3_{_suffix}", _three, lambda b, x, y, z, f=_max: f(b, f(b, x, y), z))
-    define(
-        f"v_med3_{_suffix}",
-        _three,
-        lambda b, x, y, z, lo=_min, hi=_max: hi(b, lo(b, x, y), lo(b, hi(b, x, y), z)),
-    )
+    define(f"v_med3_{_suffix}", _three, lambda b, x, y, z, lo=_min, hi=_max: hi(b, lo(b, x, y), lo(b, hi(b, x, y), z)))
 
 
 # --- additions of CDNA 4

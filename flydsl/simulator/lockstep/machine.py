@@ -130,12 +130,7 @@ class Machine(NumpyTensors):
         waves, steps, instructions = self.waves, self._steps, self.program.instructions
         pc = int(waves.pc[group[0]])
         if pc >= len(steps):
-            wave = int(group[0])
-            raise SimulatorError(
-                f"workgroup {waves.workgroup_ids[int(waves.workgroup[wave])]}, wave {wave % waves.waves_per_workgroup} "
-                "ran past the end of the code, without s_endpgm",
-                hint="the compiler leaves the end away where what comes before it uses a value that nothing set",
-            )
+            raise self._past_the_end(int(group[0]))
         self._apply_mode()
         self._executed = 0
         budget = self._instruction_limit - int(waves.executed[group].max())
@@ -166,6 +161,14 @@ class Machine(NumpyTensors):
                 self._end_turn(pc, budget)
                 break
         waves.executed[group] += self._executed
+
+    def _past_the_end(self, wave: int) -> SimulatorError:
+        of_group = wave % self.waves.waves_per_workgroup
+        return SimulatorError(
+            f"workgroup {self.waves.workgroup_ids[int(self.waves.workgroup[wave])]}, wave {of_group} "
+            "ran past the end of the code, without s_endpgm",
+            hint="LLVM drops the end of the code after the use of an uninitialised value",
+        )
 
     def _stop_at(self, pc: int) -> None:
         """Leave the group before an instruction that it cannot execute, so that the error is found there."""

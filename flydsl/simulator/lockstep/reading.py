@@ -7,16 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.hsaco.operands import (
-    Aperture,
-    Immediate,
-    Keyword,
-    Modifiers,
-    Operand,
-    Register,
-    StatusBit,
-    Symbol,
-)
+from flydsl.hsaco.operands import Aperture, Immediate, Keyword, Modifiers, Operand, Register, StatusBit, Symbol
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa.atomics import widened
 from flydsl.simulator.isa.dpp import lane_pattern

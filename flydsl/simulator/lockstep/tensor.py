@@ -138,11 +138,11 @@ class NumpyTensors(NumpyMemory):
                 yield Piece(lds, place.storage, offsets, place.storage[offsets] if is_load else self.waves.lds[lds])
 
     def _lds_places(self, wave: int, tile: Tile, rows: Array, elements: int) -> Array:
-        """Where in `waves.lds` the bytes of rows lie: (rows, bytes)."""
+        """The indices in `waves.lds` of the bytes of rows: (rows, bytes)."""
         return self.lds_of(wave) + tile.lds_offsets(rows, elements)
 
     def lds_of(self, wave: int) -> int:
-        """Where the LDS of a wave's workgroup begins in `waves.lds`."""
+        """The index in `waves.lds` where the LDS of a wave's workgroup begins."""
         return int(self.waves.workgroup[wave]) * self.waves.lds_stride
 
     def _arrive(self, move: Move) -> None:

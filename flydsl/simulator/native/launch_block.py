@@ -45,7 +45,7 @@ class Work(Protocol):
 
 
 class Watch(Protocol):
-    """What is done besides executing: the handlers before each instruction's own, and the observer of accesses."""
+    """Work besides executing: the handlers before each instruction's own, and the observer of accesses."""
 
     @property
     def observer(self) -> int: ...

@@ -298,7 +298,7 @@ class Stamped(Shared):
 
 
 class Stream(Shared):
-    """What a wave executes, as words. `at` goes beyond `end` where there is no room for all of it."""
+    """The instructions that a wave executes, as words. `at` goes beyond `end` where there is no room for all of it."""
 
     _fields_ = [("at", c_uint64), ("end", c_uint64)]
     _points_to_ = {"at": "u32", "end": "u32"}

@@ -31,11 +31,7 @@ from flydsl.simulator.native.builder.ir import RecordNumber
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import ACCUMULATION_ROW, VECTOR_ROWS, row_of
 
-_OFFSETS = {
-    "offset": layout.OFFSET_SLOT,
-    "offset0": layout.OFFSET_SLOT,
-    "offset1": layout.SECOND_OFFSET_SLOT,
-}
+_OFFSETS = {"offset": layout.OFFSET_SLOT, "offset0": layout.OFFSET_SLOT, "offset1": layout.SECOND_OFFSET_SLOT}
 _NO_EFFECT = {"sc0", "sc1", "nt", "glc", "slc", "scc", "th", "scope", "nv"}
 """On caches only; that an atomic returns something is in the entry's name."""
 _OFFSET_IS_A_PATTERN = {"ds_swizzle_b32"}

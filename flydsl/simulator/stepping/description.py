@@ -1,4 +1,4 @@
-"""Where a simulated workgroup stands, in words."""
+"""The state of a simulated workgroup, in words."""
 
 from __future__ import annotations
 

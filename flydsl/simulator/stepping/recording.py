@@ -33,7 +33,7 @@ _ARRAYS = ("sgpr", "scc", "pc", "status", "executed", "lds")
 
 @dataclass(frozen=True)
 class Change:
-    """What a step changed in one array: where, what was there, what is."""
+    """The change by a step in one array: indices, old values, new values."""
 
     where: Any
     before: Array
@@ -222,7 +222,7 @@ class Moment:
 
     @property
     def changed(self) -> dict[int, tuple[str, ...]]:
-        """What has changed since, by wave; see `Simulation.changed`."""
+        """The changes since then, by wave; see `Simulation.changed`."""
         names: dict[int, list[str]] = {}
         for step in self._steps:
             for wave, name in register_names(step.changes, self._state.first_agpr):
@@ -231,7 +231,7 @@ class Moment:
 
     @property
     def lds_touched(self) -> Array:
-        """What was read (0) and written (1) in LDS since: (2, lds_bytes) bool."""
+        """The bytes of LDS read (0) and written (1) since then: (2, lds_bytes) bool."""
         touched = np.zeros((2, self.record.lds_bytes), np.bool_)
         for step in self._steps:
             touched.reshape(-1)[step.touched] = True

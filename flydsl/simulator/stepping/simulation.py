@@ -215,7 +215,7 @@ class Simulation(Explained):
 
     @property
     def lds_touched(self) -> Array:
-        """What the last `step` or `run` did in LDS: (2, lds_bytes) bool, the bytes that were read, and written."""
+        """The bytes of LDS that the last `step` or `run` read, and wrote: (2, lds_bytes) bool."""
         return self._touched
 
     @property

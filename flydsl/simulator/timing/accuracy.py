@@ -1,4 +1,4 @@
-"""How far off estimates are, by kind of launch: what 9 of 10 measured launches of the kind are within.
+"""The error of estimates by kind of launch: 9 of 10 measured launches of the kind are within it.
 
 ACCURACY.md has the comparison with measurements. Nothing of the model is derived from these numbers.
 """

@@ -1,4 +1,4 @@
-"""What limits a launch, and what would help: sentences whose every number is computed from the trace.
+"""Advice about a launch, its limit and what would help: sentences whose every number is computed from the trace.
 
 The part that is looked at is the innermost loop in which most of the time goes, or the whole program without one. For
 each reason to stall that takes more than a few percent of it there is a `Finding`. What a change would hide is bounded
@@ -31,11 +31,7 @@ _WIDE = re.compile(r"b128|dwordx4|_b96|_x4|tr_b|2_b64|2st64_b64")
 _COMES_TO_BARRIER = re.compile(r"s_barrier(_signal\S*)?($| )")
 _NO_CAUSE = (Stall.NONE, Stall.BARRIER, Stall.NO_SLOT)
 """Not what keeps a wave from a barrier: an earlier one, or others."""
-_WAITS = {
-    Stall.WAIT_VECTOR_MEMORY: Unit.VECTOR_MEMORY,
-    Stall.WAIT_LDS: Unit.LDS,
-    Stall.WAIT_SCALAR: Unit.SCALAR_MEMORY,
-}
+_WAITS = {Stall.WAIT_VECTOR_MEMORY: Unit.VECTOR_MEMORY, Stall.WAIT_LDS: Unit.LDS, Stall.WAIT_SCALAR: Unit.SCALAR_MEMORY}
 UNIT_NAMES = {
     Unit.SCALAR: "scalar unit",
     Unit.VALU: "vector unit",
@@ -83,7 +79,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Advice:
-    """What limits a launch. limit: in one sentence. region: the part of the program that this is about."""
+    """The limit of a launch. limit: in one sentence. region: the part of the program that this is about."""
 
     limit: str
     region: Region
@@ -95,7 +91,7 @@ class Advice:
 
 
 def advise(trace: Trace) -> Advice:
-    """What limits the traced waves, with the costliest reason first. A trace without instructions has no findings."""
+    """The limits of the traced waves, the costliest first. A trace without instructions has no findings."""
     return _Adviser(trace).advice()
 
 
@@ -178,7 +174,7 @@ class _Adviser:
         return f"{mnemonics[0]}{place}{more}"
 
     def _memory_wait(self, reason: Stall) -> tuple[tuple[int, ...], tuple[float | None, str]]:
-        """What was waited for, the cycles that issuing it one iteration earlier would hide, and how to say it."""
+        """The instructions that were waited for; the cycles hidden by issuing them one iteration earlier, in words."""
         events = self.trace.events
         rows = np.flatnonzero(self.inside & (events["reason"] == reason) & (events["stall"] > 0))
         made = self._producers[rows]
@@ -200,7 +196,7 @@ class _Adviser:
         return f"It is issued {earlier}; {gain}{self._bound() if is_bounded else ''}."
 
     def _bound(self) -> str:
-        """What keeps a change from hiding more."""
+        """The limit that keeps a change from hiding more."""
         busiest = self.utilisation.busiest
         if busiest is not None and busiest[1] >= self.utilisation.issuing:
             return f", as the {UNIT_NAMES[busiest[0]]} is busy {busiest[1]:.0%} of the time"
@@ -315,11 +311,7 @@ def _place(file: str, line: int) -> str:
     return f"{posixpath.basename(SourceLocation(file, line).file_label)}:{line}"
 
 
-_WAITED_FOR = {
-    Stall.WAIT_VECTOR_MEMORY: "global memory",
-    Stall.WAIT_LDS: "the LDS",
-    Stall.WAIT_SCALAR: "scalar loads",
-}
+_WAITED_FOR = {Stall.WAIT_VECTOR_MEMORY: "global memory", Stall.WAIT_LDS: "the LDS", Stall.WAIT_SCALAR: "scalar loads"}
 _NO_LOOP = {
     Stall.WAIT_VECTOR_MEMORY: "No loop could load ahead; more loads before the first wait, or more waves, hide it.",
     Stall.WAIT_LDS: "No loop could read ahead; more reads before the first wait, or more waves, hide it.",

@@ -1,4 +1,4 @@
-"""Where the time of the traced waves goes: cycles of each instruction and of each line of the source.
+"""Hot spots of the traced waves: cycles of each instruction and of each line of the source.
 
 The time of a wave is divided without rest: an instruction has the cycles that the wave stalled before it, and those
 from its issue until the wave tries to issue the next one. So the shares of all instructions add up to the whole.

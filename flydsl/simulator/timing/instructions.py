@@ -1,4 +1,4 @@
-"""What the model knows of each instruction: its unit, how long it takes, what it waits for."""
+"""The model's facts about each instruction: its unit, how long it takes, what it waits for."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _described(arch: Arch, timing: Timing, instruction: Instruction) -> layout.I
 
 
 def _describe_vector(result: layout.Instruction, arch: Arch, timing: Timing, instruction: Instruction) -> None:
-    """What the lanes of a SIMD execute, or its matrix core.
+    """Describe an instruction of the lanes of a SIMD, or of its matrix core.
 
     CDNA's matrix core works beside the vector ALU, which RDNA executes matrix products with; RDNA has a unit for
     transcendental functions, of which it starts one while others are executed.

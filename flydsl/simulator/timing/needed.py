@@ -1,4 +1,4 @@
-"""Which instructions decide where waves go and what they touch. The others need not be executed for a trace.
+"""The instructions that decide where waves go and what they touch. The others need not be executed for a trace.
 
 A backward walk over the program with the set of registers that matter behind each instruction: those that a branch, an
 address or EXEC is computed from.
@@ -48,7 +48,7 @@ def register_bits(chosen: Iterable[Register]) -> int:
 
 @dataclass(frozen=True)
 class Effects:
-    """What an instruction reads and writes, as sets of registers."""
+    """The registers that an instruction reads and writes, as sets."""
 
     reads: int
     writes: int
@@ -75,7 +75,7 @@ def _implicit(words: tuple[str, ...]) -> int:
 
 
 def needed_instructions(dispatch: Dispatch) -> Needed:
-    """Which instructions a trace of a launch must execute."""
+    """The instructions that a trace of a launch must execute."""
     program = dispatch.program
     nothing = Needed(np.zeros(0, np.intp), content=True)
     if any(i.semantics is None or i.mnemonic in _CALLS for i in program.instructions) or program.has_global_atomics:
@@ -139,7 +139,7 @@ class _Walk:
         return after & ~self._replaced(i) | effect.reads | _ALWAYS
 
     def _addresses(self, i: int) -> int | None:
-        """What an access is made with, all but the data that it stores; None for other instructions."""
+        """The operands of an access but the data that it stores; None for other instructions."""
         kind = self._kinds[i]
         is_access = kind in ("SMEM", "LDS") or kind.startswith("VMEM")
         if not is_access or self._moves_between_lanes(i):
@@ -155,7 +155,7 @@ class _Walk:
         return effect.writes if whole else scalar
 
     def _where_initial(self, entry: int, chosen: int) -> list[int]:
-        """Which of some registers are before each instruction what they were at the kernel's beginning.
+        """The ones of some registers that have, before each instruction, their values from the kernel's beginning.
 
         From bit _SAVED on: which pairs of scalar registers, by the first one, hold the initial EXEC.
         """
@@ -175,7 +175,7 @@ class _Walk:
         return initial
 
     def _initial_after(self, i: int, before: int) -> int:
-        """What is initial behind an instruction. EXEC is so again where the mask that was saved is added to it."""
+        """The registers with initial values behind an instruction: EXEC again where the saved mask is added to it."""
         instruction, writes = self._instructions[i], self.effects[i].writes
         scalar = writes & ((1 << _SCC) - 1)
         after = before & ~writes & ~((scalar | scalar >> 1) << _SAVED)
@@ -233,7 +233,7 @@ def _stored_registers(instruction: Instruction) -> int:
 
 
 def _target(program: Program, instruction: Instruction) -> int | None:
-    """Where a branch goes; None for other instructions."""
+    """The target of a branch; None for other instructions."""
     if not instruction.mnemonic.startswith(("s_branch", "s_cbranch")):
         return None
     for operand in (*instruction.results, *instruction.sources):

@@ -1,4 +1,4 @@
-"""What some workgroups of a launch execute: for every wave its instructions in order, and the lines that they touch.
+"""Recording of some workgroups of a launch: for every wave its instructions in order, and the lines that they touch.
 
 A stream is an array of u32. A word with a clear highest bit is the index of an instruction; the words after it are its
 accesses to memory, see `native/runtime/trace.c`.
@@ -177,7 +177,7 @@ LDS_WORD, LINE_WORD = 0x8000_0000, 0xC000_0000
 
 
 def _threads(threads: int | None, workgroups: int) -> int:
-    """How many threads record. Default: one per core."""
+    """The number of threads that record. Default: one per core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(threads or cores, workgroups))
 

@@ -257,7 +257,7 @@ def _with_latencies(trace: Trace) -> Trace:
 
 @dataclass(frozen=True)
 class _Occupancy:
-    """What occupancy.json says. cycles: from the first wave to the last; 0 without the file. waves: that began."""
+    """The contents of occupancy.json. cycles: from the first wave to the last, 0 without it. waves: that began."""
 
     cycles: int
     waves: int
@@ -292,7 +292,7 @@ def _sampling(rows: Array, occupancy: _Occupancy) -> str:
 
 
 def _generation(folder: Path) -> str:
-    """What the folder knows about the GPU."""
+    """The folder's facts about the GPU."""
     file = folder / "filenames.json"
     if not file.is_file():
         return "unknown"

@@ -56,7 +56,7 @@ class Comparison:
 
     @property
     def error_percent(self) -> float | None:
-        """How far the trace is off the measurement."""
+        """The trace's difference from the measurement."""
         if self.measured is None or self.traced is None or not self.measured:
             return None
         return 100 * (self.traced / self.measured - 1)
@@ -85,7 +85,7 @@ def of_kernel(dispatches: Iterable[MeasuredDispatch], kernel: str) -> list[Measu
 
 
 def compared(trace: Trace, measured: MeasuredDispatch) -> list[Comparison]:
-    """What was measured beside what the trace says: time, and instructions of a wave. Other counters stand alone."""
+    """The measured figures beside the trace's: time, and instructions of a wave. Other counters stand alone."""
     found = []
     if measured.time_us is not None:
         found.append(Comparison("time", "us", measured.time_us, trace.time_us if has_clock(trace) else None))

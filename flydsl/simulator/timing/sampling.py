@@ -42,8 +42,8 @@ _WORDS = 40_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """Which workgroups of a die are replayed. chosen: their numbers, in order. skipped_rounds: how many were left out,
-    of `round_size` workgroups each. compute_units: of the die."""
+    """The workgroups of a die that are replayed. chosen: their numbers, in order. skipped_rounds: how many were left
+    out, of `round_size` workgroups each. compute_units: of the die."""
 
     chosen: tuple[int, ...]
     skipped_rounds: int
@@ -52,7 +52,7 @@ class Plan:
 
 
 def plan(own: Sequence[int], compute_units: int, per_compute_unit: int) -> Plan:
-    """Which of a die's workgroups to replay.
+    """The workgroups of a die to replay.
 
     >>> plan(range(10), 2, 1)
     Plan(chosen=(0, 1, 4, 5), skipped_rounds=3, round_size=2, compute_units=2)
@@ -75,7 +75,7 @@ def arch_of(dispatch: Dispatch) -> Arch:
 
 
 def workgroups_per_compute_unit(dispatch: Dispatch) -> int:
-    """How many workgroups of a launch fit on a compute unit at once."""
+    """The number of workgroups of a launch that fit on a compute unit at once."""
     kernel, arch = dispatch.program.kernels[dispatch.kernel_name], arch_of(dispatch)
     x, y, z = dispatch.block
     resources = {"vgprs": kernel.vgprs, "agprs": kernel.agprs, "sgprs": kernel.sgprs}
@@ -104,7 +104,7 @@ class Sample:
 
     @cached_property
     def plan(self) -> Plan:
-        """Which workgroups are replayed: of fewer compute units where all of them are too much to keep."""
+        """The workgroups that are replayed: of fewer compute units where all of them are too much to keep."""
         own = range(0, self._dispatch.workgroup_count, self.dies)
         units = int(self.timing.compute_units_per_xcd.value)
         found = plan(own, units, self.per_compute_unit)
@@ -117,7 +117,7 @@ class Sample:
 
     @cached_property
     def streams(self) -> list[list[Array]]:
-        """What the chosen workgroups execute."""
+        """The recording of what the chosen workgroups execute."""
         return [self._first, *self._record(self.plan.chosen[1:])] if len(self.plan.chosen) > 1 else [self._first]
 
     @cached_property
@@ -226,7 +226,7 @@ class Sample:
         return of_all / simds
 
     def sentence(self, replay: Replayed) -> str:
-        """What was replayed, and how the rest follows."""
+        """A sentence about what was replayed, and how the rest follows."""
         chosen, every = len(self.plan.chosen), self._dispatch.workgroup_count
         units = int(self.timing.compute_units_per_xcd.value)
         where = f"on {self.plan.compute_units} of {units * self.dies} {self.timing.compute_units_per_xcd.unit}"

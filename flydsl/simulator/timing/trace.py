@@ -18,7 +18,7 @@ from flydsl.simulator.estimates import Estimate
 
 
 class Unit(IntEnum):
-    """What executes an instruction. MESSAGE: waits, barriers and all that no other unit does."""
+    """The unit that executes an instruction. MESSAGE: waits, barriers and all that no other unit does."""
 
     SCALAR = 0
     VALU = 1
@@ -32,7 +32,7 @@ class Unit(IntEnum):
 
 
 class Stall(IntEnum):
-    """Why a wave did not issue an instruction earlier.
+    """The reason why a wave did not issue an instruction earlier.
 
     WAIT_VECTOR_MEMORY: vmcnt, loadcnt or storecnt. WAIT_LDS: lgkmcnt or dscnt. WAIT_SCALAR: kmcnt, or an lgkmcnt that
     waits for scalar loads. *_BUSY: the unit was taken. NO_SLOT: another wave was issued.

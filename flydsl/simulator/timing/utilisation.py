@@ -1,4 +1,4 @@
-"""How much of the time each unit has something to do.
+"""The share of the time that each unit has something to do.
 
 A unit is busy while an instruction of it is in flight: issued, and neither ended nor its result there. Several that
 overlap count once. Vector and matrix units are those of a SIMD, the others those of a compute unit; what is given is

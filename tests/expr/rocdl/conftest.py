@@ -10,6 +10,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from tests.launchers import launcher_of
 
 LANES = 64
 
@@ -30,10 +31,7 @@ def wave() -> Callable[..., torch.Tensor]:
             for j, result in enumerate(results):
                 Out[j, lane] = result
 
-        @flyc.jit
-        def launch(Out: fx.Tensor, A: fx.Tensor, B: fx.Tensor):
-            kernel(Out, A, B).launch(grid=1, block=LANES)
-
+        launch = launcher_of(kernel, grid=1, block=LANES)
         a, b = [*inputs, torch.zeros(1), torch.zeros(1)][:2]
         launch(out, a, b)
         return out[: made[0]]
@@ -52,10 +50,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         def kernel(A: fx.Tensor):
             function(A)
 
-        @flyc.jit
-        def launch(A: fx.Tensor):
-            kernel(A).launch(grid=1, block=LANES)
-
+        launch = launcher_of(kernel, grid=1, block=LANES)
         return launch.lower(torch.zeros(64)).artifact.isa
 
     return run

@@ -16,6 +16,7 @@ from flydsl.errors import ArchError, ArgumentError, FlyError
 from flydsl.expr import rocdl
 from flydsl.expr.rocdl import cluster
 from flydsl.utils.smem_allocator import SmemAllocator
+from tests.launchers import launcher_of
 
 
 @pytest.mark.parametrize("arch", ["gfx1201", "gfx1250"])
@@ -126,10 +127,7 @@ def test_clusters_of_a_launch() -> None:
         cluster.cluster_barrier()
         A[fx.block_idx.x * 32 + fx.thread_idx.x] = 1.0
 
-    @flyc.jit
-    def launch(A: fx.Tensor):
-        kernel(A).launch(grid=4, block=32, cluster=(2, 1, 1))
-
+    launch = launcher_of(kernel, grid=4, block=32, cluster=(2, 1, 1))
     assert '"amdgpu-cluster-dims"="2,1,1"' in launch.lower(torch.zeros(128), arch="gfx1250").artifact.code.llvm_ir
 
 

@@ -16,6 +16,7 @@ from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr import rocdl
 from flydsl.expr.typing import T
 from flydsl.utils.smem_allocator import SmemAllocator
+from tests.launchers import launcher_of
 
 LANES = 64
 
@@ -40,10 +41,7 @@ def test_global_to_lds() -> None:
         Out[0, lane] = lds.load([63 - lane])
         Out[1, lane] = lds.load([64 + lane])
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=LANES)
-
+    launch = launcher_of(kernel, grid=1, block=LANES)
     a, out = torch.arange(2.0 * LANES).reshape(2, LANES), torch.zeros(2, LANES)
     launch(a, out)
     assert torch.equal(out, torch.stack([a[0].flip(0), a[1]]))

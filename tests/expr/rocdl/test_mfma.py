@@ -14,6 +14,7 @@ from flydsl.atoms.matrix_intrinsics import MATRIX_INTRINSICS, MatrixIntrinsic
 from flydsl.errors import ArchError, ArgumentError, FlyError
 from flydsl.expr import buffer_ops, rocdl
 from flydsl.expr.typing import T
+from tests.launchers import launcher_of
 
 LANES = 64
 ON_GFX942 = [i for i in MATRIX_INTRINSICS.values() if "gfx942" in i.archs]
@@ -121,10 +122,7 @@ def run(intrinsic: MatrixIntrinsic, operands: list[torch.Tensor], out: torch.Ten
         else:
             buffer_ops.buffer_store(result, rsrc, lane)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, Out: fx.Tensor):
-        kernel(A, B, C, Out).launch(grid=1, block=LANES)
-
+    launch = launcher_of(kernel, grid=1, block=LANES)
     launch(*operands, out)
 
 

@@ -13,6 +13,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import rocdl
 from flydsl.expr.typing import T
+from tests.launchers import launcher_of
 
 LANES = 64
 FLAGS = 0x27000
@@ -53,10 +54,7 @@ def atomics(dtype: torch.dtype, body: Callable[[Any, Any, Any], None]) -> torch.
     def kernel(A: fx.Tensor):
         body(rocdl.make_buffer_rsrc(A, 0, 4 * a.element_size(), FLAGS), fx.thread_idx.x, A)
 
-    @flyc.jit
-    def launch(A: fx.Tensor):
-        kernel(A).launch(grid=2, block=LANES)
-
+    launch = launcher_of(kernel, grid=2, block=LANES)
     launch(a)
     return a
 
@@ -157,9 +155,6 @@ def test_a_resource_has_the_flags_of_its_architecture(arch: str, word: int) -> N
         rsrc = fx.buffer_ops.create_buffer_resource(A, max_size=False)
         C[fx.thread_idx.x] = fx.buffer_ops.buffer_load(rsrc, fx.thread_idx.x, vec_width=1, dtype=fx.Float32)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, C: fx.Tensor):
-        kernel(A, C).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     text = launch.lower(torch.zeros(64), torch.zeros(64), arch=arch).origin
     assert f"{word} : i32" in text

@@ -16,6 +16,7 @@ from flydsl.compiler.kernel_function import CompilationContext
 from flydsl.errors import ArchError, ArgumentError, FlyError
 from flydsl.expr import tdm_ops
 from flydsl.utils.smem_allocator import SmemAllocator
+from tests.launchers import launcher_of
 
 
 @pytest.fixture
@@ -31,10 +32,7 @@ def issued() -> Callable[..., str]:
                 allocator.finalize()
             function(A, part(allocator.get_base()), n)
 
-        @flyc.jit
-        def launch(A: fx.Tensor, n: fx.Int32):
-            kernel(A, n).launch(grid=1, block=block)
-
+        launch = launcher_of(kernel, grid=1, block=block)
         return launch.lower(torch.zeros(64, 256, dtype=torch.float16), 3, arch=arch).artifact.isa
 
     return run

@@ -7,6 +7,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from tests.launchers import launcher_of
 
 NUMBERS = [1e20, -1e20, float("nan"), float("inf"), -float("inf"), 300.0, -300.0, 70000.0, 2.0**31, -1.5]
 LIMITS = torch.iinfo(torch.int32)
@@ -28,9 +29,7 @@ def kernel(A: fx.Tensor, Wide: fx.Tensor, Narrow: fx.Tensor, Unsigned: fx.Tensor
         Wide[10] = 2
 
 
-@flyc.jit
-def launch(A: fx.Tensor, Wide: fx.Tensor, Narrow: fx.Tensor, Unsigned: fx.Tensor, known: fx.Constexpr[float]):
-    kernel(A, Wide, Narrow, Unsigned, known).launch(grid=1, block=len(NUMBERS))
+launch = launcher_of(kernel, grid=1, block=len(NUMBERS))
 
 
 @pytest.mark.parametrize("opt_level", range(4))
@@ -51,10 +50,7 @@ def test_it_costs_no_instruction() -> None:
     def convert(A: fx.Tensor, Out: fx.Tensor):
         Out[fx.thread_idx.x] = A[fx.thread_idx.x].to(fx.Int32)
 
-    @flyc.jit
-    def run(A: fx.Tensor, Out: fx.Tensor):
-        convert(A, Out).launch(grid=1, block=64)
-
+    run = launcher_of(convert, grid=1, block=64)
     isa = flyc.compile(run, torch.zeros(64), torch.zeros(64, dtype=torch.int32)).isa
     vector = [line.split()[0] for line in isa.splitlines() if line.startswith("\tv_")]
     assert vector == ["v_lshlrev_b32_e32", "v_cvt_i32_f32_e32"]

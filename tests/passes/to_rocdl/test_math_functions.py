@@ -13,6 +13,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler.fly_opt import run as run_passes
 from flydsl.errors import CompileError
+from tests.launchers import launcher_of
 
 BLOCK = 256
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, math.inf, -math.inf, math.nan, 1e-45, -1e-45, 1.1754944e-38, 3.4028235e38]
@@ -31,10 +32,7 @@ def run_all(
         for j, function in enumerate(functions):
             Out[j, i] = function(*arguments).to(Out.dtype)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, B: fx.Tensor, Out: fx.Tensor):
-        kernel(A, B, Out).launch(grid=inputs[0].numel() // BLOCK, block=BLOCK)
-
+    launch = launcher_of(kernel, grid=inputs[0].numel() // BLOCK, block=BLOCK)
     out = torch.empty(len(functions), inputs[0].numel(), dtype=dtype or inputs[0].dtype)
     launch(inputs[0], inputs[-1], out)
     return list(out)

@@ -12,6 +12,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.dialect.elements import NARROW_FLOATS, round_float
 from flydsl.errors import CompileError
+from tests.launchers import launcher_of
 
 BLOCK = 256
 TORCH = {
@@ -46,10 +47,7 @@ def convert(x: torch.Tensor, dtype: type[fx.Numeric], width: int, out: torch.Ten
         else:
             Out[i] = bits(fx.Vector.from_elements([A[0]] * (width - 1) + [A[i]]).to(dtype)[width - 1])
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=x.numel() // BLOCK, block=BLOCK)
-
+    launch = launcher_of(kernel, grid=x.numel() // BLOCK, block=BLOCK)
     launch(x, out)
     return out
 
@@ -93,10 +91,7 @@ def test_formats_that_torch_lacks_round_to_nearest_even(dtype: type[fx.Numeric])
         i = fx.block_idx.x * BLOCK + fx.thread_idx.x
         Out[i] = A[i].to(dtype).to(fx.Float32)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=x.numel() // BLOCK, block=BLOCK)
-
+    launch = launcher_of(kernel, grid=x.numel() // BLOCK, block=BLOCK)
     out = torch.zeros(x.numel())
     launch(x, out)
     for number, result in zip(x.tolist(), out.tolist(), strict=True):
@@ -112,10 +107,7 @@ def test_scales_are_powers_of_two() -> None:
         i = fx.thread_idx.x
         Out[i] = fx.arith.bitcast(fx.Float8E8M0FNU, A[i]).to(fx.Float32)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=BLOCK)
-
+    launch = launcher_of(kernel, grid=1, block=BLOCK)
     a, out = torch.arange(256, dtype=torch.int16).to(torch.uint8), torch.zeros(BLOCK)
     launch(a.view(torch.int8), out)
     torch.testing.assert_close(out, a.view(torch.float8_e8m0fnu).float(), rtol=0, atol=0, equal_nan=True)
@@ -149,10 +141,7 @@ def test_other_types_go_through_f32(dtype: type[fx.Numeric]) -> None:
             pair = fx.Vector.from_elements([value, value]).to(dtype).to(wider)
             Out[2 * j + 1, i] = pair[1].to(fx.Float32)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor):
-        kernel(A, Out).launch(grid=1, block=BLOCK)
-
+    launch = launcher_of(kernel, grid=1, block=BLOCK)
     out = torch.full((2 * len(WIDER), BLOCK), math.nan)
     launch(a, out)
     assert torch.equal(out, a.expand_as(out))

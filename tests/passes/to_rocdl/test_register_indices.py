@@ -15,6 +15,7 @@ from flydsl.errors import CompileError
 from flydsl.expr import vector_value
 from flydsl.hsaco.listing import read_listing
 from flydsl.passes.to_rocdl import register_indices
+from tests.launchers import launcher_of
 
 INDICES = [0, 1, 3, 4, 5, 7, 8, 100, 2**31 - 1, -1, -2, -(2**31)]
 
@@ -35,10 +36,7 @@ def launched(body: Callable[..., Any], *indices: int) -> list[list[int]]:
         for place, value in enumerate(body(N[fx.block_idx.x])):
             Out[fx.block_idx.x, place] = value
 
-    @flyc.jit
-    def launch(Out: fx.Tensor, N: fx.Tensor):
-        kernel(Out, N).launch(grid=len(indices), block=1)
-
+    launch = launcher_of(kernel, grid=len(indices), block=1)
     out = torch.full((len(indices), 16), -9, dtype=torch.int32)
     launch(out, torch.tensor(indices, dtype=torch.int32))
     return [[number for number in row if number != -9] for row in out.tolist()]
@@ -201,10 +199,7 @@ def machine_code(body: Callable[..., Any]) -> list[str]:
     def kernel(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
         Out[fx.thread_idx.x] = body(A, n, fx.thread_idx.x)
 
-    @flyc.jit
-    def launch(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
-        kernel(A, Out, n).launch(grid=1, block=256)
-
+    launch = launcher_of(kernel, grid=1, block=256)
     isa = launch.lower(*torch.zeros(2, 512, dtype=torch.int32), 3).artifact.isa
     return [instruction.text for instruction in read_listing(isa).instructions]
 

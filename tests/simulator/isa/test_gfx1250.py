@@ -253,6 +253,7 @@ def test_float8_of_f16(gfx1250: Run, name: str) -> None:
     assert found.v(2).tolist() == ((codes << 16) | 0x11003344).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("name", FORMATS)
 def test_blocks_with_a_scale(gfx1250: Run, name: str, wide: str) -> None:

@@ -35,10 +35,7 @@ OPERATIONS = {o.name: o for o in all_operations()}
 PLACES = [*((name, "gfx942") for name in OPERATIONS), *((name, "gfx1250") for name in list(OPERATIONS)[::3])]
 OTHER_PLACES = [(name, "gfx1250") for name in OPERATIONS if (name, "gfx1250") not in PLACES]
 # The host's own lowering rounds twice here.
-ROUNDED_TWICE_ON_THE_HOST = {
-    "fma_f16_f16",
-    "fma_v2f16_v2f16",
-}
+ROUNDED_TWICE_ON_THE_HOST = {"fma_f16_f16", "fma_v2f16_v2f16"}
 _OPEN_ZEROS = ("minnum", "maxnum", "clamp")
 """Operations of which LLVM leaves open which of two zeros is the larger."""
 

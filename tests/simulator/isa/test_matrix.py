@@ -11,14 +11,7 @@ import pytest
 
 from flydsl.simulator import UnknownInstruction
 from flydsl.simulator.arrays import Array
-from tests.simulator.reference.matrix import (
-    DENSE,
-    DENSE_OF_GFX90A,
-    DENSE_OF_GFX950,
-    SPARSE,
-    SPARSE_OF_GFX950,
-    Case,
-)
+from tests.simulator.reference.matrix import DENSE, DENSE_OF_GFX90A, DENSE_OF_GFX950, SPARSE, SPARSE_OF_GFX950, Case
 
 Run = Callable[..., Any]
 

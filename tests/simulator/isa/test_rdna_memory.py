@@ -31,10 +31,7 @@ def float_bits(*values: float) -> list[int]:
 DATA = np.arange(0x80, 0xC0, dtype=np.uint8)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("u8", 0x85), ("i8", 0xFFFFFF85), ("u16", 0x8786), ("i16", 0xFFFF8786)],
-)
+@pytest.mark.parametrize(("name", "expected"), [("u8", 0x85), ("i8", 0xFFFFFF85), ("u16", 0x8786), ("i16", 0xFFFF8786)])
 def test_scalar_loads_of_less_than_a_dword(rdna: Run, name: str, expected: int) -> None:
     memory = Memory()
     base = memory.map_array(DATA.copy(), name="A")

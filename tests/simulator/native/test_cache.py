@@ -123,11 +123,7 @@ def test_a_launch_gives_the_same_whatever_state_the_cache_is_in(
     (tmp_path / "k.hsaco").write_bytes(compiled_double[0])
     (tmp_path / "k.s").write_text(compiled_double[1])
     folder = tmp_path / "cache"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[3]),
-        "FLYDSL_RUNTIME_CACHE_DIR": str(folder),
-    }
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "FLYDSL_RUNTIME_CACHE_DIR": str(folder)}
     command = [sys.executable, "-c", _LAUNCH, str(tmp_path / "k.hsaco"), str(tmp_path / "k.s")]
     if state in ("warm", "damaged"):
         subprocess.run(command, check=True, env=environment)

@@ -98,8 +98,7 @@ for _name, _larger in (("min", False), ("max", True)):
     )
 CASES["v_cvt_f32_bf16"] = integer("i32 = i16", lambda x: x << 16)
 CASES["v_cvt_pk_bf16_f32"] = integer(
-    "i32 = f32 f32",
-    lambda x, y: ieee.convert(KEPT, F32, BF16, x) | ieee.convert(KEPT, F32, BF16, y) << 16,
+    "i32 = f32 f32", lambda x, y: ieee.convert(KEPT, F32, BF16, x) | ieee.convert(KEPT, F32, BF16, y) << 16
 )
 CASES["v_cvt_pk_f16_f32"] = case(
     "f16x2 = f32 f32", lambda mode, x, y: ieee.convert(mode, F32, F16, x) | ieee.convert(mode, F32, F16, y) << 16

@@ -102,8 +102,7 @@ for _name in _KINDS:
 for _suffix, _value in (("i32", lambda x: signed(x, 32)), ("u32", lambda x: x)):
     for _name, _first, _then in (("minmax", min, max), ("maxmin", max, min)):
         CASES[f"v_{_name}_{_suffix}"] = integer(
-            "i32 = i32 i32 i32",
-            lambda x, y, z, v=_value, a=_first, b=_then: b(a(v(x), v(y)), v(z)) & M32,
+            "i32 = i32 i32 i32", lambda x, y, z, v=_value, a=_first, b=_then: b(a(v(x), v(y)), v(z)) & M32
         )
 
 # --- 16 bits

@@ -86,14 +86,10 @@ for _t, _f in (("f16", F16), ("f32", F32)):
     CASES[f"v_sub_{_t}"] = case(_two, lambda mode, x, y, f=_f: ieee.subtract(mode, f, x, y))
     CASES[f"v_subrev_{_t}"] = case(_two, lambda mode, x, y, f=_f: ieee.subtract(mode, f, y, x))
     CASES[f"v_min3_{_t}"] = case(
-        _three,
-        lambda mode, x, y, z, f=_f: ieee.minimum(mode, f, ieee.minimum(mode, f, x, y), z),
-        exact_nan=True,
+        _three, lambda mode, x, y, z, f=_f: ieee.minimum(mode, f, ieee.minimum(mode, f, x, y), z), exact_nan=True
     )
     CASES[f"v_max3_{_t}"] = case(
-        _three,
-        lambda mode, x, y, z, f=_f: ieee.maximum(mode, f, ieee.maximum(mode, f, x, y), z),
-        exact_nan=True,
+        _three, lambda mode, x, y, z, f=_f: ieee.maximum(mode, f, ieee.maximum(mode, f, x, y), z), exact_nan=True
     )
     CASES[f"v_med3_{_t}"] = case(_three, lambda mode, x, y, z, f=_f: median(mode, f, x, y, z), exact_nan=True)
 

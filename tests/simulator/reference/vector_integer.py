@@ -78,8 +78,7 @@ CASES["v_mad_i32_i16"] = integer("i32 = i16 i16 i32", lambda a, b, c: s16(a) * s
 # The mask is bit 64 of the 65-bit sum.
 CASES["v_mad_u64_u32"] = integer("i64 mask = i32 i32 i64", lambda a, b, c: (a * b + c, (a * b + c) >> 64 & 1))
 CASES["v_mad_i64_i32"] = integer(
-    "i64 mask = i32 i32 i64",
-    lambda a, b, c: (s32(a) * s32(b) + s64(c), (s32(a) * s32(b) + s64(c)) >> 64 & 1),
+    "i64 mask = i32 i32 i64", lambda a, b, c: (s32(a) * s32(b) + s64(c), (s32(a) * s32(b) + s64(c)) >> 64 & 1)
 )
 
 # --- bits

@@ -38,7 +38,6 @@ def rows_of_128_bytes(target: Target, *, stride: int = 128, swizzled: bool = Fal
     return trace_of(body, "v[16:19] v[40:42]", **size)
 
 
-@pytest.mark.slow
 def test_a_swizzle_avoids_bank_conflicts() -> None:
     """Measured ways of conflicts on CDNA 3 without and with the swizzle: 4 and 1 (nod-ai, empirical LDS)."""
     plain, swizzled = rows_of_128_bytes(CDNA3), rows_of_128_bytes(CDNA3, swizzled=True)
@@ -46,7 +45,6 @@ def test_a_swizzle_avoids_bank_conflicts() -> None:
     assert stall_cycles(plain, Stall.WAIT_LDS) > 2 * stall_cycles(swizzled, Stall.WAIT_LDS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("target", "least", "most"), [(CDNA3, 1.4, 2), (RDNA4, 4, 8)], ids=["gfx942", "gfx1201"])
 def test_padding_avoids_bank_conflicts(target: Target, least: float, most: float) -> None:
     """Ways of conflicts without and with 16 bytes between rows: 4 and 2 on CDNA 3, 8 and 1 on RDNA 4 (nod-ai)."""
@@ -54,7 +52,6 @@ def test_padding_avoids_bank_conflicts(target: Target, least: float, most: float
     assert least < busy_us(plain) / busy_us(padded) < most
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("access", "apart"), [("ds_write_b32", 132), ("ds_write_b16", 130), ("ds_add_u32", 4)])
 def test_a_bank_serves_one_lane_at_a_time(access: str, apart: int) -> None:
     """Stores to rows of 128 bytes all go to one bank, those to padded rows do not; atomics also meet at an address."""
@@ -96,7 +93,6 @@ def loads_and_products(target: Target, *, ahead: bool) -> Trace:
     return traced_steps(target, [wait, *take, *fetch, *products] if ahead else [*fetch, wait, *take, *products])
 
 
-@pytest.mark.slow
 @on_each_target
 def test_prefetching_hides_latency(target: Target) -> None:
     late, early = loads_and_products(target, ahead=False), loads_and_products(target, ahead=True)
@@ -105,7 +101,6 @@ def test_prefetching_hides_latency(target: Target) -> None:
     assert waits[0] > 1.3 * waits[1]
 
 
-@pytest.mark.slow
 @on_each_target
 def test_occupancy_hides_latency(target: Target) -> None:
     """Waves that wait for a load at a time: with half the LDS four instead of two workgroups fit on a compute unit."""
@@ -115,7 +110,6 @@ def test_occupancy_hides_latency(target: Target) -> None:
     assert busy_us(one) > 1.2 * busy_us(two)
 
 
-@pytest.mark.slow
 @on_each_target
 def test_wide_loads_hide_more_latency(target: Target) -> None:
     """Loads of 16 bytes a lane need a quarter of the round trips that loads of 4 bytes need."""
@@ -124,7 +118,6 @@ def test_wide_loads_hide_more_latency(target: Target) -> None:
     assert busy_us(narrow) > 1.5 * busy_us(wide)
 
 
-@pytest.mark.slow
 @on_each_target
 def test_lanes_next_to_each_other_share_lines(target: Target) -> None:
     """Lanes that are 256 bytes apart touch a line each: the vector cache and the L2 serve as many."""
@@ -133,7 +126,6 @@ def test_lanes_next_to_each_other_share_lines(target: Target) -> None:
     assert busy_us(apart) > 2 * busy_us(together)
 
 
-@pytest.mark.slow
 def test_two_buffers_hide_latency() -> None:
     """A GEMM whose A has two buffers in LDS loads one tile while it multiplies the other."""
     times = []
@@ -150,7 +142,6 @@ def test_two_buffers_hide_latency() -> None:
     assert times[0] > 1.2 * times[1]
 
 
-@pytest.mark.slow
 @on_each_target
 def test_a_barrier_for_each_step_costs(target: Target) -> None:
     """Waves of a workgroup that meet after each load wait for the slowest."""
@@ -161,7 +152,6 @@ def test_a_barrier_for_each_step_costs(target: Target) -> None:
     assert stall_cycles(free, Stall.BARRIER) == 0
 
 
-@pytest.mark.slow
 def test_work_between_the_halves_of_a_barrier_hides_it() -> None:
     """On RDNA 4 a wave that has come to a barrier can go on until it needs that the others have."""
     signal, wait = RDNA4.barrier

@@ -16,7 +16,6 @@ from tests.simulator.timing.peaks import WORKGROUPS, copy_tera, l2_tera, lds_byt
 WAVES_OF_RDNA = 8
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arch", "instruction", "registers", "tera"),
     [
@@ -36,7 +35,6 @@ def test_matrix_instructions(arch: str, instruction: str, registers: int, tera: 
     assert matrix_tera(arch, instruction, registers) == pytest.approx(tera, rel=0.1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("instruction", "registers", "tera"),
     [
@@ -64,7 +62,6 @@ def trace_of_rdna(body: str, clobbers: str, **options: Any) -> Trace:
     return trace_of(body, clobbers, repeats=20, workgroups=WORKGROUPS["gfx1201"], arch="gfx1201", **options)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "operations", "tera"), [("fmac_f32", 2, 48.7), ("dot2acc_f32_f16", 4, 97.3)])
 def test_pairs_of_vector_instructions(name: str, operations: int, tera: float) -> None:
     """AMD's specifications of the RX 9070 XT: two operations of every lane in a cycle."""
@@ -74,7 +71,6 @@ def test_pairs_of_vector_instructions(name: str, operations: int, tera: float) -
     assert every / busy_us(trace) * 1e-6 == pytest.approx(tera, rel=0.1)
 
 
-@pytest.mark.slow
 def test_waves_of_64_lanes() -> None:
     """What pairs are made of is executed for all lanes in a cycle, other operations for one half after the other."""
     times = []
@@ -104,7 +100,6 @@ def test_lds() -> None:
     assert lds_bytes_per_cycle("gfx942") == pytest.approx(128, rel=0.1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("store", "part"), [("ds_write_b32 v40, v16", 0.5), ("ds_write_b128 v40, v[16:19]", 0.8)])
 def test_stores_to_lds(store: str, part: float) -> None:
     """ROCm Compute Profiler: 64 stores of 4 bytes take 8 cycles of a port, half of its peak; those of 16 bytes 20."""
@@ -115,7 +110,6 @@ def test_stores_to_lds(store: str, part: float) -> None:
     assert bytes_ / busy_us(trace) * 1e-6 == pytest.approx(part * 128 * 304 * 2.1e-3, rel=0.1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("arch", "tera"), [("gfx90a", 6.96), ("gfx942", 34.4), ("gfx950", 39.3)])
 def test_l2(arch: str, tera: float) -> None:
     """128 bytes a cycle of each of the 16 channels of a die, 32 of CDNA 2's: the white papers.
@@ -125,7 +119,6 @@ def test_l2(arch: str, tera: float) -> None:
     assert l2_tera(arch) == pytest.approx(tera, rel=0.1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("arch", "tera"), [("gfx942", 4.2), ("gfx950", 6.3), ("gfx1201", 0.64)])
 def test_copy_of_memory(arch: str, tera: float) -> None:
     """What copies reach on an MI300X, 79 % of the peak; the same part of an MI355X's. The peak of an RX 9070 XT."""

@@ -18,6 +18,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import Layout, get_shape, make_layout, parse, size
+from tests.launchers import launcher_of
 from tests.workbench.layouts.outlined import outlined
 from workbench.layouts import SHOWN, layout_bundle, layout_view, thread_figure, view_of
 from workbench.layouts.static import panels_html, png
@@ -65,10 +66,7 @@ def test_a_part_of_a_thread_known_at_run_time_is_text(copy: fx.TiledCopy) -> Non
         parts.append(layout_bundle(copy.get_slice(fx.thread_idx.x))["text/plain"])
         A[0] = 0.0
 
-    @flyc.jit
-    def launch(A: fx.Tensor) -> None:
-        kernel(A).launch(grid=1, block=64)
-
+    launch = launcher_of(kernel, grid=1, block=64)
     launch(torch.zeros(4))
     assert "known at run time only" in parts[0]
 

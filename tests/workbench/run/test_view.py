@@ -21,6 +21,7 @@ from flydsl.errors import ArchError, ArgumentError
 from flydsl.simulator import checking, counting, tracing
 from flydsl.simulator.counters.roofline import NO_ESTIMATE
 from kernels.preshuffle_gemm_v2 import preshuffle_gemm, shuffle
+from tests.launchers import launcher_of
 from tests.workbench.test_page import Reader
 from tests.workbench.widgets import control, text
 from workbench.display import VIEWS
@@ -46,9 +47,7 @@ def columns_kernel(A: fx.Tensor, Out: fx.Tensor):
     Out[t] = tile[(63 - t) * STRIDE]
 
 
-@flyc.jit
-def columns(A: fx.Tensor, Out: fx.Tensor):
-    columns_kernel(A, Out).launch(grid=1, block=64, smem=4 * 64 * STRIDE)
+columns = launcher_of(columns_kernel, grid=1, block=64, smem=4 * 64 * STRIDE)
 
 
 @flyc.kernel

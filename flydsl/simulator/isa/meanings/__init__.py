@@ -1,4 +1,4 @@
-"""What instructions do, in a sentence or a formula each, for people: one file per family.
+"""Sentences or formulas that say what each instruction does: one file per family.
 
 A file has pairs of a pattern of mnemonics and a sentence, tried in order. `{0}`, `{1}` ... in a sentence are the groups
 of the pattern, `{name}` are its named groups; `words` puts them into words. D is the result, S0, S1, S2 are the
@@ -21,7 +21,8 @@ _FAMILIES = (control, matrix, memory, lanes, conversions, scalar, vector)
 
 @cache
 def meaning(mnemonic: str) -> str:
-    """What an instruction does. mnemonic: without its encoding, as any GPU spells it; "" for an unknown one.
+    """What an instruction does, as a sentence or formula; "" for an unknown one. mnemonic: as any GPU spells it,
+    without its encoding.
 
     >>> meaning("v_add_f32"), meaning("s_and_b64")
     ('D = S0 + S1, in f32.', 'D = S0 & S1, of 64 bits; SCC = D is not 0.')

@@ -68,10 +68,7 @@ MEANINGS = (
     (r"s_(?:inc|dec)perflevel", "Counts for a profiler."),
     (r"s_version", "Says which version of the architecture the code is for."),
     (r"s_alloc_vgpr", "Asks for another number of VGPRs; SCC = it has them."),
-    (
-        r"s_set_gpr_idx_on",
-        "From here on vector instructions take registers that lie S0 beyond those that they name.",
-    ),
+    (r"s_set_gpr_idx_on", "From here on vector instructions take registers that lie S0 beyond those that they name."),
     (r"s_set_gpr_idx_off", "From here on vector instructions take the registers that they name."),
     (r"s_set_vgpr_msb", "Sets the upper bits of the numbers of vector registers that instructions behind it name."),
 )

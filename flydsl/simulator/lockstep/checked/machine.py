@@ -88,7 +88,7 @@ class CheckedMachine(ThreefoldMachine):
             self._races.clocks.end_release(self._number[waves])
 
     def _cluster_of(self, wave: int) -> object:
-        """What the waves of a cluster synchronize on."""
+        """The barrier that the waves of a cluster synchronize on."""
         first = self.waves.workgroups_of_cluster(int(self.waves.workgroup[wave])).start
         return "cluster", self.waves.workgroup_ids[first]
 

@@ -173,8 +173,7 @@ class NativeFloats(NativeValues):
         beyond = self.float_compare("ogt", self.fabs(back), self.fabs(x))
         below = self.select(beyond, self.sub(bits, constant("i32", 1)), bits)
         inexact = self.and_(
-            self.float_compare("une", back, x),
-            self.float_compare("olt", self.fabs(x), constant("f64", math.inf)),
+            self.float_compare("une", back, x), self.float_compare("olt", self.fabs(x), constant("f64", math.inf))
         )
         odd = self.or_(below, constant("i32", 1))
         return self.bitcast(self.select(inexact, odd, bits), "f32")

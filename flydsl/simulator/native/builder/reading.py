@@ -47,7 +47,7 @@ class Reader:
         return self._modified(operand, word, self._explicit(position))
 
     def _destination(self, which: int) -> Any:
-        """What a result's registers have before: of 16 bits, those that are written."""
+        """The previous values of a result's registers: of 16 bits, those that are written."""
         operand, word = self._shape.results[which], self._semantics.results[which].rstrip("~")
         half = self.modifiers.bits("op_sel", _MOST)[self._explicit(len(self._shape.sources)) + which]
         if word in ("f16", "i16") and half and operand.kind == "register":

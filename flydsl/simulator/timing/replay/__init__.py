@@ -39,7 +39,7 @@ _STEPS = 200_000
 
 @dataclass(frozen=True)
 class Work:
-    """What a die does. streams: by workgroup and wave. bases, first_shares: of the buffers, see `layout.Replay`."""
+    """The work of a die. streams: by workgroup and wave. bases, first_shares: of the buffers, see `layout.Replay`."""
 
     streams: list[list[arrays.Array]]
     instructions: list[layout.Instruction]
@@ -49,8 +49,8 @@ class Work:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What happened. starts, ends: of the workgroups, in cycles. waves: of each the workgroup, compute unit, SIMD and
-    slot, start and end.
+    """The result of a replay. starts, ends: of the workgroups, in cycles. waves: of each the workgroup, compute unit,
+    SIMD and slot, start and end.
 
     events: those of the recorded compute units, as `trace.EVENT`; complete: whether there was room for all.
     """
@@ -71,7 +71,7 @@ class Replayed:
 
     @property
     def memory_cycles(self) -> float:
-        """How long the die's share of the memory is busy."""
+        """The time that the die's share of the memory is busy."""
         reads = self.state.read_bytes / self.gpu.read_bytes_per_cycle
         return float(reads + self.state.write_bytes / self.gpu.write_bytes_per_cycle)
 

@@ -16,14 +16,8 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import SimulatorError
-from flydsl.simulator import (
-    GlobalRace,
-    LdsRace,
-    MemoryFault,
-    Race,
-    UninitializedLds,
-    checking,
-)
+from flydsl.simulator import GlobalRace, LdsRace, MemoryFault, Race, UninitializedLds, checking
+from tests.launchers import launcher_of
 
 N = 512
 Body = Callable[[Any, Any, Any], None]
@@ -56,10 +50,7 @@ def launch(body: Body, block: int, grid: int) -> tuple[torch.Tensor, torch.Tenso
     def kernel(A: fx.Tensor, C: fx.Tensor, K: fx.Tensor):
         traced(A, C, K)
 
-    @flyc.jit
-    def run(A: fx.Tensor, C: fx.Tensor, K: fx.Tensor):
-        kernel(A, C, K).launch(grid=grid, block=block, smem=4096)
-
+    run = launcher_of(kernel, grid=grid, block=block, smem=4096)
     a, c, i = torch.arange(1.0, N + 1), torch.zeros(N), torch.zeros(N, dtype=torch.int32)
     run(a, c, i)
     return c, i
