@@ -15,6 +15,18 @@ A kernel that takes its tensors by name has one launcher for each variant, which
 >>> a[0], b[63]
 (tensor(3.), tensor(3.))
 
+A parameter with a default comes behind the stream, and a launcher calls another one as Python does:
+
+>>> fill_one = launcher("fill_one", "A", lambda given, stream, value: fill(given, value, stream), value=(fx.Float32, 1))
+>>> @flyc.jit
+... def fill_each(A: fx.Tensor, B: fx.Tensor):
+...     fill_one(A)
+...     fill_one(B, value=2.0)
+>>> fill_each(a, b)
+>>> fill_one(a, value=5.0)
+>>> a[0], b[63]
+(tensor(5.), tensor(2.))
+
 `tuned` and `chosen` have the last of the parameters chosen by measurement, as `flydsl.autotune` does. `launch_some`
 launches nothing for a count of 0; `launch_flat` calls a launcher whose tensors have one dimension of any size.
 """
@@ -37,21 +49,25 @@ def launcher(name: str, tensors: str, launch: Callable[..., None], /, **others: 
 
     launch: launches a kernel for (tensors by name, *others, stream), and has the docstring; it may be a `partial` of a
     function. tensors: their names. others: by name the types of the other parameters; those that are no type of the DSL
-    are known when compiling.
+    are known when compiling. Those with a default, (type, default), come behind the stream; for `Any` the argument says
+    what it is.
     """
-    names = tensors.split()
+    names, last = tensors.split(), {n: kind for n, kind in others.items() if isinstance(kind, tuple)}
 
-    def launch_values(*arguments: Any) -> None:
-        given = dict(zip(names, arguments, strict=False))
-        launch(given, *arguments[len(names) :])
+    def launch_values(*arguments: Any, **named: Any) -> None:
+        bound = signed.bind(*arguments, **named)
+        bound.apply_defaults()
+        values = bound.arguments.values()
+        launch(dict(zip(names, values, strict=False)), *[*values][len(names) :])
 
-    kinds = {**dict.fromkeys(names, fx.Tensor), **{n: _parameter(kind) for n, kind in others.items()}}
-    kinds["stream"] = fx.Stream
-    parameters = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for n, kind in kinds.items()]
-    parameters[-1] = parameters[-1].replace(default=fx.Stream(None))
+    defaults = {"stream": fx.Stream(None)} | {n: default for n, (_, default) in last.items()}
+    kinds = dict.fromkeys(names, fx.Tensor) | {n: _parameter(kind) for n, kind in others.items() if n not in last}
+    kinds |= {"stream": fx.Stream} | {n: kind for n, (kind, _) in last.items()}
+    place, none = Parameter.POSITIONAL_OR_KEYWORD, Parameter.empty
+    signed = Signature([Parameter(n, place, annotation=k, default=defaults.get(n, none)) for n, k in kinds.items()])
     documented = getattr(launch, "func", launch)
     launch_values.__name__, launch_values.__annotations__, launch_values.__doc__ = name, kinds, documented.__doc__
-    launch_values.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    launch_values.__signature__ = signed  # type: ignore[attr-defined]
     return flyc.jit(launch_values)
 
 

@@ -114,7 +114,7 @@ class HeadRows:
         self.width, self.pitch = width, heads * width
         self.first = fx.Int64(first) * self.pitch + fx.Int64(head * width)
 
-    def view(self, row: Any, rows: int) -> GTensor:
+    def view(self, row: Any, rows: Any) -> GTensor:
         """Up to `rows` rows from one on, as a matrix of words."""
         left = self.count - row
         here = (left < rows).select(left, fx.Int32(rows))
@@ -128,11 +128,14 @@ class HeadRows:
 class SharedTile:
     """Rows of chunks of 16 bytes in shared memory.
 
+    rows: of a tile; first: where it begins, in bytes; threads, which some have: of a workgroup.
+
     Chunks of a row change places such that lanes meet different banks: those that read a chunk of the rows of
     `row_of_lane`, and those that write the same chunk of every fourth or eighth row.
     """
 
-    def __init__(self, pointer: Any, row_bytes: int, first: Any = 0) -> None:
+    def __init__(self, source: HeadRows, pointer: Any, rows: int, row_bytes: int, first: int = 0) -> None:
+        self.source, self.rows, self.first = source, rows, first
         self.memory = STensor(pointer, fx.Int32, (-1, row_bytes // 4), first)
         self.chunks = row_bytes // CHUNK_BYTES
         self.exchanged = min(CHUNK, self.chunks & -self.chunks)
@@ -152,20 +155,17 @@ class SharedTile:
     def _key(self, row: Any) -> Any:
         return ((row >> 3) ^ (row & 4) ^ ((row & 3) << 1)) & (self.exchanged - 1)
 
-    def fragment(self, block: int, group: int) -> Any:
-        """A lane's chunk of 32 rows and one group, as words."""
-        return fx.Vector(self.memory.vec_load(self.word(self._own, block * ROWS, group * 2), 4))
+    def fragment(self, block: int, group: int, first: int = 0) -> Any:
+        """A lane's chunk of 32 rows and one group, as words. first: words before the tile."""
+        return fx.Vector(self.memory.vec_load(self.word(self._own, block * ROWS, group * 2) + first, 4))
 
 
 class RowTile(SharedTile):
-    """Rows as they are: global memory -> registers -> shared memory -> fragments. Keys are such a tile.
-
-    rows: of a tile; threads: of a workgroup; first: where the tile begins, in bytes.
-    """
+    """Rows as they are: global memory -> registers -> shared memory -> fragments. Keys are such a tile."""
 
     def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
-        super().__init__(pointer, source.width * 2, first)
-        self.source, self.rows, self.threads = source, rows, threads
+        super().__init__(source, pointer, rows, source.width * 2, first)
+        self.threads = threads
         thread = fx.Int32(fx.thread_idx.x)
         count = rows * self.chunks // threads
         self._places = [self._place(thread, number) for number in range(count)]
@@ -190,12 +190,12 @@ class RowTile(SharedTile):
 class TransposedTile(SharedTile):
     """Columns become rows on the way: a thread turns 4 rows and some columns in its registers. Values are such a tile.
 
-    rows: of the source, a multiple of 8; threads: of a workgroup; first: where the tile begins, in bytes.
+    rows: of the source, a multiple of 8.
     """
 
     def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
-        super().__init__(pointer, rows * 2, first)
-        self.source, self.rows, width = source, rows, source.width
+        super().__init__(source, pointer, rows, rows * 2, first)
+        width = source.width
         self.columns = next(c for c in (8, 4, 2) if rows // 4 * width % (c * threads) == 0)
         thread, count = fx.Int32(fx.thread_idx.x), rows // 4 * width // (self.columns * threads)
         shape = (-1, width // self.columns)
@@ -225,8 +225,7 @@ class CopiedTile(SharedTile):
     """Rows as they are, past the registers, in several buffers: CDNA 4. All threads copy `step` rows at a time."""
 
     def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
-        super().__init__(pointer, source.width * 2, first)
-        self.source, self.rows, self.first = source, rows, first
+        super().__init__(source, pointer, rows, source.width * 2, first)
         self.bytes, self.step = rows * source.width * 2, threads // self.chunks
         thread = fx.Int32(fx.thread_idx.x)
         self._wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, thread >> 6)) * (WAVE * CHUNK_BYTES)
@@ -246,12 +245,8 @@ class CopiedTile(SharedTile):
 
     def fragments(self, stage: int, blocks: range) -> list[list[Any]]:
         """[block of 32 rows][group]: a lane's chunks, as words."""
-        word = stage * self.bytes // 4
-        return [
-            [fx.Vector(self.memory.vec_load(self.word(self._own, row, chunk) + word, 4))
-             for chunk in range(0, self.chunks, 2)]
-            for row in (block * ROWS for block in blocks)
-        ]  # fmt: skip
+        first = stage * self.bytes // 4
+        return [[self.fragment(block, group, first) for group in range(self.chunks // 2)] for block in blocks]
 
 
 class TurnedTile(CopiedTile):
@@ -296,23 +291,29 @@ def interleaved(a: Any, b: Any) -> Any:
     return a.shuffle(b, [i + j * a.numel for i in range(a.numel) for j in (0, 1)]).bitcast(fx.Int32)
 
 
-def visible(scores: list[Any], first: Any, last: Any) -> list[Any]:
-    """The scores [block of 32 keys] of a lane; -inf for keys before number `first` or behind `last` of the tile.
+@flyc.jit
+def masked(scores: list[Any], partial: Any, bounds: tuple[Any, Any], number: Any) -> list[Any]:
+    """The scores [block of 32 keys] of a lane; if partial, -inf for keys that the query does not see.
 
-    first may be None for no bound. Both are the lane's: its half's keys are 8 numbers on.
+    bounds: the first and the last key that it sees; the first may be None for no bound. number: of the lane's first
+    key, counted alike; its half's keys are 8 numbers on.
     """
-    hidden = fx.Float32(-float("inf"))
+    if partial:
+        hidden = fx.Float32(-float("inf"))
+        first, last = (None if bound is None else bound - number for bound in bounds)
 
-    def one(key: int, score: Any) -> Any:
-        seen = last >= key if first is None else (last >= key) & (first <= key)
-        return seen.select(score, hidden)
+        def one(key: int, score: Any) -> Any:
+            seen = last >= key if first is None else (last >= key) & (first <= key)
+            return seen.select(score, hidden)
 
-    return [
-        fx.Vector.from_elements(
-            [one(block * ROWS + i // CHUNK * GROUP + i % CHUNK, values[i]) for i in range(16)], fx.Float32
-        )
-        for block, values in enumerate(scores)
-    ]
+        keys = [i // CHUNK * GROUP + i % CHUNK for i in range(16)]
+        scores = [
+            fx.Vector.from_elements(
+                [one(block * ROWS + key, score) for key, score in zip(keys, values, strict=True)], fx.Float32
+            )
+            for block, values in enumerate(scores)
+        ]
+    return scores
 
 
 def both_halves(value: Any, op: Any) -> Any:

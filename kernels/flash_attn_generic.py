@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -37,13 +37,14 @@ import flydsl.expr as fx
 from kernels import attention_common as common
 from kernels.attention_common import CHUNK, GROUP, KEYS, ROWS, WAVE, HeadRows, Product32, zeros
 from kernels.kernels_common import LOG2_E, element_type, require, require_tensor, rounded
-from kernels.launches import chosen, for_waves, launch_some
+from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
 BLOCKS = (128, 256)
 LDS_BYTES = 65536
 SAME = fx.Int32(0)  # seq_len_kv for seq_len
+CU_SEQLENS = {"cu_seqlens_q": (Any, ()), "cu_seqlens_kv": (Any, ())}
 DTYPES = ("f16", "bf16")
 # (B, S, Skv, H, Hkv): one query, a partial tile, two blocks of queries, more keys than queries and fewer.
 SHAPES = ((1, 1, 1, 1, 1), (2, 127, 127, 2, 1), (1, 129, 129, 4, 2), (1, 70, 200, 2, 2), (1, 200, 70, 2, 2))
@@ -179,7 +180,7 @@ def flash_attn_generic_kernel(
     sequence = Sequence.of(batch, seq_len, kv_len, cu_seqlens)
     first = number * plan.block_m
     if not cu_seqlens or first < sequence.count:
-        attend(plan, sequence, head, first, *tensors)
+        attend(plan, sequence, head, first, **tensors)
 
 
 def attend(plan: Plan, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any, V: Any, O: Any) -> None:
@@ -196,7 +197,7 @@ def attend(plan: Plan, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any
         sums, top, total = state
         next_k = k.load(tile + 1)
         scores: Any = common.multiply(product, k, q, KEYS // ROWS)
-        scores = masked(scores, bounds, tile * KEYS + queries.half * CHUNK, partial)
+        scores = common.masked(scores, partial, bounds, tile * KEYS + queries.half * CHUNK)
         common.fragments_ahead(product, KEYS // ROWS * len(q))
         powers, factor, top, total = common.online_softmax(scores, scale, top, total)
         p = common.weights(powers, product.dtype)
@@ -273,14 +274,6 @@ def walk(plan: Plan, step: Any, keys: Keys, state: Any) -> Any:
     return state
 
 
-@flyc.jit
-def masked(scores: Any, bounds: Any, first: Any, partial: Any) -> Any:
-    """The scores, without those of keys that the query does not see. first: the key of the lane's first score."""
-    if partial:
-        scores = common.visible(scores, None if bounds[0] is None else bounds[0] - first, bounds[1] - first)
-    return scores
-
-
 @cache
 def build_flash_attn_func_module(
     num_heads: int, head_dim: int, causal: bool = True, dtype_str: str = "f16", sm_scale: float | None = None,
@@ -305,35 +298,22 @@ def build_flash_attn_func_module(
     require(fits, f"flat_work_group_size={flat_work_group_size}", f"{plan.threads}, or None")
     require(path_tag == "auto", f"path_tag={path_tag!r}", "unsupported; 'auto' is supported")
 
-    @flyc.jit
-    def launch_flash_attn(
-        Q: fx.Tensor,
-        K: fx.Tensor,
-        V: fx.Tensor,
-        O: fx.Tensor,
-        batch: fx.Int32,
-        seq_len: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-        seq_len_kv: fx.Int32 = SAME,
-        cu_seqlens_q: Any = (),
-        cu_seqlens_kv: Any = (),
-    ) -> None:
-        cu_seqlens = starts_of_sequences(cu_seqlens_q, cu_seqlens_kv)
-        launch(plan, (Q, K, V, O), batch, seq_len, stream, seq_len_kv, cu_seqlens, waves_per_eu)
-
-    return launch_flash_attn
+    options = {"seq_len_kv": (fx.Int32, SAME), **CU_SEQLENS}
+    return launcher(
+        "launch_flash_attn", "Q K V O", partial(launch, plan, waves_per_eu), batch=fx.Int32, seq_len=fx.Int32, **options
+    )
 
 
 def launch(
-    plan: Plan, tensors: tuple[Any, ...], batch: Any, seq_len: Any, stream: Any, seq_len_kv: Any = SAME,
-    cu_seqlens: tuple[Any, ...] = (), waves_per_eu: int = 2,
+    plan: Plan, waves_per_eu: int, tensors: dict[str, Any], batch: Any, seq_len: Any, stream: Any,
+    seq_len_kv: Any = SAME, *cu_seqlens: Any,
 ) -> None:  # fmt: skip
     """Launch a workgroup for every block of queries of every head. See `build_flash_attn_func_module`."""
-    kv_len = (seq_len_kv == SAME).select(seq_len, seq_len_kv)
-    require_operands(plan, tensors, cu_seqlens, batch, seq_len, kv_len)
+    kv_len, starts = (seq_len_kv == SAME).select(seq_len, seq_len_kv), starts_of_sequences(*cu_seqlens)
+    require_operands(plan, tensors, starts, batch, seq_len, kv_len)
     blocks = (seq_len + plan.block_m - 1) // plan.block_m
     attributes = {**for_waves(waves_per_eu), **common.QUIET}
-    kernel = flash_attn_generic_kernel(tensors, cu_seqlens, seq_len, kv_len, plan, value_attrs=attributes)
+    kernel = flash_attn_generic_kernel(tensors, starts, seq_len, kv_len, plan, value_attrs=attributes)
     launch_some(kernel, batch * blocks, (plan.heads, blocks, batch), plan.threads, stream)
 
 
@@ -344,7 +324,7 @@ def starts_of_sequences(*cu_seqlens: Any) -> tuple[Any, ...]:
 
 
 def require_operands(
-    plan: Plan, tensors: tuple[Any, ...], cu_seqlens: Any, batch: Any, seq_len: Any, kv_len: Any
+    plan: Plan, tensors: dict[str, Any], cu_seqlens: Any, batch: Any, seq_len: Any, kv_len: Any
 ) -> None:
     """Refuse Q, K, V and O of other types and sizes than the launch's. They are flat, so that strides do not count.
 
@@ -355,7 +335,7 @@ def require_operands(
         of_q, of_kv = (batch > 0).select(seq_len, 0), 0
     rows, heads = (of_q, of_kv, of_kv, of_q), (plan.heads, plan.kv_heads, plan.kv_heads, plan.heads)
     widths = (plan.head_dim, plan.head_dim, plan.width, plan.width)
-    for name, x, count, row in zip("QKVO", tensors, rows, zip(heads, widths, strict=True), strict=True):
+    for (name, x), count, row in zip(tensors.items(), rows, zip(heads, widths, strict=True), strict=True):
         what = f"{name} of {x.dtype.__name__} where dtype_str is {plan.dtype}"
         require(x.dtype is wanted, what, f"it is {wanted.__name__}")
         require(fx.rank(x) == 1, f"{name} of {x.type}", "one dimension: x.contiguous().view(-1)")
@@ -374,4 +354,4 @@ def flash_attn(
     attention with a number of queries per workgroup that is chosen by measurement. See the builder.
     """
     plan = Plan(num_heads, num_kv_heads, head_dim, head_dim, dtype_str, causal, 0, head_dim**-0.5, block_m)
-    launch(plan, tuple(tensors.values()), batch, seq_len, stream)
+    launch(plan, 2, tensors, batch, seq_len, stream)

@@ -39,7 +39,7 @@ from kernels import flash_attn_generic as generic
 from kernels.attention_common import KEYS, Product32, inverse, multiply_fragments, weights, zeros
 from kernels.flash_attn_generic import Plan, Queries, Sequence, reference
 from kernels.kernels_common import LOG2_E, element_type, require, rounded
-from kernels.launches import for_waves, launch_some
+from kernels.launches import for_waves, launch_some, launcher
 from kernels.mfma_preshuffle_pipeline import is_cdna4
 from kernels.sizes import require_elements
 from kernels.tensor_shim import GTensor
@@ -50,7 +50,7 @@ HEAD_DIM, BLOCK_M = 128, 256
 BLOCKS_OF_KEYS, FIRST, SECOND = range(2), range(2), range(2, 4)
 TAIL = 4  # tiles that may be masked
 LAZY = 8.0  # in units of log2
-ROW_BYTES, LANES = HEAD_DIM * 2, 32  # of a row of O; what combines the parts of a row
+LANES = 32  # of what combines the parts of a row
 COMBINE_THREADS = 256
 TOTALS = 4  # 16-bit elements that a row's largest score and sum take in the workspace
 # (B, S, H, Hkv): one query, two tiles, one query beyond a block, two blocks.
@@ -73,8 +73,8 @@ def flash_attn_dualwave_swp_gfx950_kernel(
     sequence = Sequence.of(batch, seq_len, seq_len, cu_seqlens)
     first = number * plan.block_m
     if not cu_seqlens or first < sequence.count:
-        *given, O = tensors
-        block = DualWave(plan, lazy, sequence, head, first, *given)
+        Q, K, V, O = tensors.values()
+        block = DualWave(plan, lazy, sequence, head, first, Q, K, V)
         sums, top, total = block.attend(part, splits)
         if fx.const_expr(splits == 1):
             block.queries.store(O, sums, inverse(total))
@@ -97,12 +97,12 @@ class DualWave:
         shared = fx.SharedAllocator().allocate(4 * size, 128).peek().ptr
         self.k = common.CopiedTile(k, shared, KEYS, plan.threads)
         self.v = common.TurnedTile(v, shared, KEYS, plan.threads, 2 * size)
-        self.q, bounds = self.queries.load(Q), self.keys.of_query(self.queries.number)
-        self.last_key, self.scale = bounds[1], fx.Float32(plan.scale * LOG2_E)
+        self.q, self.bounds = self.queries.load(Q), self.keys.of_query(self.queries.number)
+        self.scale = fx.Float32(plan.scale * LOG2_E)
 
-    def masked(self, scores: Any, tile: Any) -> Any:
-        """The scores of a tile, without those of keys that the query does not see."""
-        return common.visible(scores, None, self.last_key - (tile * KEYS + self.queries.half * common.CHUNK))
+    def masked(self, scores: Any, tile: Any, partial: Any = True) -> Any:
+        """The scores of a tile; if partial, without those of keys that the query does not see."""
+        return common.masked(scores, partial, self.bounds, tile * KEYS + self.queries.half * common.CHUNK)
 
     def scores(self, stage: int) -> Any:
         """Those of the keys in a buffer."""
@@ -186,19 +186,16 @@ def flash_attn_splitk_combine_kernel(
     """Rows of O of a batch: the mean of the parts, weighted by their sums of powers. rows: of a batch."""
     batch, kind, thread = fx.Int32(fx.block_idx.y), element_type(dtype), fx.Int32(fx.thread_idx.x)
     row = fx.Int32(fx.block_idx.x) * (COMBINE_THREADS // LANES) + thread // LANES
-    place = (row, thread % LANES * 2)
+    place, behind = (row, thread % LANES * 2), fx.Int64(fx.grid_dim.y * splits) * rows * (HEAD_DIM // TOTALS)
 
-    def rows_of(tensor: Any, share: Any, first: Any = 0, row_bytes: int = ROW_BYTES) -> GTensor:
-        return GTensor(
-            tensor, fx.Int32, (-1, row_bytes // 4), num_records_bytes=rows * row_bytes,
-            base_byte_offset=first + fx.Int64(share) * rows * row_bytes,
-        )  # fmt: skip
+    def rows_of(tensor: Any, share: Any, first: Any = 0, width: int = HEAD_DIM) -> GTensor:
+        return common.HeadRows(tensor, 1, width, 0, first + fx.Int64(share) * rows, rows).view(0, rows)
 
-    behind, values, totals = fx.Int64(fx.grid_dim.y * splits) * rows * ROW_BYTES, [], []
+    values, totals = [], []
     for part in range_constexpr(splits):
         share = batch * splits + part
         values.append(fx.Vector(rows_of(workspace, share).vec_load(place, 2)).bitcast(kind).to(fx.Float32))
-        pair = rows_of(workspace, share, behind, TOTALS * 2).vec_load((row, 0), 2)
+        pair = rows_of(workspace, share, behind, TOTALS).vec_load((row, 0), 2)
         totals.append(fx.Vector(pair).bitcast(fx.Float32))
     top = reduce(fx.maxnumf, [pair[0] for pair in totals])
     shares = [fx.exp2(pair[0] - top, fastmath="afn") * pair[1] for pair in totals]
@@ -219,18 +216,10 @@ def walk(step: Any, finish: Any, masked: Any, state: Any, first: Any, last: Any)
     for pair in range((last - first - TAIL) >> 1):
         tile = first + fx.Int32(pair) * 2
         state = step(state, tile, 0, lambda scores, _: scores)
-        state = step(state, tile + 1, 1, lambda scores, number: if_reached(scores, number, last, masked))
+        state = step(state, tile + 1, 1, lambda scores, number: masked(scores, number, number >= last - TAIL))
     for number in range_constexpr(TAIL - 1):
         state = step(state, last - TAIL + number, number & 1, masked)
     return finish(state, (TAIL - 1) & 1)
-
-
-@flyc.jit
-def if_reached(scores: Any, number: Any, last: Any, masked: Any) -> Any:
-    """The scores, masked if the tile is one of the last ones."""
-    if number >= last - TAIL:
-        scores = masked(scores, number)
-    return scores
 
 
 @flyc.jit
@@ -252,7 +241,7 @@ def by_turns(count: int) -> None:
 
 def workspace_size(num_kv_splits: int, batch: int, seq_len: int, num_heads: int) -> int:
     """How many f32 the workspace of several splits has at least."""
-    return num_kv_splits * batch * seq_len * num_heads * (ROW_BYTES + TOTALS * 2) // 4
+    return num_kv_splits * batch * seq_len * num_heads * (HEAD_DIM + TOTALS) // 2
 
 
 @cache
@@ -279,36 +268,25 @@ def build_flash_attn_dualwave_swp_module(
         num_heads, num_kv_heads or num_heads, HEAD_DIM, HEAD_DIM, dtype_str, causal, 0, HEAD_DIM**-0.5, BLOCK_M
     )  # fmt: skip
 
-    @flyc.jit
-    def launch_flash_attn_gfx950(
-        Q: fx.Tensor,
-        K: fx.Tensor,
-        V: fx.Tensor,
-        O: fx.Tensor,
-        batch: fx.Int32,
-        seq_len: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-        cu_seqlens_q: Any = (),
-        cu_seqlens_kv: Any = (),
-        workspace: Any = (),
-    ) -> None:
-        cu_seqlens = generic.starts_of_sequences(cu_seqlens_q, cu_seqlens_kv)
+    def launch(tensors: Any, batch: Any, seq_len: Any, stream: Any, starts: Any, of_keys: Any, workspace: Any) -> None:
+        cu_seqlens = generic.starts_of_sequences(starts, of_keys)
         wanted = "cu_seqlens_q with varlen=True, and only with it"
         require(bool(cu_seqlens) == varlen, f"varlen={varlen} with {len(cu_seqlens) // 2} cu_seqlens", wanted)
-        generic.require_operands(plan, (Q, K, V, O), cu_seqlens, batch, seq_len, seq_len)
+        generic.require_operands(plan, tensors, cu_seqlens, batch, seq_len, seq_len)
         require_workspace(num_kv_splits, workspace, batch * seq_len * workspace_size(num_kv_splits, 1, 1, num_heads))
         attributes = {**for_waves(waves_per_eu), **common.QUIET}
         kernel = flash_attn_dualwave_swp_gfx950_kernel(
-            (Q, K, V, O), cu_seqlens, seq_len, workspace, plan, dualwave_swp_lazy_rescale, num_kv_splits,
+            tensors, cu_seqlens, seq_len, workspace, plan, dualwave_swp_lazy_rescale, num_kv_splits,
             value_attrs=attributes,
         )  # fmt: skip
         blocks = (seq_len + BLOCK_M - 1) // BLOCK_M
         grid = (num_heads, blocks, batch * num_kv_splits)
         launch_some(kernel, batch * blocks, grid, plan.threads, stream)
         if num_kv_splits > 1:
-            launch_combine(O, workspace, seq_len * num_heads, num_kv_splits, dtype_str, batch, stream)
+            launch_combine(tensors["O"], workspace, seq_len * num_heads, num_kv_splits, dtype_str, batch, stream)
 
-    return launch_flash_attn_gfx950
+    sizes = {"batch": fx.Int32, "seq_len": fx.Int32}
+    return launcher("launch_flash_attn_gfx950", "Q K V O", launch, **sizes, **generic.CU_SEQLENS, workspace=(Any, ()))
 
 
 def launch_combine(O: Any, workspace: Any, rows: Any, splits: int, dtype: str, batch: Any, stream: Any) -> None:

@@ -18,11 +18,11 @@ from __future__ import annotations
 from typing import Any
 
 import flydsl
-from kernels import flash_attn_generic
+from kernels import pa_decode_fp8
 from kernels.kernels_common import require, require_array
 from kernels.launches import launch_flat
-from kernels.mla_fwd_decode_m16x8_fp8_fp8 import HEADS, KEY_BYTES, VALUE_BYTES, launch_mla_fwd_decode_m16x8_fp8_fp8
-from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, merge_shares, room_for_shares
+from kernels.mla_fwd_decode_m16x8_fp8_fp8 import HEADS, ROWS_OF, VALUE_BYTES, launch_mla_fwd_decode_m16x8_fp8_fp8
+from kernels.pa_metadata import COMPUTE_UNITS, get_pa_metadata, merge_shares, room_for_shares
 
 # (contexts, num_cu): one token, blocks of 32 keys that are not whole, a request without keys, divided requests.
 SHAPES: tuple[tuple[tuple[int, ...], int], ...] = (((1,), 2), ((127, 0, 129), 3), ((33, 64), 1))
@@ -30,15 +30,8 @@ SHAPES: tuple[tuple[tuple[int, ...], int], ...] = (((1,), 2), ((127, 0, 129), 3)
 
 def reference(query: Any, kv: Any, pages: Any, contexts: Any, scale: float) -> Any:
     """The result in f32 of numbers query (B, 128, 576) and kv (pages, 576)."""
-    import torch
-
-    out = torch.zeros(len(contexts), HEADS, VALUE_BYTES)
-    start = 0
-    for request, context in enumerate(contexts.tolist()):
-        keys = kv[pages[start : start + context].long()][None, :, None]
-        row = flash_attn_generic.reference(query[None, request, None], keys, keys[..., :VALUE_BYTES], sm_scale=scale)
-        out[request], start = row[0, 0], start + context
-    return out
+    kv, starts = kv[:, None, None], contexts.cumsum(0) - contexts
+    return pa_decode_fp8.reference(query, kv, kv[..., :VALUE_BYTES], contexts, pages, starts, scale)
 
 
 def flydsl_mla_fwd_decode(
@@ -53,20 +46,16 @@ def flydsl_mla_fwd_decode(
     """
     import torch
 
-    integers, keys, values = torch.int32, (..., HEADS, KEY_BYTES), (..., HEADS, VALUE_BYTES)
-    require(query.element_size() == 1, f"query of {query.dtype}", "fp8")
-    require_array("query", query, shape=keys)
-    require_array("kv_buffer", kv_buffer, query.dtype, (..., KEY_BYTES))
-    require_array("kv_page_indices", kv_page_indices, integers)
-    require_array("work_indptr", work_indptr, integers)
-    require_array("work_info_set", work_info_set, integers, (..., ITEM))
-    require_array("final_output", final_output, torch.bfloat16, values)
-    require_array("split_output", split_output, torch.float32, values)
-    require_array("split_lse", split_lse, torch.float32, (..., HEADS, 1))
-    launch_flat(
-        launch_mla_fwd_decode_m16x8_fp8_fp8, query, kv_buffer, kv_page_indices, work_indptr, work_info_set,
-        final_output, split_output, split_lse, float(softmax_scale), work_indptr.numel() - 1, stream,
+    integers, fp8 = torch.int32, query.dtype
+    require(query.element_size() == 1, f"query of {fp8}", "fp8")
+    tensors = (
+        query, kv_buffer, kv_page_indices, work_indptr, work_info_set, final_output, split_output, split_lse
     )  # fmt: skip
+    kinds = (fp8, fp8, integers, integers, integers, torch.bfloat16, torch.float32, torch.float32)
+    for (name, row), tensor, kind in zip(ROWS_OF.items(), tensors, kinds, strict=True):
+        require_array(name, tensor, kind, (..., *row))
+    bins = work_indptr.numel() - 1
+    launch_flat(launch_mla_fwd_decode_m16x8_fp8_fp8, *tensors, float(softmax_scale), bins, stream)
 
 
 def mla_fwd_decode(

@@ -19,7 +19,7 @@ those after them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -30,21 +30,9 @@ from kernels.kernels_common import LOG2_E, bytes_of, fp8_type
 from kernels.launches import launcher
 from kernels.mfma_preshuffle_pipeline import WAVE
 from kernels.pa_metadata import ITEM
-from kernels.paged_attention import (
-    BIAS,
-    LN2,
-    address,
-    joined,
-    kept,
-    keys_before,
-    largest_of,
-    numbers,
-    softmax_step,
-    unsigned,
-    words,
-)
+from kernels.paged_attention import Work, address, joined, kept, largest_of, logarithm, numbers, softmax_step, unsigned
 from kernels.quant import fp8_codes
-from kernels.sizes import require_least, require_rows
+from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import STensor
 
 HEADS, KEY_BYTES, VALUE_BYTES = 128, 576, 512
@@ -55,16 +43,14 @@ ROWS = BLOCK // WAVES  # of a wave
 PITCH = KEY_BYTES + 32  # of a row in shared memory: lanes that read at once, of rows of two quarters, meet other banks
 PIECES = KEY_BYTES // 64  # of 16 bytes of a row, which a lane has
 FOURS = VALUE_BYTES // 64  # groups of four tiles of columns
+# A row of each of the launcher's tensors.
+ROWS_OF = {
+    "query": (HEADS, KEY_BYTES), "kv_buffer": (KEY_BYTES,), "kv_page_indices": (), "work_indptr": (),
+    "work_info_set": (ITEM,), "final_output": (HEADS, VALUE_BYTES), "split_output": (HEADS, VALUE_BYTES),
+    "split_lse": (HEADS, 1),
+}  # fmt: skip
 # Selectors of v_perm_b32: bytes of two words by turns, of their low halves and of their high ones; and their halves.
 _LOW_BYTES, _HIGH_BYTES, _LOW_HALVES, _HIGH_HALVES = 0x05010400, 0x07030602, 0x05040100, 0x07060302
-
-
-@dataclass(frozen=True)
-class Keys:
-    """The keys of an item: numbers first to last - 1 of the list of pages."""
-
-    first: Any
-    last: Any
 
 
 class Latent:
@@ -82,10 +68,10 @@ class Latent:
 
     # --- rows ---
 
-    def page(self, keys: Keys, block: Any) -> Any:
+    def page(self, work: Work, block: Any) -> Any:
         """The page of one of the wave's four rows: 16 lanes have the same. Behind the last key it is that one's."""
-        key = keys.first + block * BLOCK + self.wave * ROWS + self.quarter
-        return numbers(address(self.pages, 4) + unsigned(fx.min(key, keys.last - 1)) * 4, 1, fx.Int32)
+        key = work.first + block * BLOCK + self.wave * ROWS + self.quarter
+        return numbers(address(self.pages, 4) + unsigned(fx.min(key, work.last - 1)) * 4, 1, fx.Int32)
 
     def load(self, page: Any) -> tuple[list[Any], Any]:
         """(8 bytes of each of the wave's rows, a word of the rest of one of them). page: of the lane's row."""
@@ -112,9 +98,9 @@ class Latent:
     def queries(self, token: Any) -> list[Any]:
         """[piece]: the row of the lane's head."""
         first = address(self.query) + unsigned(token * HEADS + self.head) * KEY_BYTES + unsigned(self.quarter * 16)
-        return [words(first + piece * 64) for piece in range(PIECES)]
+        return [numbers(first + piece * 64, 4, fx.Int32) for piece in range(PIECES)]
 
-    def logits(self, queries: list[Any], keys: Keys, block: Any) -> list[Any]:
+    def logits(self, queries: list[Any], work: Work, block: Any) -> list[Any]:
         """[tile]: the logits, times log2(e), of four keys of each 16."""
         result = []
         for tile in range(BLOCK // TILE):
@@ -123,14 +109,14 @@ class Latent:
                 key = fx.Vector(self.rows.vec_load((self.member + tile * TILE, self.quarter * 4 + piece * 16), 4))
                 for half in (0, 2):
                     sums = product(key[half : half + 2], query[half : half + 2], sums)
-            left = keys.last - keys.first - block * BLOCK - tile * TILE - self.quarter * 4
-            result.append(kept(sums * self.factor, -float("inf"), keys_before(left - 1)))
+            left = work.last - work.first - block * BLOCK - tile * TILE - self.quarter * 4
+            result.append(kept(sums * self.factor, -float("inf"), left - 1))
         return result
 
-    def step(self, queries: list[Any], keys: Keys, block: Any, state: Any) -> Any:
+    def step(self, queries: list[Any], work: Work, block: Any, state: Any) -> Any:
         """(sums, largest logit, the lane's part of the sum of powers) after the rows in shared memory."""
         sums, before, total = state
-        logits = self.logits(queries, keys, block)
+        logits = self.logits(queries, work, block)
         largest = fx.arith.maxnumf(before, of_quarters(largest_of(logits), fx.arith.maxnumf))
         powers, (correction, largest, total) = softmax_step(logits, largest, (None, before, total))
         p = joined([fp8_codes(v).bitcast(fx.Int32) for v in powers])
@@ -146,19 +132,19 @@ class Latent:
         return result, largest, total
 
     @flyc.jit
-    def walk(self, token: Any, keys: Keys) -> Any:
+    def walk(self, work: Work) -> Any:
         """(sums, largest logit, sum of powers) of all keys of an item."""
         sums = [fx.Vector.filled(4, 0.0, fx.Float32) for _ in range(4 * FOURS)]
         state = (sums, fx.Float32(LOWEST), fx.Float32(0.0))
-        if keys.first < keys.last:
-            queries = self.queries(token)
-            loaded, page = self.load(self.page(keys, 0)), self.page(keys, 1)
-            for block in range((keys.last - keys.first + (BLOCK - 1)) // BLOCK):
+        if work.first < work.last:
+            queries = self.queries(work.token)
+            loaded, page = self.load(self.page(work, 0)), self.page(work, 1)
+            for block in range((work.last - work.first + (BLOCK - 1)) // BLOCK):
                 fx.gpu.barrier()
                 self.put(loaded)
                 fx.gpu.barrier()
-                loaded, page = self.load(page), self.page(keys, block + 2)
-                state = self.step(queries, keys, block, state)
+                loaded, page = self.load(page), self.page(work, block + 2)
+                state = self.step(queries, work, block, state)
         return state
 
     # --- results ---
@@ -205,27 +191,22 @@ def kn_mla_fwd_decode_m16x8_fp8_fp8(
     bin_ = fx.Int32(fx.block_idx.x)
     for item in range(fx.Int32(indptr[bin_]), fx.Int32(indptr[bin_ + 1])):
         row, token, first, last = (fx.Int32(info[item * ITEM + i]) for i in (1, 2, 4, 5))
-        sums, largest, total = latent.walk(token, Keys(first, last))
+        sums, largest, total = latent.walk(Work(token, first, last))
         total = of_quarters(total, fx.arith.addf)
         if row < 0:
             latent.store(out, token * HEADS + latent.head, sums, inverse(total))
         else:
             to = row * HEADS + latent.head
             latent.store(shares, to, sums, inverse(total))
-            logarithm = (largest + fx.math.log2(total, fastmath="afn") - BIAS) * LN2
-            buffer_store(logarithm, create_buffer_resource(lse), to)
+            buffer_store(logarithm(largest, total), create_buffer_resource(lse), to)
 
 
 def _launch(tensors: dict[str, Any], scale: float, bins: Any, stream: Any) -> None:
-    rows = {"query": HEADS * KEY_BYTES, "kv_buffer": KEY_BYTES, "work_info_set": ITEM}
-    rows |= {"final_output": HEADS * VALUE_BYTES, "split_output": HEADS * VALUE_BYTES, "split_lse": HEADS}
-    fp8, f32, i32 = (bytes_of(fp8_type()), 0), (fx.Float32, 0), (fx.Int32, 0)
-    require_least(
-        tensors, query=fp8, kv_buffer=fp8, kv_page_indices=i32, work_indptr=(fx.Int32, bins + 1), work_info_set=i32,
-        final_output=(fx.BFloat16, 0), split_output=f32, split_lse=f32,
-    )  # fmt: skip
-    for name, columns in rows.items():
-        require_rows(name, tensors[name], 0, columns)
+    fp8, i32, f32 = bytes_of(fp8_type()), (fx.Int32,), (fx.Float32,)
+    kinds = (fp8, fp8, i32, i32, i32, (fx.BFloat16,), f32, f32)
+    for (name, tensor), row, kind in zip(tensors.items(), ROWS_OF.values(), kinds, strict=True):
+        require_rows(name, tensor, 0, prod(row), *kind)
+    require_elements("work_indptr", tensors["work_indptr"], bins + 1, or_more=True)
     query, kv, pages, indptr, info, *results = tensors.values()
     kernel = kn_mla_fwd_decode_m16x8_fp8_fp8(query, kv, pages, (indptr, info), tuple(results), scale, value_attrs=QUIET)
     kernel.launch(grid=bins, block=THREADS, stream=stream)
@@ -233,7 +214,5 @@ def _launch(tensors: dict[str, Any], scale: float, bins: Any, stream: Any) -> No
 
 # Runs a workgroup for each bin. Tensors are flattened.
 launch_mla_fwd_decode_m16x8_fp8_fp8 = launcher(
-    "launch_mla_fwd_decode_m16x8_fp8_fp8",
-    "query kv_buffer kv_page_indices work_indptr work_info_set final_output split_output split_lse",
-    _launch, softmax_scale=float, bins=fx.Int32,
-)  # fmt: skip
+    "launch_mla_fwd_decode_m16x8_fp8_fp8", " ".join(ROWS_OF), _launch, softmax_scale=float, bins=fx.Int32
+)

@@ -21,10 +21,9 @@ workgroups are as many as the GPU runs at once, and `pa_metadata` gives each an 
 is merged afterwards. A sliding window is `pa_decode_swa`'s.
 
 The queries are rounded to fp8 with a scale for each row, unless the cache is bf16; probabilities to the cache's type.
-An infinite scale makes logits infinite; where f32 has infinity in
-the result, it may be NaN. 1024-token pages with scales for each token, 8
-heads: 32 matrix instructions for 256 keys of about 840 in all, 167 VGPRs, 5.6 KiB of shared memory, three waves per
-SIMD. The time is that of reading the cache.
+An infinite scale makes logits infinite; where f32 has infinity in the result, it may be NaN. 1024-token pages with
+scales for each token, 8 heads: 32 matrix instructions for 256 keys of about 840 in all, 167 VGPRs, 5.6 KiB of shared
+memory, three waves per SIMD. The time is that of reading the cache.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels import flash_attn_generic
 from kernels.kernels_common import require
-from kernels.launches import launch_flat
+from kernels.launches import launch_flat, launcher
 from kernels.mfma_preshuffle_pipeline import THREADS
 from kernels.pa_decode_swa import compile_pa_decode_sw, parts_of
 from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, merge_shares, room_for_shares
 from kernels.paged_attention import OUT_TYPES, PARTITION, Attention, Decode, Work
-from kernels.paged_attention_launch import Given, compile_parts, decode_launcher, kind_of_scales, run_parts
+from kernels.paged_attention_launch import INPUTS, Given, compile_parts, kind_of_scales, require_inputs, run_parts
 from kernels.sizes import require_least, require_rows
 
 # (contexts, Hkv, group, ql, D, block): one key, partitions that are not whole, a request without keys, several queries.
@@ -58,10 +57,13 @@ BINS = 2 * COMPUTE_UNITS
 def reference(
     query: Any, keys: Any, values: Any, contexts: Any, pages: Any, starts: Any, scale: float, window: int = -1
 ) -> Any:
-    """The result in f32. keys, values: (pages, Hkv, block, D) as numbers. window: see `pa_decode_swa`, -1 for none."""
+    """The result in f32. keys, values: (pages, Hkv, block, D) as numbers; D may be another one for values.
+
+    window: see `pa_decode_swa`, -1 for none.
+    """
     import torch
 
-    queries, out = len(query) // len(contexts), torch.zeros(query.shape)
+    queries, out = len(query) // len(contexts), torch.zeros(*query.shape[:-1], values.shape[-1])
     for request, context in enumerate(contexts.tolist()):
         own = pages[int(starts[request]) :][: -(-context // keys.shape[2])].long()
         k, v = (cache[own].transpose(1, 2).flatten(0, 1)[None, :context] for cache in (keys, values))
@@ -72,26 +74,26 @@ def reference(
 
 
 @flyc.kernel
-def pa_decode_metadata_kernel(
-    tensors: Any, out: Any, shares: Any, lse: Any, work: Any, heads: fx.Int32, plan: fx.Constexpr[Decode]
-) -> None:
+def pa_decode_metadata_kernel(tensors: Any, heads: fx.Int32, plan: fx.Constexpr[Decode]) -> None:
     """The items of a bin: partitions of requests, for a key head each."""
-    indptr, info, partitions = work
+    indptr, info, partitions, shares, lse = (tensors[name] for name in (*WORK, "shares", "lse"))
     attention = Attention(plan, tensors, heads)
     block = fx.Int32(fx.block_idx.x)
     for item in range(fx.Int32(indptr[block]), fx.Int32(indptr[block + 1])):
         place = item * ITEM
         request, row, token, first, last = (fx.Int32(info[place + i]) for i in (0, 1, 2, 4, 5))
         head = (fx.Int32(info[place + 7]) & 0xFFFF) // plan.group
-        context, pages, before = (fx.Int32(t[request]) for t in (tensors["contexts"], tensors["starts"], partitions))
-        mine = Work(token, head, context, pages, first - before, last - before)
+        context, pages = (fx.Int32(tensors[name][request]) for name in ("context_lengths", "kv_indptr"))
+        before = fx.Int32(partitions[request])
+        work = Work(token, first - before, last - before, head, context, pages)
         # What the item before left in shared memory has been read.
         fx.gpu.barrier()
-        rows = attention.walk(mine)
+        rows = attention.walk(work)
         if row < 0:
-            attention.finish(mine, rows, out)
+            attention.finish(work, rows, tensors["output"])
         else:
-            attention.share(mine, rows, row, shares, lse)
+            places = [attention.row_of_query(row, work.head, query, member) for _, query, member in attention.rows()]
+            attention.share(rows, places, shares, lse)
 
 
 @cache
@@ -115,19 +117,19 @@ def compile_pa_decode_metadata(
         kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5, masked=needs_mask,
     )  # fmt: skip
 
-    def launch(results: Any, inputs: Any, work: Any, sizes: Any, stream: Any) -> None:
-        bins, heads = sizes
-        rows, of_row = dict(zip(RESULTS, results, strict=True)), heads * (plan.group * plan.dim)
-        require_least(rows, output=(OUT_TYPES[plan.out_dtype], 0), shares=(fx.Float32, 0), lse=(fx.Float32, 0))
-        for name, width in (("output", of_row), ("shares", of_row), ("lse", heads * plan.group)):
-            require_rows(name, rows[name], 0, width)
-        require_least(dict(zip(WORK, work, strict=True)), work_indptr=(fx.Int32, bins + 1), work_info=(fx.Int32, ITEM),
-                      partition_indptr=(fx.Int32, 1))  # fmt: skip
-        kernel = pa_decode_metadata_kernel(inputs, *results, work, heads, plan, value_attrs=plan.attributes)
+    def launch(tensors: dict[str, Any], bins: Any, heads: Any, stream: Any) -> None:
+        require_inputs(plan, tensors, heads)
+        of_row, kinds = plan.group * plan.dim, (OUT_TYPES[plan.out_dtype], fx.Float32, fx.Float32)
+        for name, width, kind in zip(RESULTS, (of_row, of_row, plan.group), kinds, strict=True):
+            require_rows(name, tensors[name], 0, heads * width, kind)
+        sizes = zip(WORK, (bins + 1, ITEM, 1), strict=True)
+        require_least(tensors, **{name: (fx.Int32, size) for name, size in sizes})
+        kernel = pa_decode_metadata_kernel(tensors, heads, plan, value_attrs=plan.attributes)
         kernel.launch(grid=bins, block=THREADS, stream=stream)
 
-    launcher = decode_launcher("launch_pa_decode_metadata", plan, RESULTS, launch, WORK, ("bins", "heads"))
-    return {"launch": launcher, "kernel": pa_decode_metadata_kernel, "allocator": None}
+    names, sizes = " ".join((*RESULTS, *INPUTS, *WORK)), {"bins": fx.Int32, "heads": fx.Int32}
+    made = launcher("launch_pa_decode_metadata", names, launch, **sizes)
+    return {"launch": made, "kernel": pa_decode_metadata_kernel, "allocator": None}
 
 
 @cache
@@ -159,14 +161,14 @@ def default_parts(batch: int, heads: int, block_size: int) -> int:
     return min(max(-(-2 * COMPUTE_UNITS // (batch * heads * pages)) * pages, 4), 8)
 
 
-def decode_divided(given: Given, pages: tuple[Any, Any], scale: float | None, metadata: Any, stream: Any) -> None:
+def decode_divided(given: Given, scale: float | None, metadata: Any, stream: Any) -> None:
     """Run the persistent kernel, and merge what it divided."""
     heads, queries = given.heads, given.queries
     if metadata is None:
         metadata = get_pa_metadata(given.contexts, heads * given.group, heads, queries, num_cu=BINS, stream=stream)
     shares = room_for_shares(metadata, queries, heads * given.group, given.dim)
     launch, work = compile_pa_decode_metadata(scale, **given.options)["launch"], [metadata[name] for name in WORK]
-    launch_flat(launch, given.output, *shares, *given.inputs(pages), *work, work[0].numel() - 1, heads, stream)
+    launch_flat(launch, given.output, *shares, *given.inputs, *work, work[0].numel() - 1, heads, stream)
     merge_shares(given.output, *shares, metadata, given.batch, queries, stream)
 
 
@@ -184,10 +186,12 @@ def pa_decode_ps_launch(
     good choice. exp_sums, max_logits, temporary_output: see `compile_pa_decode_ps`; by default they are allocated.
     Raises ArgumentError for tensors of shapes and types that do not fit.
     """
-    given = Given(output, query, key_cache, value_cache, context_lengths, key_scale, value_scale)
-    pages = given.pages(kv_page_indices, kv_indptr, block_tables)
+    given = Given(
+        output, query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale,
+        block_tables,
+    )  # fmt: skip
     if not sliding_window and given.block > SMALL_BLOCK:
-        decode_divided(given, pages, softmax_scale, metadata, stream)
+        decode_divided(given, softmax_scale, metadata, stream)
         return
     if sliding_window:
         parts = parts_of(sliding_window, given.queries)
@@ -195,7 +199,7 @@ def pa_decode_ps_launch(
     else:
         parts = max_context_partition_num or default_parts(given.batch, given.heads, given.block)
         compiled = compile_pa_decode_ps(max_context_partition_num=parts, softmax_scale=softmax_scale, **given.options)
-    run_parts(given, pages, compiled, parts, (temporary_output, exp_sums, max_logits), stream)
+    run_parts(given, compiled, parts, (temporary_output, exp_sums, max_logits), stream)
 
 
 # With workgroups for each request and key head that are chosen by measurement.

@@ -61,7 +61,8 @@ def pa_decode_swa(
     fuse_partitions: bool, stream: Any = None,
 ) -> None:  # fmt: skip
     """`pa_decode_ps_launch` with a window, divided in the way that is the faster one."""
-    given = Given(output, query, key_cache, value_cache, context_lengths, key_scale, value_scale)
-    pages = given.pages(kv_page_indices, kv_indptr, None)
+    given = Given(
+        output, query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale
+    )
     compiled = compile_pa_decode_sw(sliding_window, softmax_scale, fuse_partitions=fuse_partitions, **given.options)
-    run_parts(given, pages, compiled, parts_of(sliding_window, given.queries), (None, None, None), stream)
+    run_parts(given, compiled, parts_of(sliding_window, given.queries), (None, None, None), stream)

@@ -305,12 +305,10 @@ def reduce_shares_kernel(out: fx.Tensor, shares: fx.Tensor, lse: fx.Tensor, maps
 
 def _reduce(tensors: dict[str, Any], batch: Any, heads: Any, columns: int, queries: Any, stream: Any) -> None:
     out, shares, lse, *maps = tensors.values()
-    require_least(
-        tensors, output=(FLOATS, 0), shares=(fx.Float32, 0), lse=(fx.Float32, shares.shape[0] // columns),
-        reduce_indptr=(fx.Int32, batch + 1), reduce_final_map=(fx.Int32, 0), reduce_partial_map=(fx.Int32, 0),
-    )  # fmt: skip
-    for name in ("output", "shares"):
-        require_rows(name, tensors[name], 0, heads * columns)
+    for name, kinds in (("output", FLOATS), ("shares", (fx.Float32,))):
+        require_rows(name, tensors[name], 0, heads * columns, *kinds)
+    sizes = {"reduce_indptr": batch + 1, "reduce_final_map": 0, "reduce_partial_map": 0}
+    require_least(tensors, lse=(fx.Float32, shares.shape[0] // columns), **{n: (fx.Int32, sizes[n]) for n in MAPS})
     kernel = reduce_shares_kernel(out, shares, lse, tuple(maps))
     kernel.launch(grid=(batch, heads, queries), block=columns, stream=stream)
 

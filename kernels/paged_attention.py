@@ -20,15 +20,14 @@ What lies behind the last token of a cache is never used, whatever it holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store, create_buffer_resource
-from kernels.attention_common import LOWEST, QUIET, inverse, merged
-from kernels.kernels_common import LOG2_E, require, require_waves_of_64
+from kernels.attention_common import LOWEST, QUIET, inverse
+from kernels.kernels_common import LOG2_E, require
 from kernels.launches import for_waves
 from kernels.layout_utils import divide, remainder
 from kernels.mfma_preshuffle_pipeline import WAVE, WAVES, Product
@@ -51,11 +50,6 @@ OUT_TYPES = {"bf16": fx.BFloat16, "f16": fx.Float16, "f32": fx.Float32}
 CACHE_BYTES = {"fp8": 1, "bf16": 2}
 SCALES = ("tensor", "token", "block")
 BLOCK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
-
-
-def partitions_of(context: Any) -> Any:
-    """The partitions of a context."""
-    return (context + (PARTITION - 1)) // PARTITION
 
 
 @dataclass(frozen=True)
@@ -137,44 +131,21 @@ class Decode:
 
 @dataclass(frozen=True)
 class Work:
-    """What a workgroup computes: partitions first to last - 1 of the keys of a request, for one key head.
+    """What a workgroup computes: keys, or partitions of them, first to last - 1 of a request, for one key head.
 
     token: the request's first query. context: its tokens. pages: where its pages begin in the list of pages.
     """
 
     token: Any
-    head: Any
-    context: Any
-    pages: Any
     first: Any
     last: Any
-
-
-class Group:
-    """Where 64 keys are: those of a wave, or those that 16 lanes have of the values.
-
-    pages: [number], of those that the keys are in. first: packs of 16 keys, in the page, before the partition's, the
-    same in all lanes. own: of them before the group's.
-    """
-
-    def __init__(self, plan: Decode, partition: Any, group: Any, pages: list[Any]) -> None:
-        packs = plan.block // TILE
-        self.pages, self.in_page = pages, min(packs, KEYS // TILE)
-        self.first, self.own = remainder(partition * (PARTITION // TILE), packs), group * (KEYS // TILE)
-        if plan.block < PARTITION:
-            self.first, self.own = 0, remainder(self.own, packs)
-
-    def page(self, tile: int) -> Any:
-        """The page of a tile of 16 keys."""
-        return self.pages[tile // self.in_page]
-
-    def pack(self, tile: int) -> int:
-        """Packs in the page between `first + own` and a tile."""
-        return tile % self.in_page
+    head: Any = None
+    context: Any = None
+    pages: Any = None
 
 
 class Attention:
-    """A workgroup's registers and shared memory. tensors: query, key_cache, value_cache, key_scale, value_scale, pages.
+    """A workgroup's registers and shared memory. tensors: a launcher's, by name.
 
     heads: key heads of the caches, a runtime number.
     """
@@ -206,7 +177,7 @@ class Attention:
 
     def pages(self, work: Work, partition: Any, group: Any) -> list[Any]:
         """The pages of a group of 64 keys."""
-        pages, block = self.tensors["pages"], self.plan.block
+        pages, block = self.tensors["kv_page_indices"], self.plan.block
         if block >= PARTITION:
             place = address(pages, 4) + fx.Int64(work.pages + divide(partition * PARTITION, block)) * 4
             return [numbers(place, 1, fx.Int32)]
@@ -218,63 +189,65 @@ class Attention:
         every = list(fx.Vector(found)) if count > 1 else [found]
         return [(left >= number).select(fx.Int32(page), fx.Int32(0)) for number, page in enumerate(every)]
 
-    def pages_of_wave(self, work: Work, partition: Any) -> list[Any]:
-        """The pages of this wave's keys, the same in all lanes."""
-        return [fx.rocdl.readfirstlane(fx.Int32(page)) for page in self.pages(work, partition, self.wave)]
+    def packs(self, partition: Any, group: Any) -> tuple[Any, Any]:
+        """Packs of 16 keys in a page: before a partition, the same in all lanes, and from there to a group of 64."""
+        packs, own = self.plan.block // TILE, group * (KEYS // TILE)
+        if self.plan.block < PARTITION:
+            return 0, remainder(own, packs)
+        return remainder(partition * (PARTITION // TILE), packs), own
 
-    def _head(self, name: str, page: Any, work: Work, size: int) -> Any:
-        """The first of the `size` bytes that a page has for the key head."""
-        first = address(self.tensors[name]) + unsigned(work.head * size)
-        return first + unsigned(page) * unsigned(self.heads * size)
+    def places(
+        self, name: str, work: Work, pages: list[Any], head_bytes: int, pack_bytes: int, first: Any = 0, lane: Any = 0
+    ) -> list[Any]:
+        """[tile]: the address of what a lane has of each 16 keys of a group.
 
-    def keys(self, work: Work, group: Group) -> Any:
-        """[tile][piece]: the keys of this wave."""
-        plan = self.plan
-        size = TILE * plan.element
-        lane = unsigned((self.quarter * plan.block + self.row) * size)
-        result = []
-        for tile in range(KEYS // TILE):
-            page = self._head("key_cache", group.page(tile), work, plan.head_bytes)
-            first = page + unsigned((group.first + group.own) * (TILE * size)) + lane + group.pack(tile) * TILE * size
-            packs = [first + pack * 4 * plan.block * size for pack in range(plan.dim // (4 * TILE))]
-            result.append([words(pack + part) for pack in packs for part in range(0, size, 16)])
-        return result
+        head_bytes: of a page and key head; pack_bytes: of 16 keys. Before the group are `first` packs, the same in all
+        lanes, and `lane` bytes.
+        """
+        own, of_page = address(self.tensors[name]) + unsigned(work.head * head_bytes), unsigned(self.heads * head_bytes)
+        before, lane, in_page = unsigned(first * pack_bytes), unsigned(lane), min(self.plan.block, KEYS) // TILE
+        return [
+            own + unsigned(pages[tile // in_page]) * of_page + before + lane + tile % in_page * pack_bytes
+            for tile in range(KEYS // TILE)
+        ]
+
+    def pieces(self, row: Any, pitch: int) -> list[Any]:
+        """[piece]: what a lane has of a row of keys or queries: 16 of each 64 columns, `pitch` bytes apart."""
+        packs = [row + pack * pitch for pack in range(self.plan.dim // (4 * TILE))]
+        return [words(pack + part) for pack in packs for part in range(0, TILE * self.plan.element, 16)]
+
+    def keys(self, work: Work, partition: Any) -> tuple[list[Any], list[Any]]:
+        """([tile][piece]: the keys of this wave, their pages)."""
+        plan, size = self.plan, TILE * self.plan.element
+        pages = [fx.rocdl.readfirstlane(fx.Int32(page)) for page in self.pages(work, partition, self.wave)]
+        first, lane = sum(self.packs(partition, self.wave)), (self.quarter * plan.block + self.row) * size
+        rows = self.places("key_cache", work, pages, plan.head_bytes, TILE * size, first, lane)
+        return [self.pieces(row, 4 * plan.block * size) for row in rows], pages
 
     def values(self, work: Work, partition: Any) -> Any:
         """[column tile][piece]: what this lane has of the values: 64 keys of each of its columns."""
-        plan = self.plan
-        group = Group(plan, partition, self.quarter, self.pages(work, partition, self.quarter))
-        size = TILE * plan.element
+        plan, size = self.plan, TILE * self.plan.element
+        pages, (first, own) = self.pages(work, partition, self.quarter), self.packs(partition, self.quarter)
         of_pack, of_column = (plan.dim * size, size) if plan.trans_v else (size, plan.block * plan.element)
-        column = self.wave * (plan.dim // WAVES) + self.row
-        lane = unsigned(group.own * of_pack + column * of_column)
-        tiles = []
-        for tile in range(KEYS // TILE):
-            page = self._head("value_cache", group.page(tile), work, plan.head_bytes)
-            tiles.append(page + unsigned(group.first * of_pack) + lane + group.pack(tile) * of_pack)
+        lane = own * of_pack + (self.wave * (plan.dim // WAVES) + self.row) * of_column
+        tiles = self.places("value_cache", work, pages, plan.head_bytes, of_pack, first, lane)
         return [
             [words(tile + (n * TILE * of_column + part)) for tile in tiles for part in range(0, size, 16)]
             for n in range(plan.column_tiles)
         ]
 
-    def scales(self, name: str, work: Work, group: Group) -> list[Any]:
-        """[tile]: the scales of the four keys of which a lane has logits."""
-        plan = self.plan
-        if plan.scales == "block":
-            pages = [self._head(name, group.page(tile), work, 4) for tile in range(KEYS // TILE)]
-            return [fx.Vector.filled(4, numbers(page, 1), fx.Float32) for page in pages]
-        lane = unsigned((group.first + group.own) * (TILE * 4)) + unsigned(self.quarter * 16)
-        pages = [
-            self._head(name, group.page(tile), work, plan.block * 4) + lane + group.pack(tile) * TILE * 4
-            for tile in range(KEYS // TILE)
-        ]
-        return [numbers(page, 4) for page in pages]
+    def scales(self, name: str, work: Work, partition: Any, pages: list[Any]) -> list[Any]:
+        """[tile]: the scales of the four keys of which a lane has logits. pages: of this wave's keys."""
+        if self.plan.scales == "block":
+            return [fx.Vector.filled(4, numbers(page, 1), fx.Float32) for page in self.places(name, work, pages, 4, 0)]
+        lane = sum(self.packs(partition, self.wave)) * (TILE * 4) + self.quarter * 16
+        return [numbers(v, 4) for v in self.places(name, work, pages, self.plan.block * 4, TILE * 4, 0, lane)]
 
     # --- queries ---
 
-    def row_of_query(self, work: Work, query: Any, head: Any) -> Any:
-        """The number of a row in the queries and the output, for the group's head of that number."""
-        return ((work.token + query) * self.heads + work.head) * self.plan.group + head
+    def row_of_query(self, first: Any, head: Any, query: Any, member: Any) -> Any:
+        """The number of a row of all heads of tokens from `first` on, for one of a key head's group."""
+        return ((first + query) * self.heads + head) * self.plan.group + member
 
     def queries(self, work: Work) -> list[tuple[Any, Any]]:
         """[row tile]: (the pieces of the lane's row, what its logits are multiplied by)."""
@@ -283,20 +256,15 @@ class Attention:
             factor = factor * numbers(address(self.tensors["key_scale"], 4), 1)
         if self.plan.cache_dtype == "fp8" and self.plan.query_dtype != "packed_fp8":
             return self._quantised(work, factor)
-        return [(self._pieces(work, row), factor) for row, _, _ in self.rows()]
+        size = TILE * self.plan.element
+        rows = [self._row(work, row) + unsigned(self.quarter * size) for row, _, _ in self.rows()]
+        return [(self.pieces(row, 4 * size), factor) for row in rows]
 
     def _row(self, work: Work, row: Any) -> Any:
         """The address of a row. Those that do not exist are the last one again; nobody stores them."""
         _, query, head = self.row_of(fx.min(row, self.plan.rows - 1))
-        row = self.row_of_query(work, query, head)
+        row = self.row_of_query(work.token, work.head, query, head)
         return address(self.tensors["query"]) + unsigned(row) * self.plan.query_bytes
-
-    def _pieces(self, work: Work, row: Any) -> list[Any]:
-        """The lane's row as it is."""
-        size = TILE * self.plan.element
-        first = self._row(work, row) + unsigned(self.quarter * size)
-        packs = [first + pack * 4 * size for pack in range(self.plan.dim // (4 * TILE))]
-        return [words(pack + part) for pack in packs for part in range(0, size, 16)]
 
     def _quantised(self, work: Work, factor: Any) -> list[tuple[Any, Any]]:
         """The rows as fp8. Sixteen threads quantise one; then it goes through the memory of P to every wave."""
@@ -344,44 +312,40 @@ class Attention:
 
     def hidden(self, work: Work, partition: Any, logits: Any) -> Any:
         """The logits, minus infinity where a row does not see the key."""
-        window, result = self.plan.window, []
+        result = []
         for (_, query, _), tiles in zip(self.rows(), logits, strict=True):
             # From the lane's first key on, the number of the last one that the row sees.
-            end, moved = self._behind(partition, work.context - self.plan.queries + query), []
-            for tile, v in enumerate(tiles):
-                seen = keys_before(end, tile * TILE)
-                if window >= 0:
-                    seen = [a & (end - window <= tile * TILE + i) for i, a in enumerate(seen)]
-                moved.append(kept(v, -float("inf"), seen))
-            result.append(moved)
+            end = self._behind(partition, work.context - self.plan.queries + query)
+            hidden = -float("inf")
+            result.append([kept(v, hidden, end, tile * TILE, self.plan.window) for tile, v in enumerate(tiles)])
         return result
 
-    def weights(self, work: Work, partition: Any, scales: Any) -> list[Any]:
+    def weights(self, work: Work, partition: Any, pages: list[Any]) -> list[Any]:
         """[tile]: the scales of the values, 0 where there are none."""
-        end = self._behind(partition, work.context - 1)
-        return [kept(v, 0.0, keys_before(end, tile * TILE)) for tile, v in enumerate(scales)]
+        end, scales = self._behind(partition, work.context - 1), self.scales("value_scale", work, partition, pages)
+        return [kept(v, 0.0, end, tile * TILE) for tile, v in enumerate(scales)]
 
     def step(self, work: Work, queries: Any, state: Any, partition: Any, following: Any = None) -> Any:
         """The state after a partition. following: the next one, whose keys are loaded."""
         plan = self.plan
         keys, pages, rows = state
-        group = Group(plan, partition, self.wave, pages)
         values = self.values(work, partition)
         each = plan.scales != "tensor"
-        logits = self.logits(keys, queries, self.scales("key_scale", work, group) if each else None)
+        logits = self.logits(keys, queries, self.scales("key_scale", work, partition, pages) if each else None)
         # Registers of keys are free now; what is loaded next would need others earlier.
         fx.rocdl.sched_barrier(0)
-        of_values = self.weights(work, partition, self.scales("value_scale", work, group)) if each else None
+        of_values = self.weights(work, partition, pages) if each else None
         if following is not None:
-            pages = self.pages_of_wave(work, following)
-            keys = self.keys(work, Group(plan, following, self.wave, pages))
+            keys, pages = self.keys(work, following)
         if plan.masked:
             logits = self.hidden(work, partition, logits)
         largest, heaviest = self.exchanged(logits, of_values)
         moved = []
         for tile, (v, new, row) in enumerate(zip(logits, largest, rows, strict=True)):
             powers, state_of_row = softmax_step(v, fx.arith.maxnumf(row[1], new), row)
-            self._put(tile, powers if of_values is None else weighted(powers, of_values, heaviest))
+            if of_values is not None:
+                powers = [v * (scale * fx.rocdl.rcp(heaviest)) for v, scale in zip(powers, of_values, strict=True)]
+            self._put(tile, powers)
             moved.append(state_of_row)
         values = self.cleared(work, partition, values)
         fx.gpu.barrier()
@@ -453,9 +417,7 @@ class Attention:
         rows: Any = [(zeros, fx.Float32(LOWEST), fx.Float32(0.0)) for _ in range(self.plan.row_tiles)]
         if work.first < work.last:
             queries = self.queries(work)
-            last = work.last - 1
-            pages = self.pages_of_wave(work, last)
-            state = (self.keys(work, Group(self.plan, last, self.wave, pages)), pages, rows)
+            state = (*self.keys(work, work.last - 1), rows)
             if fx.const_expr(once):
                 state = self.step(work, queries, state, work.first)
             else:
@@ -480,32 +442,21 @@ class Attention:
         for (row, query, head), (columns, _, total) in zip(self.rows(), rows, strict=True):
             sees = work.context - self.plan.queries + query >= 0
             factor = sees.select(self.value_factor() * fx.rocdl.rcp(total), fx.Float32(0.0))
-            self.store(out, self.row_of_query(work, query, head), columns, factor, row < self.plan.rows)
+            place = self.row_of_query(work.token, work.head, query, head)
+            self.store(out, place, columns, factor, row < self.plan.rows)
 
-    def partial(self, rows: Any, place: Any, out: Any, sums: Any, largest: Any) -> None:
+    def share(self, rows: Any, places: list[Any], out: Any, sums: Any, largest: Any = None) -> None:
         """Write each row's share as it would be alone, its sum of powers of e, and its largest logit.
 
-        place: of the first row.
+        largest: None to write the logarithm of the sum of powers instead of the two. places: [row tile].
         """
-        for (row, _, _), (columns, m, total) in zip(self.rows(), rows, strict=True):
+        for (row, _, _), place, (columns, m, total) in zip(self.rows(), places, rows, strict=True):
             exists = row < self.plan.rows
-            factor = inverse(total) * self.value_factor()
-            self.store(out, place + row, columns, factor, exists)
-            buffer_store(total * 2.0**-BIAS, create_buffer_resource(sums), place + row, mask=exists)
-            buffer_store(m * LN2, create_buffer_resource(largest), place + row, mask=exists)
-
-    def share(self, work: Work, rows: Any, place: Any, out: Any, lse: Any) -> None:
-        """Write each row's share as it would be alone, and the logarithm of its sum of powers of e.
-
-        place: of the first query's rows, of which there is one for each query head.
-        """
-        heads = self.heads * self.plan.group
-        for (row, query, head), (columns, m, total) in zip(self.rows(), rows, strict=True):
-            to = (place + query) * heads + work.head * self.plan.group + head
-            factor = inverse(total) * self.value_factor()
-            self.store(out, to, columns, factor, row < self.plan.rows)
-            logarithm = (m + fx.math.log2(total, fastmath="afn") - BIAS) * LN2
-            buffer_store(logarithm, create_buffer_resource(lse), to, mask=row < self.plan.rows)
+            self.store(out, place, columns, inverse(total) * self.value_factor(), exists)
+            number = logarithm(m, total) if largest is None else total * 2.0**-BIAS
+            buffer_store(number, create_buffer_resource(sums), place, mask=exists)
+            if largest is not None:
+                buffer_store(m * LN2, create_buffer_resource(largest), place, mask=exists)
 
     def store(self, out: Any, row: Any, columns: Any, factor: Any, exists: Any) -> None:
         """Write the lane's columns of a row, times a factor."""
@@ -563,21 +514,17 @@ def softmax_step(logits: list[Any], largest: Any, row: tuple[Any, Any, Any]) -> 
     return powers, (correction, largest, total * correction + vector_reduce(joined(powers), "add"))
 
 
-def weighted(powers: list[Any], scales: list[Any], heaviest: Any) -> list[Any]:
-    """The powers times scales, over the heaviest of them."""
-    inverse = fx.rocdl.rcp(heaviest)
-    return [v * (scale * inverse) for v, scale in zip(powers, scales, strict=True)]
-
-
-def kept(vector: Any, otherwise: float, conditions: Sequence[Any]) -> Any:
-    """A vector whose elements are replaced where conditions are false."""
-    elements = [seen.select(v, fx.Float32(otherwise)) for seen, v in zip(conditions, vector, strict=True)]
+def kept(vector: Any, otherwise: float, last: Any, first: int = 0, window: int = -1) -> Any:
+    """What keys `first` and the next ones have; another number for those behind the last one, or before its window."""
+    keys = range(first, first + vector.numel)
+    seen = [last >= key if window < 0 else (last >= key) & (last - window <= key) for key in keys]
+    elements = [here.select(v, fx.Float32(otherwise)) for here, v in zip(seen, vector, strict=True)]
     return fx.Vector.from_elements(elements, fx.Float32)
 
 
-def keys_before(last: Any, first: int = 0) -> list[Any]:
-    """Whether keys `first` and the next three are up to the last one."""
-    return [last >= first + number for number in range(4)]
+def logarithm(largest: Any, total: Any) -> Any:
+    """Of the sum of powers of e, for the largest logit in base 2 and the sum of powers."""
+    return (largest + fx.math.log2(total, fastmath="afn") - BIAS) * LN2
 
 
 def joined(vectors: list[Any]) -> Any:
@@ -591,46 +538,3 @@ def joined(vectors: list[Any]) -> Any:
 def largest_of(vectors: list[Any]) -> Any:
     """The largest element; NaNs are left out."""
     return vector_reduce(joined(vectors), "max")
-
-
-@flyc.kernel
-def pa_decode_parts_kernel(tensors: Any, out: Any, parts: fx.Constexpr[int], plan: fx.Constexpr[Decode]) -> None:
-    """A part of a request's keys, or all, for one key head. out: the output, or three tensors of partials.
-
-    Parts are of one length, but with a window each is one partition of those that it reaches.
-    """
-    batch, head, part = (fx.Int32(i) for i in fx.block_idx)
-    heads, fused = fx.Int32(fx.grid_dim.y), len(out) == 1
-    context = fx.Int32(tensors["contexts"][batch])
-    if fx.const_expr(plan.window < 0):
-        first, last = (fx.Int32(fx.Uint32(partitions_of(context) * n) // parts) for n in (part, part + 1))
-    else:
-        first = fx.max(context - plan.queries - plan.window, 0) // PARTITION + part
-        partitions = partitions_of(context)
-        last = partitions if fused else fx.min(first + 1, partitions)
-    attention = Attention(plan, tensors, heads)
-    work = Work(batch * plan.queries, head, context, fx.Int32(tensors["starts"][batch]), first, last)
-    rows = attention.walk(work, once=plan.window >= 0 and not fused)
-    if fx.const_expr(fused):
-        attention.finish(work, rows, out[0])
-    else:
-        attention.partial(rows, ((batch * heads + head) * parts + part) * plan.rows, *out)
-
-
-@flyc.kernel
-def pa_reduce_kernel(out: fx.Tensor, partials: Any, parts: fx.Int32, plan: fx.Constexpr[Decode]) -> None:
-    """One row of the output from the parts that `Attention.partial` wrote. A thread for each column."""
-    require_waves_of_64("the reduction of partitions")
-    batch, head, row = (fx.Int32(i) for i in fx.block_idx)
-    column, heads = fx.Int32(fx.thread_idx.x), fx.Int32(fx.grid_dim.y)
-    values, sums, largest = partials
-    first = (batch * heads + head) * parts
-
-    def share(part: Any) -> tuple[Any, Any, Any]:
-        place = (first + part) * plan.rows + row
-        value = values[place * plan.dim + column].to(fx.Float32)
-        return value, fx.Float32(largest[place]) * LOG2_E, fx.Float32(sums[place])
-
-    query, member = row // plan.group, row % plan.group
-    to = ((batch * plan.queries + query) * heads + head) * plan.group + member
-    out[to * plan.dim + column] = fx.Float32(merged(0, parts, share)).to(out.dtype)

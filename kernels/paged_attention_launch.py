@@ -1,20 +1,24 @@
-"""The host's side of paged attention: what tensors say about a kernel, and the launch of one with several parts."""
+"""What tensors say about a kernel of paged attention, and the kernels for parts of each request's keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import bytes_of, dtype_str, fp8_type, require, require_array
+from kernels.attention_common import merged
+from kernels.kernels_common import LOG2_E, bytes_of, dtype_str, fp8_type, require, require_array, require_waves_of_64
 from kernels.launches import launch_flat, launcher
 from kernels.mfma_preshuffle_pipeline import THREADS
-from kernels.paged_attention import OUT_TYPES, QUERY_TYPES, TILE, Decode, pa_decode_parts_kernel, pa_reduce_kernel
+from kernels.paged_attention import OUT_TYPES, PARTITION, QUERY_TYPES, TILE, Attention, Decode, Work
 from kernels.sizes import require_elements, require_least, require_rows
 
-# The kernels' inputs, in the order of their launchers, which have some by other names.
-TENSORS = ("query", "key_cache", "value_cache", "contexts", "pages", "starts", "key_scale", "value_scale")
-INPUTS = (*TENSORS[:3], "context_lengths", "kv_page_indices", "kv_indptr", *TENSORS[6:])
+# The launchers' inputs.
+INPUTS = (
+    "query", "key_cache", "value_cache", "context_lengths", "kv_page_indices", "kv_indptr", "key_scale", "value_scale"
+)  # fmt: skip
+# What is known of a part of a request's keys: its share of the result, its sum of powers of e, and its largest logit.
 PARTIALS = ("temporary_output", "exp_sums", "max_logits")
 
 
@@ -22,8 +26,9 @@ class Given:
     """The tensors of a call. Raises ArgumentError where their shapes do not fit each other; launchers check types."""
 
     def __init__(
-        self, output: Any, query: Any, key_cache: Any, value_cache: Any, contexts: Any, key_scale: Any, value_scale: Any
-    ) -> None:
+        self, output: Any, query: Any, key_cache: Any, value_cache: Any, contexts: Any, indices: Any, indptr: Any,
+        key_scale: Any, value_scale: Any, block_tables: Any = None,
+    ) -> None:  # fmt: skip
         self.output, self.query, self.contexts = output, query, contexts
         self.key_cache, self.value_cache, self.scales = key_cache, value_cache, (key_scale, value_scale)
         known = key_cache.dim() == 5 and key_cache.shape[-1] == TILE
@@ -40,8 +45,9 @@ class Given:
         require(shape[1] % self.heads == 0, f"{shape[1]} query heads for {self.heads} key heads", "a multiple")
         require_array("output", output, shape=shape)
         self.queries, self.group = shape[0] // self.batch, shape[1] // self.heads
-        for name, tensor in zip(("query", "key_cache", "value_cache", "context_lengths", *TENSORS[6:]),
-                                (query, key_cache, value_cache, contexts, *self.scales), strict=True):  # fmt: skip
+        pages = (indices, indptr) if block_tables is None else self.pages_of_rows(block_tables)
+        self.inputs = (query, key_cache, value_cache, contexts, *pages, key_scale, value_scale)
+        for name, tensor in zip(INPUTS, self.inputs, strict=True):
             require_array(name, tensor)
 
     @property
@@ -65,57 +71,30 @@ class Given:
             "per_token_kv": self.kind_of_scales == "token", "per_block_kv": self.kind_of_scales == "block",
         }  # fmt: skip
 
-    def pages(self, indices: Any, indptr: Any, block_tables: Any) -> tuple[Any, Any]:
-        """(the list of pages, where the requests' begin)."""
+    def pages_of_rows(self, tables: Any) -> tuple[Any, Any]:
+        """(the list of pages, where the requests' begin) for a row of pages of each request."""
         import torch
 
-        if block_tables is not None:
-            shape, kind = tuple(block_tables.shape), block_tables.dtype
-            fits = len(shape) == 2 and shape[0] == self.batch and kind == torch.int32
-            require(fits, f"block_tables of {shape}, {kind}", f"({self.batch}, pages), torch.int32")
-            starts = torch.arange(self.batch, dtype=torch.int32, device=block_tables.device) * block_tables.shape[1]
-            return block_tables.contiguous(), starts
-        require_array("kv_page_indices", indices)
-        require_array("kv_indptr", indptr)
-        return indices, indptr
-
-    def inputs(self, pages: tuple[Any, Any]) -> tuple[Any, ...]:
-        """The kernels' inputs."""
-        return (self.query, self.key_cache, self.value_cache, self.contexts, *pages, *self.scales)
-
-
-def decode_launcher(
-    name: str, plan: Decode, results: Sequence[str], launch: Callable[..., None], tables: Sequence[str] = (),
-    sizes: Sequence[str] = ("batch", "heads"),
-) -> Any:  # fmt: skip
-    """The launcher (results, the kernels' inputs, tables, sizes, stream), by names; key heads are the last size.
-
-    launch(results, inputs by the kernels' names, tables, sizes, stream).
-    """
-
-    def launch_values(given: dict[str, Any], *sizes_and_stream: Any) -> None:
-        *of_sizes, stream = sizes_and_stream
-        require_inputs(plan, given, of_sizes[-1], 0 if tables else of_sizes[0])
-        of_results, inputs, of_tables = (tuple(given[n] for n in names) for names in (results, INPUTS, tables))
-        launch(of_results, dict(zip(TENSORS, inputs, strict=True)), of_tables, tuple(of_sizes), stream)
-
-    return launcher(name, " ".join((*results, *INPUTS, *tables)), launch_values, **dict.fromkeys(sizes, fx.Int32))
+        shape, kind = tuple(tables.shape), tables.dtype
+        fits = len(shape) == 2 and shape[0] == self.batch and kind == torch.int32
+        require(fits, f"block_tables of {shape}, {kind}", f"({self.batch}, pages), torch.int32")
+        starts = torch.arange(self.batch, dtype=torch.int32, device=tables.device) * shape[1]
+        return tables.contiguous(), starts
 
 
 def require_inputs(plan: Decode, given: dict[str, Any], heads: Any, batch: Any = 0) -> None:
     """Refuse inputs of other types, for fewer requests, and caches of other pages and scales than the plan's."""
-    cache = bytes_of(fp8_type()) if plan.element == 1 else fx.BFloat16
+    cache = bytes_of(fp8_type()) if plan.element == 1 else (fx.BFloat16,)
     query, keys = QUERY_TYPES[plan.query_dtype], given["key_cache"].shape[0]
     scales = {"tensor": 1, "token": keys // plan.dim, "block": keys // (plan.dim * plan.block)}[plan.scales]
+    kinds = bytes_of(fp8_type()) if query.width == 8 else (query,)
+    require_rows("query", given["query"], batch * plan.queries, heads * (plan.group * plan.dim), *kinds)
+    require_rows("key_cache", given["key_cache"], 0, heads * (plan.dim * plan.block), *cache)
+    require_elements("value_cache", given["value_cache"], keys, *cache)
     require_least(
-        given, key_cache=(cache, 0), value_cache=(cache, 0), kv_page_indices=(fx.Int32, 0),
-        query=(bytes_of(fp8_type()) if query.width == 8 else query, 0),
-        context_lengths=(fx.Int32, batch), kv_indptr=(fx.Int32, batch),
+        given, context_lengths=(fx.Int32, batch), kv_page_indices=(fx.Int32, 0), kv_indptr=(fx.Int32, batch),
         key_scale=(fx.Float32, scales), value_scale=(fx.Float32, scales),
     )  # fmt: skip
-    require_rows("query", given["query"], batch * plan.queries, heads * (plan.group * plan.dim))
-    require_rows("key_cache", given["key_cache"], 0, heads * (plan.dim * plan.block))
-    require_elements("value_cache", given["value_cache"], keys)
 
 
 def require_results(plan: Decode, tensors: Mapping[str, Any], rows: Any, parts: int) -> None:
@@ -126,6 +105,51 @@ def require_results(plan: Decode, tensors: Mapping[str, Any], rows: Any, parts: 
     require_least(tensors, **{name: wanted[name] for name in tensors})
 
 
+@flyc.kernel
+def pa_decode_parts_kernel(tensors: Any, parts: fx.Constexpr[int], plan: fx.Constexpr[Decode]) -> None:
+    """A part of a request's keys, or all, for one key head, to the output, if that is given, or to partials.
+
+    Parts are of one length, but with a window each is one partition of those that it reaches.
+    """
+    batch, head, part = (fx.Int32(i) for i in fx.block_idx)
+    heads, fused = fx.Int32(fx.grid_dim.y), "output" in tensors
+    context, pages = (fx.Int32(tensors[name][batch]) for name in ("context_lengths", "kv_indptr"))
+    partitions = (context + (PARTITION - 1)) // PARTITION
+    if fx.const_expr(plan.window < 0):
+        first, last = (fx.Int32(fx.Uint32(partitions * n) // parts) for n in (part, part + 1))
+    else:
+        first = fx.max(context - plan.queries - plan.window, 0) // PARTITION + part
+        last = partitions if fused else fx.min(first + 1, partitions)
+    attention = Attention(plan, tensors, heads)
+    work = Work(batch * plan.queries, first, last, head, context, pages)
+    rows = attention.walk(work, once=plan.window >= 0 and not fused)
+    if fx.const_expr(fused):
+        attention.finish(work, rows, tensors["output"])
+    else:
+        place = ((batch * heads + head) * parts + part) * plan.rows
+        places = [place + row for row, _, _ in attention.rows()]
+        attention.share(rows, places, *(tensors[name] for name in PARTIALS))
+
+
+@flyc.kernel
+def pa_reduce_kernel(out: fx.Tensor, partials: Any, parts: fx.Int32, plan: fx.Constexpr[Decode]) -> None:
+    """One row of the output from the parts of `pa_decode_parts_kernel`. A thread for each column."""
+    require_waves_of_64("the reduction of partitions")
+    batch, head, row = (fx.Int32(i) for i in fx.block_idx)
+    column, heads = fx.Int32(fx.thread_idx.x), fx.Int32(fx.grid_dim.y)
+    values, sums, largest = partials
+    first = (batch * heads + head) * parts
+
+    def share(part: Any) -> tuple[Any, Any, Any]:
+        place = (first + part) * plan.rows + row
+        value = values[place * plan.dim + column].to(fx.Float32)
+        return value, fx.Float32(largest[place]) * LOG2_E, fx.Float32(sums[place])
+
+    query, member = row // plan.group, row % plan.group
+    to = ((batch * plan.queries + query) * heads + head) * plan.group + member
+    out[to * plan.dim + column] = fx.Float32(merged(0, parts, share)).to(out.dtype)
+
+
 def compile_parts(name: str, plan: Decode, parts: int, fused: bool = False) -> dict[str, Any]:
     """{"launch", "reduce"} of a kernel with `parts` workgroups for each request and key head.
 
@@ -134,10 +158,10 @@ def compile_parts(name: str, plan: Decode, parts: int, fused: bool = False) -> d
     instead of the partials; there is no reduce.
     """
 
-    def launch(results: Any, inputs: Any, _: Any, sizes: Any, stream: Any) -> None:
-        batch, heads = sizes
-        require_results(plan, dict(zip(names, results, strict=True)), batch * heads * plan.rows, parts)
-        kernel = pa_decode_parts_kernel(inputs, results, parts, plan, value_attrs=plan.attributes)
+    def launch(tensors: dict[str, Any], batch: Any, heads: Any, stream: Any) -> None:
+        require_inputs(plan, tensors, heads, batch)
+        require_results(plan, {name: tensors[name] for name in names}, batch * heads * plan.rows, parts)
+        kernel = pa_decode_parts_kernel(tensors, parts, plan, value_attrs=plan.attributes)
         kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
 
     def reduce(tensors: dict[str, Any], batch: Any, heads: Any, stream: Any) -> None:
@@ -146,10 +170,9 @@ def compile_parts(name: str, plan: Decode, parts: int, fused: bool = False) -> d
         kernel = pa_reduce_kernel(out, tuple(partials), parts, plan)
         kernel.launch(grid=(batch, heads, plan.rows), block=plan.dim, stream=stream)
 
-    names = ("output",) if fused else PARTIALS
-    launchers = {"launch": decode_launcher(name, plan, names, launch)}
+    names, sizes = ("output",) if fused else PARTIALS, {"batch": fx.Int32, "heads": fx.Int32}
+    launchers = {"launch": launcher(name, " ".join((*names, *INPUTS)), launch, **sizes)}
     if not fused:
-        sizes: dict[str, Any] = {"batch": fx.Int32, "heads": fx.Int32}
         launchers["reduce"] = launcher("launch_pa_reduce", " ".join(("output", *PARTIALS)), reduce, **sizes)
     return launchers
 
@@ -160,23 +183,22 @@ def kind_of_scales(per_token: bool, per_block: bool) -> str:
     return "token" if per_token else "block" if per_block else "tensor"
 
 
-def run_parts(
-    given: Given, pages: tuple[Any, Any], compiled: dict[str, Any], parts: int, temporaries: Sequence[Any], stream: Any
-) -> None:
+def run_parts(given: Given, compiled: dict[str, Any], parts: int, temporaries: Sequence[Any], stream: Any) -> None:
     """Launch a kernel with several parts for each request and key head, and the reduction, if there is one.
 
     temporaries: temporary_output, exp_sums, max_logits, None to allocate one.
     """
     import torch
 
-    of_launch = (*given.inputs(pages), given.batch, given.heads, stream)
+    of_launch = (*given.inputs, given.batch, given.heads, stream)
     if "reduce" not in compiled:
         launch_flat(compiled["launch"], given.output, *of_launch)
         return
     shape, numbers = (given.batch, given.heads, parts, given.queries * given.group), torch.float32
     sizes, made = ((*shape, given.dim), shape, shape), []
-    for tensor, size, kind in zip(temporaries, sizes, (torch.bfloat16, numbers, numbers), strict=True):
+    types = (torch.bfloat16, numbers, numbers)
+    for name, tensor, size, kind in zip(PARTIALS, temporaries, sizes, types, strict=True):
         made.append(torch.empty(size, dtype=kind, device=given.query.device) if tensor is None else tensor)
-        require_array(PARTIALS[len(made) - 1], made[-1])
+        require_array(name, made[-1])
     launch_flat(compiled["launch"], *made, *of_launch)
     launch_flat(compiled["reduce"], given.output, *made, given.batch, given.heads, stream)
