@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from inspect import get_annotations
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -29,7 +28,7 @@ import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels import custom_all_reduce_kernel as node
 from kernels.custom_all_reduce_kernel import END, PACK_BYTES, Team, address_in, load_pack, meet, pointer, store_pack
-from kernels.kernels_common import element_type, require, rounded
+from kernels.kernels_common import ceil_div, element_type, require, rounded
 from kernels.launches import launcher
 
 WAVE = 64
@@ -73,14 +72,18 @@ class Plan:
         return self.world * self.max_tokens
 
     @property
+    def row_sizes(self) -> dict[str, int]:
+        """Bytes of a row of each part of an area, in the order of the parts."""
+        words = {"indices": 4 * self.topk, "weights": 4 * self.topk, "sources": 4}
+        return {"tokens": self.row_bytes, "scales": self.scale_bytes, "results": self.result_bytes, **words}
+
+    @property
     def offsets(self) -> dict[str, int]:
         """Where the parts of an area begin, in bytes, and its size."""
-        sizes = {"counts": 16, "tokens": self.row_bytes, "scales": self.scale_bytes, "results": self.result_bytes}
-        sizes |= {"indices": 4 * self.topk, "weights": 4 * self.topk, "sources": 4}
-        found, end = {}, 0
-        for name, size in sizes.items():
+        found, end = {"counts": 0}, PACK_BYTES
+        for name, size in self.row_sizes.items():
             found[name] = end
-            end += -(-size * (1 if name == "counts" else self.capacity) // PACK_BYTES) * PACK_BYTES
+            end += ceil_div(size * self.capacity, PACK_BYTES) * PACK_BYTES
         return found | {"size": end}
 
 
@@ -91,47 +94,49 @@ def reference(tokens: Any, indices: Any, experts: int, rank: int) -> Any:
     return tokens[here]
 
 
-class Area:
-    """The area of a rank in memory."""
+class Mover:
+    """A wave of a rank. given: what its launch was given, by the names that `make_dispatch_kernel` has."""
 
-    def __init__(self, plan: Plan, address: Any) -> None:
-        self._plan, self._address = plan, address
+    def __init__(self, plan: Plan, given: Any) -> None:
+        self.plan, self.given = plan, given
+        of_signals, blocks = node.Plan(1 << 10, "f32", plan.world), fx.Int32(fx.grid_dim.x)
+        self.team = Team(of_signals, given["rank"], blocks, given["self_sg"], given["sg_ptrs"])
+        self.lane, self.number = self.team.thread % WAVE, self.team.block * WAVES + self.team.thread // WAVE
+        self.waves = blocks * WAVES
 
-    def of(self, name: str, row: Any, row_bytes: int) -> Any:
-        """The address of a row of a part."""
-        return self._address + (fx.Int64(row) * row_bytes + self._plan.offsets[name])
+    def area(self, rank: Any) -> Any:
+        """The address of a rank's area. Its counts are there."""
+        return address_in(self.given["areas"], rank)
 
-    def count(self, number: Any) -> Any:
-        """A pointer to one of the counts."""
-        return pointer(fx.Int32, self._address + fx.Int64(number) * 4, 4)
+    def row(self, name: str, area: Any, number: Any) -> Any:
+        """The address of a row of a part of an area."""
+        return area + (fx.Int64(number) * self.plan.row_sizes[name] + self.plan.offsets[name])
+
+    @flyc.jit
+    def clear_next_count(self) -> None:
+        """Clear the count of the next launch, which nobody uses before all ranks have ended this one."""
+        if (self.team.block == 0) & (self.team.thread == 0):
+            fx.ptr_store(fx.Int32(0), word(self.area(self.team.rank), (self.given["number"] + 1) & 1))
+
+    @flyc.jit
+    def next_row(self, area: Any) -> Any:
+        """The next row of an area, in all lanes of the wave."""
+        row = fx.Int32(0)
+        if self.lane == 0:
+            row = fx.atomic_add(word(area, self.given["number"] & 1), 1, syncscope="system")
+        return fx.Int32(fx.rocdl.readfirstlane(row))
+
+    @flyc.jit
+    def copy(self, name: str, token: Any, target: Any) -> None:
+        """Copy what a token has to an address, packs by the lanes of the wave."""
+        size = self.plan.row_sizes[name]
+        for pack in range(self.lane, size // PACK_BYTES, WAVE):
+            store_pack(target, pack, load_pack(self.given[name] + fx.Int64(token) * size, pack))
 
 
 def word(address: Any, number: Any) -> Any:
     """A pointer to a dword of an array."""
     return pointer(fx.Int32, address + fx.Int64(number) * 4, 4)
-
-
-@flyc.jit
-def copy_row(source: Any, target: Any, row_bytes: int, lane: Any) -> None:
-    """Copy packs with the lanes of a wave."""
-    for number in range(lane, row_bytes // PACK_BYTES, WAVE):
-        store_pack(target, number, load_pack(source, number))
-
-
-@flyc.jit
-def clear_next_count(team: Any, number: Any, areas: Any, plan: Plan) -> None:
-    """Clear the count of the next launch, which nobody uses before all ranks have ended this one."""
-    if (team.block == 0) & (team.thread == 0):
-        fx.ptr_store(fx.Int32(0), Area(plan, address_in(areas, team.rank)).count((number + 1) & 1))
-
-
-@flyc.jit
-def next_row(area: Area, number: Any, lane: Any) -> Any:
-    """The next row of an area, in all lanes of a wave."""
-    row = fx.Int32(0)
-    if lane == 0:
-        row = fx.atomic_add(area.count(number), 1, syncscope="system")
-    return fx.Int32(fx.rocdl.readfirstlane(row))
 
 
 def first_of_rank(indices: Any, token: Any, slot: Any, plan: Plan) -> tuple[Any, Any]:
@@ -145,81 +150,69 @@ def first_of_rank(indices: Any, token: Any, slot: Any, plan: Plan) -> tuple[Any,
     return expert // each, is_first
 
 
-def dispatch_kernel(
-    number: fx.Int32, rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64, tokens: fx.Int64,
-    indices: fx.Int64, weights: fx.Int64, scales: fx.Int64, places: fx.Int64, count: fx.Int32,
-    plan: fx.Constexpr[Plan],
-) -> None:  # fmt: skip
-    """Send tokens."""
-    team, lane, waves = _begun(plan, number, rank, self_sg, sg_ptrs, areas)
-    for item in range(team.block * WAVES + team.thread // WAVE, count * plan.topk, waves):
-        pair = fx.Int32(fx.rocdl.readfirstlane(item))
-        token, slot = pair // plan.topk, pair % plan.topk
-        target, is_first = first_of_rank(indices, token, slot, plan)
-        place = fx.Int32(-1)
-        if is_first:
-            area = Area(plan, address_in(areas, target))
-            row = next_row(area, number & 1, lane)
-            place = target * plan.capacity + row
-            send = [("tokens", tokens, plan.row_bytes), ("scales", scales, plan.scale_bytes)]
-            for name, source, size in send:
-                copy_row(source + fx.Int64(token) * size, area.of(name, row, size), size, lane)
-            if lane < plan.topk:
-                for name, source in (("indices", indices), ("weights", weights)):
-                    value = fx.ptr_load(word(source, token * plan.topk + lane))
-                    fx.ptr_store(value, word(area.of(name, row, 4 * plan.topk), lane))
-            if lane == 0:
-                fx.ptr_store(rank * plan.max_tokens + token, pointer(fx.Int32, area.of("sources", row, 4), 4))
+@flyc.jit
+def send(mover: Mover, pair: Any) -> None:
+    """Send a token to the rank of one of its slots, unless a slot before has done it. pair: the slot's number."""
+    plan, given, lane = mover.plan, mover.given, mover.lane
+    token, slot = pair // plan.topk, pair % plan.topk
+    target, is_first = first_of_rank(given["indices"], token, slot, plan)
+    place = fx.Int32(-1)
+    if is_first:
+        area = mover.area(target)
+        row = mover.next_row(area)
+        place = target * plan.capacity + row
+        for name in ("tokens", "scales"):
+            mover.copy(name, token, mover.row(name, area, row))
+        if lane < plan.topk:
+            for name in ("indices", "weights"):
+                value = fx.ptr_load(word(given[name], token * plan.topk + lane))
+                fx.ptr_store(value, word(mover.row(name, area, row), lane))
         if lane == 0:
-            fx.ptr_store(place, word(places, pair))
-    meet(team, END)
-
-
-def combine_kernel(
-    number: fx.Int32, rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64, places: fx.Int64,
-    out: fx.Int64, count: fx.Int32, plan: fx.Constexpr[Plan],
-) -> None:  # fmt: skip
-    """Add up results."""
-    team, lane, waves = _begun(plan, number, rank, self_sg, sg_ptrs, areas)
-    for item in range(team.block * WAVES + team.thread // WAVE, count, waves):
-        token = fx.Int32(fx.rocdl.readfirstlane(item))
-        for pack in range(lane, plan.result_bytes // PACK_BYTES, WAVE):
-            store_pack(out + fx.Int64(token) * plan.result_bytes, pack, sum_of(areas, places, token, pack, plan))
-    meet(team, END)
+            fx.ptr_store(given["rank"] * plan.max_tokens + token, word(mover.row("sources", area, row), 0))
+    if lane == 0:
+        fx.ptr_store(place, word(given["places"], pair))
 
 
 @flyc.jit
-def sum_of(areas: Any, places: Any, token: Any, number: Any, plan: Plan) -> Any:
+def add_up(mover: Mover, token: Any) -> None:
+    """Write the sum of a token's results."""
+    size = mover.plan.result_bytes
+    for pack in range(mover.lane, size // PACK_BYTES, WAVE):
+        store_pack(mover.given["out"] + fx.Int64(token) * size, pack, sum_of(mover, token, pack))
+
+
+@flyc.jit
+def sum_of(mover: Mover, token: Any, number: Any) -> Any:
     """A pack of the sum of a token's results."""
-    element = element_type(plan.dtype)
+    plan, element = mover.plan, element_type(mover.plan.dtype)
     total = fx.Vector.filled(PACK_BYTES * 8 // element.width, 0.0, fx.Float32)
     for slot in range_constexpr(plan.topk):
-        place = fx.ptr_load(word(places, token * plan.topk + slot))
+        place = fx.ptr_load(word(mover.given["places"], token * plan.topk + slot))
         if place >= 0:
-            area = Area(plan, address_in(areas, place // plan.capacity))
-            row = area.of("results", place % plan.capacity, plan.result_bytes)
+            row = mover.row("results", mover.area(place // plan.capacity), place % plan.capacity)
             total = total + fx.Vector(load_pack(row, number), dtype=fx.Int32).bitcast(element).to(fx.Float32)
     return rounded(total, element).bitcast(fx.Int32)
 
 
-def _begun(plan: Plan, number: Any, rank: Any, self_sg: Any, sg_ptrs: Any, areas: Any) -> tuple[Team, Any, Any]:
-    """(the team, when all ranks have begun, the lane, the waves of this rank)."""
-    team = Team(node.Plan(1 << 10, "f32", plan.world), rank, fx.Int32(fx.grid_dim.x), self_sg, sg_ptrs)
-    team.start()
-    clear_next_count(team, number, areas, plan)
-    return team, team.thread % WAVE, fx.Int32(fx.grid_dim.x) * WAVES
+def _launcher(name: str, step: Any, items_of_token: int, addresses: str, plan: Plan) -> Any:
+    """A launcher of (blocks, number, rank, addresses ..., count, stream). step(mover, item): what a wave does."""
 
+    def move(given: Any) -> None:
+        mover = Mover(plan, given)
+        mover.team.start()
+        mover.clear_next_count()
+        for item in range(mover.number, given["count"] * items_of_token, mover.waves):
+            step(mover, fx.Int32(fx.rocdl.readfirstlane(item)))
+        meet(mover.team, END)
 
-def _launcher(name: str, body: Any, plan: Plan) -> Any:
-    """A launcher of (blocks, the kernel's arguments ..., stream)."""
-    kernel = flyc.kernel(name=f"{body.__name__}_ws{plan.world}_e{plan.experts}k{plan.topk}")(body)
+    kernel = flyc.kernel(name=f"{name}_kernel_ws{plan.world}_e{plan.experts}k{plan.topk}")(move)
+    kinds = {"number": fx.Int32, "rank": fx.Int32, **dict.fromkeys(addresses.split(), fx.Int64), "count": fx.Int32}
 
-    def launch(_: Any, blocks: Any, *arguments_and_stream: Any) -> None:
-        *arguments, stream = arguments_and_stream
-        kernel(*arguments, plan).launch(grid=(blocks,), block=node.THREADS, stream=stream)
+    def launch(_: Any, blocks: Any, *values_and_stream: Any) -> None:
+        *values, stream = values_and_stream
+        kernel(dict(zip(kinds, values, strict=True))).launch(grid=(blocks,), block=node.THREADS, stream=stream)
 
-    *arguments, _plan, _return = get_annotations(body, eval_str=True).items()
-    return launcher(name, "", launch, blocks=fx.Int32, **dict(arguments))
+    return launcher(name, "", launch, blocks=fx.Int32, **kinds)
 
 
 @cache
@@ -230,7 +223,7 @@ def make_dispatch_kernel(plan: Plan) -> Any:
     blocks: workgroups, at most 80, on all ranks the same. number: of the launch, 1 for the first one. The others are
     addresses, Int64, but for rank and count, the number of this rank's tokens.
     """
-    return _launcher("dispatch", dispatch_kernel, plan)
+    return _launcher("dispatch", send, plan.topk, "self_sg sg_ptrs areas tokens indices weights scales places", plan)
 
 
 @cache
@@ -239,4 +232,4 @@ def make_combine_kernel(plan: Plan) -> Any:
 
     See `make_dispatch_kernel`.
     """
-    return _launcher("combine", combine_kernel, plan)
+    return _launcher("combine", add_up, 1, "self_sg sg_ptrs areas places out", plan)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import flydsl
@@ -70,9 +71,10 @@ class DispatchCombine:
         require(0 <= rank < world_size, f"rank={rank} of {world_size}", "a rank of the group")
         most = node.MOST_BLOCKS
         require(blocks is None or 0 < blocks <= most, f"blocks={blocks}", f"1 to {most}, or None")
-        self.rank, self._place, self._launches, self._blocks = rank, str(device), 0, blocks
+        self.rank, self._place, self._launches = rank, str(device), 0
         configs = [flydsl.Config(blocks=number) for number in CHOICES]
-        self._tuned = flydsl.autotune(configs, key=["launcher"], do_bench=self._slowest)(self._run)
+        tuned = flydsl.autotune(configs, key=["launcher"], do_bench=self._slowest)(self._run)
+        self._start = tuned if blocks is None else partial(self._run, blocks=blocks)
         self._node = NodeMemory(group, device, world_size, rank)
         self._area, self._signal = (
             self._node.allocate(size, hipDeviceMallocUncached)
@@ -102,7 +104,7 @@ class DispatchCombine:
                 if plan.scale_bytes else scales is None,
                 f"scales of {scale_bytes} bytes", f"{plan.scale_bytes} for each token, contiguous")  # fmt: skip
         given = (tokens, indices, weights, tokens if scales is None else scales, self._places)
-        self._launch(kernel.make_dispatch_kernel(plan), [tensor.data_ptr() for tensor in given], given, count, stream)
+        self._launch(kernel.make_dispatch_kernel(plan), given, count, stream)
         self._count = count
         return self._taken(scales)
 
@@ -120,20 +122,16 @@ class DispatchCombine:
         remember(results)
         memory.hipMemcpyAsync(self._area + plan.offsets["results"], results.data_ptr(), size, hipMemcpyDefault, handle)
         out = torch.empty(self._count, self.hidden, dtype=self.result_dtype, device=results.device)
-        pointers = [self._places.data_ptr(), out.data_ptr()]
-        self._launch(kernel.make_combine_kernel(plan), pointers, (self._places, out), self._count, stream)
+        self._launch(kernel.make_combine_kernel(plan), (self._places, out), self._count, stream)
         return out
 
     def close(self) -> None:
         """Give the memory back."""
         self._node.close()
 
-    def _launch(self, launcher: Any, pointers: list[int], tensors: Any, count: int, stream: Any) -> None:
+    def _launch(self, launcher: Any, tensors: Any, count: int, stream: Any) -> None:
         remember(*tensors)
-        if self._blocks is None:
-            self._tuned(launcher, pointers, count, stream)
-        else:
-            self._run(launcher, pointers, count, stream, self._blocks)
+        self._start(launcher, [tensor.data_ptr() for tensor in tensors], count, stream)
 
     def _run(self, launcher: Any, pointers: list[int], count: int, stream: Any, blocks: int) -> None:
         self._launches += 1

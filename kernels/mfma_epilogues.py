@@ -138,22 +138,20 @@ class TileC:
 
     def store_through(
         self, shared: Any, value: Callable[[int, int, int], Any], *, threads: int = 256, e_vec: int | None = None,
-        put: Callable[..., None] | None = None,
+        lanes: int | None = None, put: Callable[..., None] | None = None, target: Callable[..., Any] | None = None,
     ) -> None:  # fmt: skip
         """The same, but lanes exchange columns through shared memory, and each has e_vec of them.
 
-        threads: of the workgroup. put(row, column, values): what to do with them, by default store them.
+        threads: of the workgroup. lanes: that have a row. put(row of the tile, column, values): what to do with them,
+        by default store them; behind these arguments it is given what target(row of the tile) gives, if there is one.
         """
         if e_vec is None:
-            e_vec = 4 if self.tile[1] % 128 == 0 else 2
-            lanes = 32
-        else:
-            lanes = self.tile[1] // e_vec
+            e_vec, lanes = 4 if self.tile[1] % 128 == 0 else 2, 32
         view = STensor(shared, self.dtype, self.tile)
         c_shuffle_epilog(
-            **self._lanes, tile_m=self.tile[0], tile_n=self.tile[1], e_vec=e_vec, cshuffle_nlane=lanes,
-            block_size=threads, tid=self.thread, by_n=self.first_column, lds_out=view,
-            write_row_to_lds=self._write_row(view, 0, value),
+            **self._lanes, tile_m=self.tile[0], tile_n=self.tile[1], e_vec=e_vec, block_size=threads, tid=self.thread,
+            cshuffle_nlane=lanes or self.tile[1] // e_vec, by_n=self.first_column, lds_out=view,
+            write_row_to_lds=self._write_row(view, 0, value), precompute_row=target,
             store_pair=put or (lambda row, column, values: self.memory.vec_store((row, column), values)),
         )  # fmt: skip
 

@@ -23,7 +23,6 @@ as they are, in 16 bits as pairs that have met in shared memory.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from functools import cache, partial
 from typing import Any
@@ -36,7 +35,7 @@ from .kernels_common import ceil_div, require, require_tensor
 from .launches import for_waves
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
 from .moe_gemm_2stage import Plan, Result, plan_of, stage_launcher, tuned_stage, visit
-from .moe_routes import TABLES, Routes
+from .moe_routes import Routes
 from .moe_sorting_kernel import SLOT_SHIFT
 from .quant import codes, e8m0, group_max, headroom
 from .shuffles import shuffle_scale
@@ -82,28 +81,27 @@ def sorted_scales(scales: Any, sorted_ids: Any, topk: int = 1) -> Any:
 class RoundedResult(Result):
     """The result of stage 1 in 8 or 4 bits, with its scales."""
 
-    def __init__(self, *arguments: Any, scale_out: Any) -> None:
-        super().__init__(*arguments)
-        plan = self.plan
+    def __init__(self, plan: Plan, routes: Routes, tensors: Any) -> None:
+        super().__init__(plan, routes, tensors)
         self.bits, self.groups = ROUNDED[plan.out_dtype], ceil_div(plan.columns // GROUP, 8) * 8
-        size = fx.Int64(self.routes.tokens) * (plan.topk * plan.columns * self.bits // 8)
-        self.memory = GTensor(self.out, fx.Int8, num_records_bytes=size)
-        self.scale_out = GTensor(scale_out, fx.Uint8)
+        size = fx.Int64(routes.tokens) * (plan.topk * plan.columns * self.bits // 8)
+        self.memory = GTensor(tensors["out"], fx.Int8, num_records_bytes=size)
+        self.scale_out = GTensor(tensors["out_scale_sorted"], fx.Uint8)
 
-    def _put_through(self, number: Any, shared: Any) -> None:
+    def put_through(self, number: Any, half: int, shared: Any) -> None:
         """Lanes that have 32 columns of a row find their scale."""
         plan, quant, width = self.plan, f"mx{self.plan.out_dtype}", 8
 
-        def put(sorted_row: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
+        def put(row_of_tile: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
             values = fx.Vector(values)
             scale, factor = e8m0(group_max(values, GROUP // width), headroom(quant))
             place = (row * plan.columns + column) * self.bits // 8
             buffer_store(codes(values, factor, quant), self.memory.rsrc, place, mask=exists)
             scale = exists.select(scale, fx.Int32(0)).to(fx.Uint8)
-            place = scale_offset(sorted_row, column // GROUP, self.groups)
+            place = scale_offset(self.first_row + row_of_tile, column // GROUP, self.groups)
             buffer_store(scale, self.scale_out.rsrc, place, mask=column % GROUP == 0)
 
-        self.exchange(number, shared, put, width, plan.tile_n // width)
+        self.store_through(shared, number, e_vec=width, put=put, target=self.target)
 
 
 @flyc.kernel
@@ -112,7 +110,7 @@ def mixed_moe_gemm_kernel(
 ) -> None:
     """The tiles of the result of persist_m blocks of rows, as far as they have any. tensors: by name."""
     require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
-    result: Any = partial(RoundedResult, scale_out=tensors["out_scales"]) if plan.out_dtype in ROUNDED else Result
+    result = RoundedResult if plan.out_dtype in ROUNDED else Result
     if fx.const_expr(persist_m == 1):
         routes = Routes(plan, tensors, tokens, None, plan.blocks_of_unit)
         visit(plan, routes, tensors, product_of_micro_scales, result)
@@ -173,15 +171,13 @@ def compile_mixed_moe_gemm1(
     plan = plan_of(
         _in_dtype(a_dtype, b_dtype), model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=True, weighted=doweight_stage1, out_types=types,
-        cshuffle=rounded or (out_dtype != "f32" if k_batch > 1 else use_cshuffle_epilog),
+        cshuffle=rounded or (out_dtype != "f32" if k_batch > 1 else use_cshuffle_epilog), biased=enable_bias,
+        swiglu_limit=(swiglu_limit or SWIGLU_LIMIT) if act == "swiglu" else None, asynchronous=use_async_copy,
+        interleaved=gate_mode is GateMode.INTERLEAVE, k_batch=k_batch, paddings=(model_dim_pad, inter_dim_pad),
     )  # fmt: skip
-    plan = replace(
-        padded(plan, model_dim_pad, inter_dim_pad), biased=enable_bias,
-        swiglu_limit=(swiglu_limit or SWIGLU_LIMIT) if act == "swiglu" else None,
-        interleaved=gate_mode is GateMode.INTERLEAVE, asynchronous=use_async_copy, k_batch=k_batch,
-    )  # fmt: skip
+    alone = gate_mode is GateMode.MOCK_GATE_ONLY and k_batch == 1
+    require(not alone, "MOCK_GATE_ONLY with k_batch=1", "SEPARATED, or parts of K")
     _check(plan, persist_m)
-    _check_parts(plan, gate_mode)
     launch = partial(launch_tiles, persist_m=persist_m, waves_per_eu=waves_per_eu, a_scale_one=a_scale_one)
     return stage_launcher(plan, launch, ("bias", "out_scale_sorted"), 2 * plan.columns, "launch_mixed_moe_gemm")
 
@@ -206,9 +202,9 @@ def compile_mixed_moe_gemm2(
     plan = plan_of(
         _in_dtype(a_dtype, b_dtype), inter_dim, (tile_m, tile_n, tile_k), columns=model_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate, cshuffle=use_cshuffle_epilog,
+        biased=enable_bias, asynchronous=use_async_copy, blocks_of_unit=unit // tile_m,
+        paddings=(inter_dim_pad, model_dim_pad),
     )  # fmt: skip
-    plan = padded(plan, inter_dim_pad, model_dim_pad)
-    plan = replace(plan, biased=enable_bias, asynchronous=use_async_copy, blocks_of_unit=unit // tile_m)
     _check(plan, persist_m)
     launch = partial(launch_tiles, persist_m=persist_m, waves_per_eu=waves_per_eu)
     return stage_launcher(plan, launch, ("bias",), name="launch_mixed_moe_gemm")
@@ -220,24 +216,21 @@ def launch_tiles(
 ) -> None:  # fmt: skip
     """Launch a workgroup for every tile of columns and persist_m blocks of rows, inside of a launcher."""
     _check(plan, persist_m)
-    # The last one; of results without scales that is the bias.
-    given = {**tensors, "out_scales": [*tensors.values()][-1]}
-    scales = ("scale_activations",) * (not a_scale_one)
-    names = ("out", "activations", "weights", *scales, "scale_weights", "bias", "out_scales", *TABLES)
-    blocks = blocks * plan.blocks_of_unit
-    kernel = mixed_moe_gemm_kernel(
-        {name: given[name] for name in names}, tokens, blocks, plan, persist_m, value_attrs=for_waves(waves_per_eu)
-    )
-    require_tensor("out", given["out"], plan.out_type if plan.out_dtype not in ROUNDED else given["out"].dtype)
+    if a_scale_one:
+        tensors = {name: tensor for name, tensor in tensors.items() if name != "scale_activations"}
+    blocks, options = blocks * plan.blocks_of_unit, for_waves(waves_per_eu)
+    kernel = mixed_moe_gemm_kernel(tensors, tokens, blocks, plan, persist_m, value_attrs=options)
+    out = tensors["out"]
+    require_tensor("out", out, out.dtype if plan.out_dtype in ROUNDED else plan.out_type)
     grid = (ceil_div(plan.columns - plan.padding, plan.tile_n), (blocks + (persist_m - 1)) // persist_m, plan.k_batch)
     kernel.launch(grid=grid, block=THREADS, stream=stream)
 
 
-# (out, ..., num_valid_ids, bias, out_scales, tokens, plan, stream) with a tile (columns, bytes of A) that is chosen by
+# (out, ..., num_valid_ids, bias, out_scale_sorted, tokens, plan, stream) with a tile (columns, bytes of A) chosen by
 # measurement. plan: of a stage, as `plan_of` gives it.
 mixed_moe_gemm = tuned_stage(
     "mixed_moe_gemm", launch_tiles, [(columns, size) for columns in (64, 128, 256) for size in (128, 256)],
-    ("bias", "out_scales"),
+    ("bias", "out_scale_sorted"),
 )  # fmt: skip
 
 
@@ -245,14 +238,6 @@ def _in_dtype(a_dtype: str, b_dtype: str) -> str:
     require(a_dtype in A_TYPES, f"a_dtype={a_dtype!r}", f"one of {', '.join(A_TYPES)}")
     require(b_dtype == "fp4", f"b_dtype={b_dtype!r}", "fp4")
     return A_TYPES[a_dtype]
-
-
-def padded(plan: Plan, k: int, columns: int) -> Plan:
-    """The plan with the last k columns of the activations and the last ones of the result being padding."""
-    for padding, of in ((k, plan.k), (columns, plan.columns)):
-        fits = 0 <= padding < of and padding % GROUP == 0
-        require(fits, f"padding of {padding} in {of} columns", f"a multiple of {GROUP}, and less than there are")
-    return replace(plan, padding=columns, tiling=replace(plan.tiling, padding=k))
 
 
 def _check(plan: Plan, persist_m: int) -> None:
@@ -263,14 +248,9 @@ def _check(plan: Plan, persist_m: int) -> None:
     require(tiling.k % 256 == 0, f"K={tiling.k}", "a multiple of 256, whose scales share words")
     require(plan.rows_of_experts % 32 == 0, f"{plan.columns} columns", "a multiple of 32")
     require(persist_m >= 1, f"persist_m={persist_m}", "at least 1")
-
-
-def _check_parts(plan: Plan, gate_mode: GateMode) -> None:
-    parts, tiles = plan.k_batch, plan.tiling.tiles_k
+    parts, tiles = plan.k_batch, tiling.tiles_k
     require(parts >= 1, f"k_batch={parts}", "at least 1")
-    whole = tiles % parts == 0 and (parts == 1 or plan.tiling.tile_k > 128 or tiles // parts % 2 == 0)
+    whole = tiles % parts == 0 and (parts == 1 or tiling.tile_k > 128 or tiles // parts % 2 == 0)
     require(whole, f"k_batch={parts} of {tiles} tiles", "parts of as many tiles, an even number of those of 128")
     early = parts > 1 and (plan.weighted or plan.biased)
     require(not early, f"k_batch={parts} with doweight_stage1 or enable_bias", "neither: the activation comes later")
-    alone = gate_mode is GateMode.MOCK_GATE_ONLY and parts == 1
-    require(not alone, "MOCK_GATE_ONLY with k_batch=1", "SEPARATED, or parts of K")

@@ -25,7 +25,7 @@ import flydsl.expr as fx
 from . import moe_gemm_2stage as experts_gemm
 from .blockscale_preshuffle_gemm import BLOCK, multiply_blocks
 from .kernels_common import require
-from .mfma_preshuffle_pipeline import WAVE, WAVES, is_cdna4, main_loop
+from .mfma_preshuffle_pipeline import WAVES, is_cdna4, main_loop
 from .moe_common import compile_moe_reduction
 from .moe_gemm_2stage import Plan
 from .moe_routes import Routes
@@ -49,27 +49,17 @@ class RoutedScales:
     def __init__(self, plan: Plan, routes: Routes, scales: Any) -> None:
         of_a, of_w = scales
         self.plan, self.rows = plan, routes.sources
-        self.blocks_k, blocks_n = plan.tiling.k // BLOCK, plan.columns // BLOCK
+        self.blocks_k = plan.k // BLOCK
         per_expert = plan.rows_of_experts // BLOCK * self.blocks_k
         self.a = GTensor(of_a, fx.Float32, num_records_bytes=self.rows * (self.blocks_k * 4))
         self.w = GTensor(of_w, fx.Float32, num_records_bytes=plan.experts * per_expert * 4)
-        thread = fx.Int32(fx.thread_idx.x)
-        first = routes.first + ((thread & (WAVE - 1)) >> 4) * 4
-        ids = [fx.Vector(routes.ids.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
-        self.sources = [[routes.source(four[i]) for i in range(4)] for four in ids]
-        column = fx.Int32(fx.block_idx.x) * plan.tile_n + (thread >> 6) * (plan.tile_n // WAVES)
+        ids = routes.of_lane(routes.ids, plan.tiling.m_repeat)
+        self.sources = [[routes.source(row_id) for row_id in four] for four in ids]
+        column = fx.Int32(fx.block_idx.x) * plan.tile_n + (fx.Int32(fx.thread_idx.x) >> 6) * (plan.tile_n // WAVES)
         first_w = routes.expert * per_expert + (column // BLOCK) * self.blocks_k
-        self.firsts_w = [first_w + half * blocks_n * self.blocks_k for half in range(2 if plan.gated else 1)]
-
-    @property
-    def blocks(self) -> int:
-        """Blocks along K of a tile."""
-        return self.plan.tiling.tile_k // BLOCK
-
-    @property
-    def loads(self) -> int:
-        """Loads of a lane for a tile."""
-        return self.blocks * (self.plan.tiling.m_repeat * 4 + len(self.firsts_w))
+        self.firsts_w = [first_w + half // BLOCK * self.blocks_k for half in plan.halves]
+        self.blocks = plan.tiling.tile_k // BLOCK  # along K of a tile
+        self.loads = self.blocks * (plan.tiling.m_repeat * 4 + len(self.firsts_w))  # of a lane for a tile
 
     def load(self, k: Any) -> Any:
         """What `multiply_blocks` takes, of tile k."""

@@ -11,7 +11,6 @@ multiple of 16 bytes, vectors are as long as divides it. The time is that of mem
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from math import gcd
 from typing import Any
@@ -38,39 +37,29 @@ def reference(X: Any, valid_mask: Any = None) -> Any:
     return numbers.sum(1).to(X.dtype)
 
 
-@dataclass(frozen=True)
-class Reduction:
-    """What is known when compiling."""
-
-    topk: int
-    columns: int
-    dtype: str
-    masked: bool
-
-    @property
-    def width(self) -> int:
-        """Elements of a vector."""
-        return gcd(self.columns, VECTOR_BYTES * 8 // element_type(self.dtype).width)
+def vector_width(columns: int, dtype: Any) -> int:
+    """Elements of a vector."""
+    return gcd(columns, VECTOR_BYTES * 8 // dtype.width)
 
 
 @flyc.kernel
 def moe_reduction_kernel(
-    X: fx.Tensor, Y: fx.Tensor, valid_mask: fx.Tensor, tokens: fx.Int32, spec: fx.Constexpr[Reduction]
+    tensors: Any, tokens: fx.Int32, topk: fx.Constexpr[int], columns: fx.Constexpr[int], masked: fx.Constexpr[bool]
 ) -> None:
-    """Y[token], the columns of a block."""
-    dtype = element_type(spec.dtype)
-    token, row_bytes = fx.Int32(fx.block_idx.x), spec.columns * dtype.width // 8
-    size = row_bytes * spec.topk
+    """Y[token], the columns of a block. tensors: X, Y and valid_mask by name."""
+    X, Y, valid_mask = tensors.values()
+    token, dtype, row_bytes = fx.Int32(fx.block_idx.x), X.dtype, columns * X.dtype.width // 8
+    size, width = row_bytes * topk, vector_width(columns, dtype)
     x = GTensor(X, dtype, base_byte_offset=fx.Int64(token) * size, num_records_bytes=size)
     y = GTensor(Y, dtype, base_byte_offset=fx.Int64(token) * row_bytes, num_records_bytes=row_bytes)
-    valid = GTensor(valid_mask, fx.Uint8, num_records_bytes=tokens * spec.topk)
-    column = (fx.Int32(fx.block_idx.y) * THREADS + fx.Int32(fx.thread_idx.x)) * spec.width
-    total = fx.full(spec.width, 0.0, fx.Float32)
-    for slot in range_constexpr(spec.topk):
-        loaded = x.vec_load(column, spec.width, soffset_bytes=slot * row_bytes)
-        numbers = fx.Vector.from_elements([loaded] if spec.width == 1 else list(loaded), dtype).to(fx.Float32)
-        if spec.masked:
-            numbers = (valid.load(token * spec.topk + slot) != 0).select(numbers, fx.full_like(numbers, 0.0))
+    valid = GTensor(valid_mask, fx.Uint8, num_records_bytes=tokens * topk)
+    column = (fx.Int32(fx.block_idx.y) * THREADS + fx.Int32(fx.thread_idx.x)) * width
+    total = fx.full(width, 0.0, fx.Float32)
+    for slot in range_constexpr(topk):
+        loaded = x.vec_load(column, width, soffset_bytes=slot * row_bytes)
+        numbers = fx.Vector.from_elements([loaded] if width == 1 else list(loaded), dtype).to(fx.Float32)
+        if masked:
+            numbers = (valid.load(token * topk + slot) != 0).select(numbers, fx.full_like(numbers, 0.0))
         total = numbers if slot == 0 else total + numbers
     y.vec_store(column, rounded(total, dtype))
 
@@ -80,7 +69,6 @@ def compile_moe_reduction(*, topk: int, model_dim: int, dtype_str: str = "f16", 
     """The launcher (X, Y, valid_mask, tokens, stream). valid_mask: any tensor without use_mask."""
     require(topk >= 1 and model_dim >= 1, f"topk={topk}, model_dim={model_dim}", "both are at least 1")
     dtype = element_type(dtype_str)
-    spec = Reduction(topk, model_dim, dtype_str, use_mask)
 
     def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
         require_tensors(tensors, X=dtype, Y=dtype)
@@ -89,7 +77,8 @@ def compile_moe_reduction(*, topk: int, model_dim: int, dtype_str: str = "f16", 
         if use_mask:
             require_tensors(tensors, valid_mask=bytes_of(fx.Boolean))
             require_rows("valid_mask", tensors["valid_mask"], tokens, topk)
-        kernel = moe_reduction_kernel(*tensors.values(), tokens, spec)
-        launch_some(kernel, tokens, (tokens, ceil_div(model_dim, spec.width * THREADS)), THREADS, stream)
+        kernel = moe_reduction_kernel(tensors, tokens, topk, model_dim, use_mask)
+        blocks = ceil_div(model_dim, vector_width(model_dim, dtype) * THREADS)
+        launch_some(kernel, tokens, (tokens, blocks), THREADS, stream)
 
     return launcher("launch_moe_reduction", "X Y valid_mask", launch, tokens=fx.Int32)

@@ -46,12 +46,12 @@ from . import mfma_preshuffle_pipeline as pipeline
 from .kernels_common import ELEMENT_TYPES, require
 from .launches import for_waves, launcher, tuned
 from .layout_utils import idx2crd
-from .mfma_epilogues import c_shuffle_epilog, default_epilog
+from .mfma_epilogues import TileC
 from .mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, W4A16, WAVE, WAVES, Product, TileA, TileB, Tiling, is_cdna4
 from .moe_common import compile_moe_reduction
 from .moe_routes import OPERANDS, OUT_OF_RANGE, TABLES, Routes, StagePlan, add_pair, gated
 from .sizes import require_elements, require_rows
-from .tensor_shim import GTensor, STensor
+from .tensor_shim import GTensor
 
 __all__ = [
     "MoeGemm2Mode", "compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_gemm2_ex", "compile_moe_reduction",
@@ -244,21 +244,16 @@ class GroupScales:
         self.shift = is_odd.select(fx.Int32(0), fx.Int32(16))
         self.first = column if paired else column + is_odd.select(fx.Int32(rows), fx.Int32(0))
         self.row_bytes = rows * (4 if paired else 8)  # of two groups
-
-    @property
-    def loads(self) -> int:
-        """Loads of a lane for a tile."""
-        return self.groups * self.plan.tiling.num_acc_n
+        self.loads = groups * plan.tiling.num_acc_n  # of a lane for a tile
 
     def load(self, k: Any, stage: int, before: Any) -> list[list[Any]]:
         """[group][ni]: the words of tile k."""
         plan = self.plan
         first = k * (plan.tiling.tile_k // (2 * GROUP) * self.row_bytes)
-        halves = (0, plan.columns) if plan.gated else (0,)
         return [
             [
                 self.memory.vec_load(self.first + ni * 16, 1, soffset_bytes=first + (group * self.row_bytes + half * 4))
-                for half in halves
+                for half in plan.halves
                 for ni in range(plan.num_acc_n)
             ]
             for group in range(self.groups)
@@ -275,53 +270,42 @@ class GroupScales:
         return scale if is_cdna4() else (scale == scale).select(scale, fx.Float32(math.nan))
 
 
-class Result:
-    """What becomes of the sums of a workgroup."""
+class Result(TileC):
+    """What becomes of the sums of a workgroup, whose rows are anywhere in the result. tensors: by name."""
 
-    def __init__(self, plan: Plan, routes: Routes, out: Any, scales: Any, bias: Any = None) -> None:
-        self.plan, self.routes, self.out, self.scales, self.bias = plan, routes, out, scales, bias
-        self.first_column = fx.Int32(fx.block_idx.x) * plan.tile_n
-        self.thread = fx.Int32(fx.thread_idx.x)
-        self.lane = self.thread & (WAVE - 1)
-        self.column = (self.thread >> 6) * (plan.tile_n // WAVES) + (self.lane & 15)  # of the tile
-        rows = routes.tokens if plan.accumulate else routes.tokens * plan.topk
-        self.memory = GTensor(
-            out, plan.out_type, (-1, plan.out_columns),
-            num_records_bytes=fx.Int64(rows) * (plan.out_columns * plan.out_type.width // 8),
-        )  # fmt: skip
+    def __init__(self, plan: Plan, routes: Routes, tensors: Any) -> None:
+        rows, tile = routes.tokens * (1 if plan.accumulate else plan.topk), (plan.tile_m, plan.tile_n)
+        place, wave_tile = (routes.block, fx.Int32(fx.block_idx.x)), (plan.tile_m, plan.tile_n // WAVES)
+        super().__init__(tensors["out"], plan.out_type, rows, plan.out_columns, tile, place, wave_tile)
+        self.plan, self.routes, self.tensors = plan, routes, tensors
+        size = fx.Int64(rows) * (plan.out_columns * plan.out_type.width // 8)
+        self.memory = GTensor(tensors["out"], plan.out_type, num_records_bytes=size)
 
-    def of_columns(self, tensor: Any) -> list[Any]:
+    def of_expert(self, name: str) -> list[Any]:
         """[ni]: the f32 of a lane's columns of its expert, in stage 1 those of up behind those of the gate."""
         plan = self.plan
-        memory = GTensor(tensor, fx.Float32, num_records_bytes=plan.experts * plan.rows_of_experts * 4)
+        memory = GTensor(self.tensors[name], fx.Float32, num_records_bytes=plan.experts * plan.rows_of_experts * 4)
         first = self.routes.expert * plan.rows_of_experts + self.first_column + self.column
-        halves = (0, plan.columns) if plan.gated else (0,)
-        return [memory.load(first + half + ni * 16) for half in halves for ni in range(plan.num_acc_n)]
-
-    def of_rows(self, tensor: Any, ids: Any) -> Any:
-        """The f32 of four rows of the activations."""
-        memory = GTensor(tensor, fx.Float32, num_records_bytes=self.routes.sources * 4)
-        return [memory.load(self.routes.source(row_id)) for row_id in ids]
+        return [memory.load(first + half + ni * 16) for half in plan.halves for ni in range(plan.num_acc_n)]
 
     def numbers(self, sums: Any) -> Any:
         """((mi, ni, ii) -> the number that is stored or added, in f32; [mi]: the ids of four rows)."""
-        plan, routes = self.plan, self.routes
-        first = routes.first + (self.lane >> 4) * 4
-        ids = [fx.Vector(routes.ids.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
-        weights = [fx.Vector(routes.weights.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
-        has_rows = plan.scaled and plan.tiling.dtype != W4A16
-        of_rows = [self.of_rows(self.scales[0], four) for four in ids] if has_rows else []
-        factor = FACTORS.get(plan.tiling.dtype, 1.0)
-        of_columns = [scale * factor for scale in self.of_columns(self.scales[1])] if plan.scaled else []
-        biases = self.of_columns(self.bias) if plan.biased else []
+        plan, routes, dtype = self.plan, self.routes, self.plan.tiling.dtype
+        ids, weights = (routes.of_lane(table, plan.tiling.m_repeat) for table in (routes.ids, routes.weights))
+        of_rows, has_rows, factor = [], plan.scaled and dtype != W4A16, FACTORS.get(dtype, 1.0)
+        if has_rows:
+            memory = GTensor(self.tensors["scale_activations"], fx.Float32, num_records_bytes=routes.sources * 4)
+            of_rows = [[memory.load(routes.source(row_id)) for row_id in four] for four in ids]
+        of_columns = [scale * factor for scale in self.of_expert("scale_weights")] if plan.scaled else []
+        biases = self.of_expert("bias") if plan.biased else []
 
         def product(mi: int, ni: int, ii: int) -> Any:
             value = sums[mi][ni][ii]
             if has_rows:
                 value = value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni]
-            elif plan.tiling.dtype == W4A16:
+            elif dtype == W4A16:
                 value = value * (of_columns[ni] if plan.scaled else factor)
-            return value + biases[ni] if plan.biased else value
+            return value + biases[ni] if biases else value
 
         def number(mi: int, ni: int, ii: int) -> Any:
             value = product(mi, ni, ii)
@@ -334,70 +318,45 @@ class Result:
     def put(self, sums: Any, shared: Any) -> None:
         """Write or add the tile."""
         number, ids = self.numbers(sums)
-        if self.plan.cshuffle:
-            self._put_through(number, shared)
-        else:
+        if not self.plan.cshuffle:
             self._put_straight(number, ids)
+            return
+        for up, half in enumerate(self.plan.halves[: self.plan.parts]):
+            of_half = partial(lambda first, mi, ni, ii: number(mi, ni + first, ii), up * self.num_acc_n)
+            self.put_through(of_half, half, shared)
 
     def _put_straight(self, number: Any, ids: Any) -> None:
-        plan = self.plan
+        columns = [half + ni * 16 for half in self.plan.halves[: self.plan.parts] for ni in range(self.num_acc_n)]
+        for mi, four in enumerate(ids):
+            for ii, row_id in enumerate(four):
+                exists, row = self.routes.target(row_id)
+                first = row * self.plan.out_columns + self.first_column + self.column
+                for ni, column in enumerate(columns):
+                    self.write(number(mi, ni, ii).to(self.dtype), first + column, exists)
 
-        def row(mi: int, ii: int, _: int, __: int) -> None:
-            exists, target = self.routes.target(ids[mi][ii])
-            first = target * plan.out_columns + self.first_column + self.column
-            for ni in range(plan.num_acc_n * plan.parts):
-                up, tile = divmod(ni, plan.num_acc_n)
-                self._put_number(number(mi, ni, ii), first + (up * plan.columns + tile * 16), exists)
+    def put_through(self, number: Any, half: int, shared: Any) -> None:
+        """Write or add number(mi, ni, ii) in the columns from `half` on, from lanes that each have some of a row."""
 
-        default_epilog(m_repeat=self.plan.tiling.m_repeat, lane_div_16=0, bx_m=0, body_row=row)
+        def put(_: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
+            self.write(fx.Vector(values), row * self.plan.out_columns + (column + half), exists)
 
-    def _put_number(self, value: Any, place: Any, exists: Any) -> None:
-        if self.plan.adds:
+        e_vec = 2 if self.plan.adds else min(8, self.plan.tile_n // 32)
+        self.store_through(shared, number, e_vec=e_vec, lanes=32, put=put, target=self.target)
+
+    def target(self, row: Any) -> tuple[Any, Any]:
+        """(row of the result, whether it is one) of a row of the tile."""
+        exists, target = self.routes.target(self.routes.ids.load(self.first_row + row))
+        return target, exists
+
+    def write(self, values: Any, place: Any, exists: Any) -> None:
+        """Write an element of the result, or several side by side, or add them: one of f32, or a pair."""
+        if not self.plan.adds:
+            buffer_store(values, self.memory.rsrc, place, mask=exists)
+        elif self.dtype is fx.Float32:
             offset = exists.select(place * 4, fx.Int32(OUT_OF_RANGE))
-            fx.rocdl.raw_ptr_buffer_atomic_fadd(value, self.memory.rsrc, offset)
+            fx.rocdl.raw_ptr_buffer_atomic_fadd(values, self.memory.rsrc, offset)
         else:
-            buffer_store(value.to(self.plan.out_type), self.memory.rsrc, place, mask=exists)
-
-    def _put_through(self, number: Any, shared: Any) -> None:
-        plan = self.plan
-
-        def put(half: int, _: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
-            place = row * plan.out_columns + (column + half * plan.columns)
-            if plan.adds:
-                add_pair(self.out, self.memory.rsrc, place, fx.Vector(values), exists)
-            else:
-                buffer_store(values, self.memory.rsrc, place, mask=exists)
-
-        def of_half(half: int, mi: int, ni: int, ii: int) -> Any:
-            return number(mi, ni + half * plan.num_acc_n, ii)
-
-        for half in range(plan.parts):
-            width = 2 if plan.adds else min(8, plan.tile_n // 32)
-            self.exchange(partial(of_half, half), shared, partial(put, half), width, 32)
-
-    def exchange(self, number: Any, shared: Any, put: Callable[..., None], e_vec: int, lanes: int) -> None:
-        """Let lanes exchange columns through shared memory, so that `lanes` of them have a row, e_vec columns each.
-
-        put(sorted row, column, values, row of the result, whether it exists): what to do with them.
-        """
-        plan, tile = self.plan, (self.plan.tiling.tile_m, self.plan.tile_n)
-        view: Any = STensor(shared, plan.out_type, tile)
-        first = view.linear_offset(((self.lane >> 4) * 4, self.column))
-
-        def write(mi: int, ii: int, row: int, _: Any) -> None:
-            for ni in range(plan.num_acc_n):
-                value = number(mi, ni, ii).to(plan.out_type)
-                view.store(first + view.linear_offset((row, ni * 16)), value)
-
-        def target(row: Any) -> tuple[Any, Any]:
-            exists, row = self.routes.target(self.routes.ids.load(row))
-            return row, exists
-
-        c_shuffle_epilog(
-            tile_m=tile[0], tile_n=tile[1], e_vec=e_vec, cshuffle_nlane=lanes, m_repeat=plan.tiling.m_repeat,
-            tid=self.thread, lane_div_16=0, bx_m=self.routes.first, by_n=self.first_column, lds_out=view,
-            write_row_to_lds=write, store_pair=put, precompute_row=target,
-        )  # fmt: skip
+            add_pair(self.tensors["out"], self.memory.rsrc, place, values, exists)
 
 
 @flyc.kernel
@@ -412,21 +371,16 @@ def moe_gemm_kernel(tensors: Any, tokens: fx.Int32, plan: fx.Constexpr[Plan], pr
 
 @flyc.jit
 def visit(plan: Plan, routes: Routes, tensors: Any, product: Any, result: Any) -> None:
-    """One tile of the result, if the block has rows. result: makes a `Result` of (plan, routes, out, scales, bias)."""
+    """One tile of the result, if the block has rows. result: the class of what becomes of it."""
     if routes.exist:
-        a, b = tiles(plan, routes, tensors)
-        scales = tensors.get("scale_activations"), tensors["scale_weights"]
-        sums = product(plan, routes, a, b, scales)
-        result(plan, routes, tensors["out"], scales, tensors.get("bias")).put(sums, a.buffer)
-
-
-def tiles(plan: Plan, routes: Routes, tensors: Any) -> tuple[GatheredA, TileB]:
-    """The tiles of both operands."""
-    product, place, weights = plan.tiling.product(), fx.Int32(fx.block_idx.x), tensors["weights"]
-    a = GatheredA(plan, product, tensors["activations"], routes.sources, routes)
-    if plan.gated:
-        return a, GateAndUp(plan, product, weights, routes.expert, place)
-    return a, TileB(plan.tiling, product, weights, routes.expert * (plan.columns // plan.tile_n) + place)
+        kind, place, weights = plan.tiling.product(), fx.Int32(fx.block_idx.x), tensors["weights"]
+        a = GatheredA(plan, kind, tensors["activations"], routes.sources, routes)
+        if plan.gated:
+            b = GateAndUp(plan, kind, weights, routes.expert, place)
+        else:
+            b = TileB(plan.tiling, kind, weights, routes.expert * (plan.columns // plan.tile_n) + place)
+        sums = product(plan, routes, a, b, (tensors.get("scale_activations"), tensors["scale_weights"]))
+        result(plan, routes, tensors).put(sums, a.buffer)
 
 
 def product_of_tiles(plan: Plan, routes: Routes, a: GatheredA, b: TileB, scales: tuple[Any, Any]) -> Any:
@@ -562,38 +516,37 @@ def _split(plan: Plan, k_batch: int) -> Plan:
     return replace(plan, k_batch=k_batch, out_dtype="f32")
 
 
-def through_shared_memory(out_dtype: str, wanted: bool | None, accumulate: bool) -> bool:
-    """Whether stage 2 stores through shared memory. wanted: as the caller said, or None."""
-    require(out_dtype in ELEMENT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(ELEMENT_TYPES)}")
-    narrow = out_dtype != "f32"
-    cshuffle = narrow if wanted is None else wanted
-    require(cshuffle or not (narrow and accumulate), f"{out_dtype} added without use_cshuffle_epilog", "a pair each")
-    require(narrow or not cshuffle, "use_cshuffle_epilog of f32", "f16 or bf16")
-    return cshuffle
-
-
 def plan_of(
     in_dtype: str, k: int, tile: tuple[int, int, int], *, gated: bool, out_dtype: str, cshuffle: bool | None = None,
-    accumulate: bool = False, scaled: bool = True, out_types: Sequence[str] = ("f16", "bf16"), **known: Any,
+    accumulate: bool = False, scaled: bool = True, out_types: Sequence[str] = ("f16", "bf16"),
+    paddings: tuple[int, int] = (0, 0), **known: Any,
 ) -> Plan:  # fmt: skip
     """The plan of a stage. tile: tile_m, tile_n, tile_k. scaled: whether rows and columns have scales, if numbers do.
 
-    cshuffle: as the caller said, or None. out_types: of stage 1. Raises ArgumentError where sizes do not fit.
+    cshuffle: as the caller said, or None for stage 2's results of 16 bits. out_types: of stage 1. paddings: how many of
+    the last columns of the activations do not count, and of the result's. Raises ArgumentError where sizes do not fit.
     """
-    tile_m, tile_n, tile_k = tile
+    (tile_m, tile_n, tile_k), narrow = tile, out_dtype != "f32"
     if gated:
         require(out_dtype in out_types, f"out_dtype={out_dtype!r} of stage 1", " or ".join(out_types))
-    cshuffle = bool(cshuffle) if gated else through_shared_memory(out_dtype, cshuffle, accumulate)
+    require(gated or out_dtype in ELEMENT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(ELEMENT_TYPES)}")
+    cshuffle = narrow and not gated if cshuffle is None else cshuffle
+    require(cshuffle or not (narrow and accumulate), f"{out_dtype} added without use_cshuffle_epilog", "a pair each")
+    require(narrow or gated or not cshuffle, "use_cshuffle_epilog of f32", "f16 or bf16")
     require(known["columns"] % tile_n == 0, f"{known['columns']} columns", f"a multiple of tile_n={tile_n}")
     require(not cshuffle or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")
     topk, experts = known["topk"], known["experts"]
     require(1 <= topk <= experts, f"the top {topk} of {experts} experts", "topk is 1 to the number of experts")
-    tiling = Tiling("int8" if in_dtype == SMOOTH else in_dtype, k, tile_m, tile_n * (2 if gated else 1), tile_k)
+    dtype, rows = "int8" if in_dtype == SMOOTH else in_dtype, tile_n * (2 if gated else 1)
+    tiling = Tiling(dtype, k, tile_m, rows, tile_k, padding=paddings[0])
+    for padding, of in zip(paddings, (k, known["columns"]), strict=True):
+        fits = 0 <= padding < of and padding % GROUP == 0
+        require(fits, f"padding of {padding} in {of} columns", f"a multiple of {GROUP}, and less than there are")
     in_groups = known.get("group_scales") is not None
     scaled = scaled and (tiling.dtype in SCALED or (tiling.dtype == W4A16 and not in_groups))
     return Plan(
         tiling=tiling, tile_n=tile_n, smooth=in_dtype == SMOOTH and gated, scaled=scaled, gated=gated,
-        out_dtype=out_dtype, cshuffle=cshuffle, accumulate=accumulate, **known,
+        out_dtype=out_dtype, cshuffle=cshuffle, accumulate=accumulate, padding=paddings[1], **known,
     )  # fmt: skip
 
 

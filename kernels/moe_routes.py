@@ -46,6 +46,11 @@ class StagePlan:
         return 2 if self.gated else 1
 
     @property
+    def halves(self) -> tuple[int, ...]:
+        """Where the gate's columns begin, and those of up; in stage 2 its only ones."""
+        return (0, self.columns)[: self.both]
+
+    @property
     def parts(self) -> int:
         """What lies side by side in the result: sums of gate and up if they come from parts of K, or one."""
         return self.both if self.k_batch > 1 else 1
@@ -96,6 +101,11 @@ class Routes:
         if self.plan.smooth:
             row = (row_id >> SLOT_SHIFT) * self.tokens + token
         return exists.select(row, fx.Int32(0))
+
+    def of_lane(self, table: GTensor, m_repeat: int) -> list[Any]:
+        """[mi]: the four entries of a table that belong to a lane's rows of each 16."""
+        first = self.first + ((fx.Int32(fx.thread_idx.x) & 63) >> 4) * 4
+        return [fx.Vector(table.vec_load(first + mi * 16, 4)) for mi in range(m_repeat)]
 
     @property
     def sources(self) -> Any:
