@@ -54,14 +54,9 @@ class Plan(preshuffle_gemm.Plan):
         require(tile_k % BLOCK == 0, f"tile_k={tile_k}", f"a multiple of {BLOCK}")
         require(BLOCK % (tile_n // WAVES) == 0, f"tile_n={tile_n}", "64, 128, 256 or 512")
 
-    @property
-    def blocks(self) -> int:
-        """Blocks along K of a tile."""
-        return self.tiling.tile_k // BLOCK
-
     def require_tensors(self, tensors: dict[str, Any], M: Any, N: int) -> None:
         """Refuse tensors of other types and sizes than the launch's."""
-        self.require_product(tensors, M, N)
+        preshuffle_gemm.require_product("fp8", self.out, tensors, M, N, self.tiling.k)
         blocks_n, blocks_k = ceil_div(N, BLOCK), self.tiling.k // BLOCK
         require_rows("scale_a", tensors["scale_a"], blocks_k, M, fx.Float32)
         require_rows("scale_b", tensors["scale_b"], blocks_n, blocks_k, fx.Float32)
@@ -71,7 +66,7 @@ class BlockScales:
     """The factors of the rows and the columns of a wave's tile of C."""
 
     def __init__(self, plan: Plan, c: TileC, scale_a: Any, scale_b: Any, rows: Any, columns: int) -> None:
-        self.plan, self.rows = plan, rows
+        self.plan, self.rows, self.blocks = plan, rows, plan.tiling.tile_k // BLOCK  # of a tile, along K
         blocks_k, blocks_n = plan.tiling.k // BLOCK, ceil_div(columns, BLOCK)
         self.a = GTensor(scale_a, fx.Float32, num_records_bytes=rows * (blocks_k * 4))
         self.b = GTensor(scale_b, fx.Float32, num_records_bytes=blocks_n * blocks_k * 4)
@@ -81,7 +76,7 @@ class BlockScales:
 
     def load(self, k: Any, stage: int, before: Any) -> Any:
         """([block][mi]: four rows of A, [block]: of B) of tile k."""
-        blocks = self.plan.blocks
+        blocks = self.blocks
         first = k * blocks
         of_a = [
             [fx.Vector(self.a.vec_load(self.first_a + mi * 16, 4, soffset_bytes=(first + block) * self.rows * 4))
@@ -127,10 +122,10 @@ def blockscale_preshuffle_gemm_kernel(
 
     sums = main_loop(
         a, b, product.tile_of_zeros(plan.tiling), multiply,
-        scales=scales.load, extra_loads=plan.tiling.m_repeat * plan.blocks + 1, asynchronous=plan.asynchronous,
+        scales=scales.load, extra_loads=plan.tiling.m_repeat * scales.blocks + 1, asynchronous=plan.asynchronous,
         unroll=plan.unroll, ahead=(2 if is_cdna4() else 1, 0),
     )  # fmt: skip
-    plan.finish(a, c, lambda mi, ni, ii: sums[mi][ni][ii])
+    c.store(lambda mi, ni, ii: sums[mi][ni][ii], a.buffer if plan.cshuffle else None)
 
 
 @cache

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from kernels.fp8_gemm_utils import SHAPES, fp8_gemm, fp8_launcher, fp8_ring, reference
+from kernels.fp8_gemm_utils import SHAPES, fp8_gemm, fp8_launcher, fp8_plan, reference
 
 __all__ = ["SHAPES", "compile_fp8_gemm_4w", "fp8_gemm", "reference"]
 
@@ -35,5 +35,5 @@ def compile_fp8_gemm_4w(
     up to a multiple of 16. unroll: no loop over K on the device. Raises
     ArgumentError where sizes do not fit.
     """
-    ring = fp8_ring(K, (BLOCK_M, BLOCK_N), (2, 2), (64, 64), unroll)
-    return fp8_launcher(ring, use_xcd_remap, b_preshuffled)
+    tile = (BLOCK_M, BLOCK_N)
+    return fp8_launcher(fp8_plan(K, tile, (2, 2), (64, 64), unroll, remap=use_xcd_remap, shuffled=b_preshuffled))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from kernels.fp8_gemm_utils import SHAPES, fp8_gemm, fp8_launcher, fp8_ring, reference
+from kernels.fp8_gemm_utils import SHAPES, fp8_gemm, fp8_launcher, fp8_plan, reference
 
 __all__ = ["SHAPES", "compile_fp8_gemm_8w", "fp8_gemm", "reference"]
 
@@ -22,5 +22,4 @@ def compile_fp8_gemm_8w(
     *, K: int, BLOCK_M: int = 256, BLOCK_N: int = 256, b_preshuffled: bool = False, unroll: bool = False
 ) -> Any:
     """The launcher of `compile_fp8_gemm_4w` for eight waves. BLOCK_M: a multiple of 128, BLOCK_N of 256."""
-    ring = fp8_ring(K, (BLOCK_M, BLOCK_N), (2, 4), (128, 256), unroll)
-    return fp8_launcher(ring, True, b_preshuffled)
+    return fp8_launcher(fp8_plan(K, (BLOCK_M, BLOCK_N), (2, 4), (128, 256), unroll, shuffled=b_preshuffled))

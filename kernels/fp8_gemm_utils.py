@@ -14,7 +14,6 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.expr.buffer_ops import buffer_store
 from kernels.kernels_common import bf16, require
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
@@ -24,7 +23,7 @@ from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.preshuffle_gemm import reference
 from kernels.sizes import require_elements, require_rows
 
-__all__ = ["SHAPES", "fp8_gemm", "fp8_launcher", "fp8_ring", "reference"]
+__all__ = ["SHAPES", "fp8_gemm", "fp8_launcher", "fp8_plan", "reference"]
 
 TENSORS = "A B_T C A_scale B_scale"
 BLOCK_K = 128
@@ -34,12 +33,11 @@ SHAPES = ((1, 128, 256), (33, 200, 384), (150, 330, 256))
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Ring):
     """What a kernel is compiled for. See `compile_fp8_gemm_4w`."""
 
-    ring: Ring
-    remap: bool
-    shuffled: bool
+    remap: bool = True
+    shuffled: bool = False
 
 
 class ShuffledB(TileA):
@@ -62,9 +60,8 @@ class ShuffledB(TileA):
 def fp8_gemm_kernel(tensors: Any, m: fx.Int32, n: fx.Int32, tiles_k: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
     """One tile of C. tensors: by the names of TENSORS. tiles_k: the plan's."""
     A, B_T, C, A_scale, B_scale = tensors.values()
-    ring = plan.ring
-    tile_m, tile_n, _ = ring.tile
-    shared = fx.SharedAllocator().allocate(ring.lds_bytes, 128).peek().ptr
+    tile_m, tile_n, _ = plan.tile
+    shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
     columns = (n + tile_n - 1) // tile_n
     block = fx.Int32(fx.block_idx.x)
     place = block // columns, block % columns
@@ -72,9 +69,9 @@ def fp8_gemm_kernel(tensors: Any, m: fx.Int32, n: fx.Int32, tiles_k: fx.Int32, p
         place = swizzled_blocks(block, fx.Int32(fx.grid_dim.x), columns, TILES_OF_M)
     # Shuffled rows up to a multiple of 16 are there as well.
     of_b = ((n + 15) & -16, place, shared, ShuffledB) if plan.shuffled else (n, place, shared)
-    product, a, b = ring.operands(A, B_T, m, *of_b)
-    sums: Any = ring_sums(ring, product, a, b, 0, tiles_k)
-    store(TileC(C, fx.BFloat16, m, n, (tile_m, tile_n), place, ring.wave_tile), sums, A_scale, B_scale, m, n)
+    product, a, b = plan.operands(A, B_T, m, *of_b)
+    sums: Any = ring_sums(plan, product, a, b, 0, tiles_k)
+    store(TileC(C, fx.BFloat16, m, n, (tile_m, tile_n), place, plan.wave_tile), sums, A_scale, B_scale, m, n)
 
 
 def store(c: TileC, sums: Any, A_scale: Any, B_scale: Any, m: Any, n: Any) -> None:
@@ -85,45 +82,43 @@ def store(c: TileC, sums: Any, A_scale: Any, B_scale: Any, m: Any, n: Any) -> No
         for mi in range(c.m_repeat):
             values = bf16(sums[mi][ni] * of_rows[mi] * of_columns[ni])
             for ii in range(4):
-                place = (c.row + (mi * 16 + ii)) * n + column
-                buffer_store(values[ii], c.memory.rsrc, place, mask=column < n)
+                c.memory.store((c.row + (mi * 16 + ii), column), values[ii], mask=column < n)
 
 
-def fp8_launcher(ring: Ring, remap: bool, shuffled: bool) -> Any:
+def fp8_launcher(plan: Plan) -> Any:
     """The launcher of (A, B_T, C, A_scale, B_scale, m, n, stream)."""
-    launch = partial(launch_tiles, Plan(ring, remap, shuffled))
-    return launcher("launch_fp8_gemm", TENSORS, launch, m=fx.Int32, n=fx.Int32)
+    return launcher("launch_fp8_gemm", TENSORS, partial(launch_tiles, plan), m=fx.Int32, n=fx.Int32)
 
 
 def launch_tiles(plan: Plan, tensors: dict[str, Any], m: Any, n: Any, stream: Any) -> None:
     """Launch a workgroup for each tile of C, inside of a launcher."""
-    ring = plan.ring
-    tile_m, tile_n, _ = ring.tile
+    tile_m, tile_n, _ = plan.tile
     blocks = ((m + tile_m - 1) // tile_m) * ((n + tile_n - 1) // tile_n)
     A, B_T, C, A_scale, B_scale = tensors.values()
     require_types("fp8", A, B_T)
-    require_rows("A", A, m, ring.k)
+    require_rows("A", A, m, plan.k)
     if plan.shuffled:
-        require_elements("B_T", B_T, (n + 15) // 16 * 16 * ring.k)
+        require_elements("B_T", B_T, (n + 15) // 16 * 16 * plan.k)
     else:
-        require_rows("B_T", B_T, n, ring.k)
+        require_rows("B_T", B_T, n, plan.k)
     require_rows("C", C, m, n, fx.BFloat16)
     require_elements("A_scale", A_scale, m, fx.Float32, or_more=True)
     require_elements("B_scale", B_scale, n, fx.Float32, or_more=True)
     # Four waves of a workgroup are one on each SIMD, and may have all of its registers.
-    attributes = for_waves(ring.threads // (4 * WAVE))
-    kernel = fp8_gemm_kernel(tensors, m, n, ring.tiles_k, plan, value_attrs=attributes)
-    launch_some(kernel, blocks, blocks, ring.threads, stream)
+    attributes = for_waves(plan.threads // (4 * WAVE))
+    kernel = fp8_gemm_kernel(tensors, m, n, plan.tiles_k, plan, value_attrs=attributes)
+    launch_some(kernel, blocks, blocks, plan.threads, stream)
 
 
-def fp8_ring(
-    K: int, tile: tuple[int, int], waves: tuple[int, int], steps: tuple[int, int] = (64, 64), unroll: bool = False
-) -> Ring:
-    """The ring of a tile (M, N). steps: what the tile must be a multiple of. Raises ArgumentError."""
+def fp8_plan(
+    K: int, tile: tuple[int, int], waves: tuple[int, int], steps: tuple[int, int] = (64, 64), unroll: bool = False,
+    **how: bool,
+) -> Plan:  # fmt: skip
+    """The plan of a tile (M, N). steps: what it must be a multiple of. how: remap, shuffled. Raises ArgumentError."""
     for name, extent, step in zip(("BLOCK_M", "BLOCK_N"), tile, steps, strict=True):
         require(extent > 0 and extent % step == 0, f"{name}={extent}", f"a multiple of {step}")
     require(K > 0 and K % BLOCK_K == 0, f"K={K}", f"a multiple of {BLOCK_K}")
-    return Ring("fp8", K, (*tile, BLOCK_K), (*waves, 1), unroll=0 if unroll else 1)
+    return Plan("fp8", K, (*tile, BLOCK_K), (*waves, 1), unroll=0 if unroll else 1, **how)
 
 
 # Rows and columns of a tile, and waves along N.
@@ -134,4 +129,4 @@ _TILES = ((64, 64, 2), (64, 128, 2), (128, 128, 2), (128, 256, 4), (256, 256, 2)
 def fp8_gemm(tensors: dict[str, Any], m: fx.Int32, n: fx.Int32, k: int, shuffled: bool, tile: Any, stream: Any) -> None:
     """The product with a tile, and four or eight waves, that are chosen by measurement."""
     tile_m, tile_n, waves = tile
-    launch_tiles(Plan(fp8_ring(k, (tile_m, tile_n), (2, waves)), True, shuffled), tensors, m, n, stream)
+    launch_tiles(fp8_plan(k, (tile_m, tile_n), (2, waves), shuffled=shuffled), tensors, m, n, stream)

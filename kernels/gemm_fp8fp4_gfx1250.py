@@ -46,7 +46,7 @@ from kernels.launches import for_waves, launcher, tuned
 from kernels.sizes import require_elements, require_pitch
 from kernels.tensor_shim import GTensor, STensor
 from kernels.wmma_gemm_gfx1250 import place_of_wave, store_by_lanes, store_by_mover
-from kernels.wmma_pipeline import DTYPES, eight
+from kernels.wmma_pipeline import DTYPES
 
 # data_format: bits of an element of A and of B.
 FORMATS = {"fp8": (8, 8), "fp4": (4, 4), "a8w4": (8, 4)}
@@ -350,7 +350,7 @@ def scaled_rows(plan: Plan, scale_a: Any, scale_b: Any, m: Any, first: tuple[Any
     of_rows = GTensor(scale_a, fx.Float32, num_records_bytes=m * 4)
     of_columns = GTensor(scale_b, fx.Float32, num_records_bytes=plan.n * 4)
     columns = first[1] + column + (lane >> 4) * 8
-    factors = [eight(of_columns, columns + SIZE * ni) for ni in range(len(sums[0]))]
+    factors = [of_columns.vec_load(columns + SIZE * ni, 8) for ni in range(len(sums[0]))]
     result = []
     for mi, totals in enumerate(sums):
         factor = of_rows.load(first[0] + row + (lane & (SIZE - 1)) + SIZE * mi)

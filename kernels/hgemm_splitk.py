@@ -33,7 +33,6 @@ from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
 DTYPES = {"f16": "fp16", "fp16": "fp16", "bf16": "bf16"}
-ELEMENTS = {"fp16": fx.Float16, "bf16": fx.BFloat16}
 # (M, N, K)
 SHAPES = ((1, 128, 256), (33, 128, 512), (130, 256, 384))
 FILL_THREADS = 256
@@ -45,34 +44,33 @@ def reference(A: Any, B: Any, bias: Any = None) -> Any:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Ring):
     """What a kernel is compiled for; see `compile_hgemm_kernel`. Raises ArgumentError where sizes do not fit.
 
     tiles: tiles along N that a workgroup computes one after the other.
     """
 
-    ring: Ring
-    n: int
-    has_bias: bool
+    n: int = 0
+    has_bias: bool = False
     tiles: int = 1
 
     def __post_init__(self) -> None:
-        tile_m, tile_n, _ = self.ring.tile
+        super().__post_init__()
+        tile_m, tile_n, _ = self.tile
         require(self.n > 0 and self.n % tile_n == 0, f"n={self.n}", f"a multiple of TILE_N={tile_n}")
-        threads = self.ring.threads
-        rows = threads * 8 // tile_n
-        require(tile_n % 8 == 0 and threads * 8 % tile_n == 0 and tile_m % max(1, rows) == 0,
-                f"a tile of {tile_m} x {tile_n}", f"rows that {threads} threads store, {rows}")  # fmt: skip
+        rows = self.threads * 8 // tile_n
+        require(tile_n % 8 == 0 and self.threads * 8 % tile_n == 0 and tile_m % max(1, rows) == 0,
+                f"a tile of {tile_m} x {tile_n}", f"rows that {self.threads} threads store, {rows}")  # fmt: skip
 
     @property
     def element(self) -> Any:
         """The type of all tensors."""
-        return ELEMENTS[self.ring.dtype]
+        return preshuffle_gemm.OUT_TYPES[self.dtype]
 
     @property
     def grid(self) -> int:
         """Workgroups along N."""
-        return ceil_div(self.n, self.ring.tile[1] * self.tiles)
+        return ceil_div(self.n, self.tile[1] * self.tiles)
 
 
 @flyc.kernel
@@ -91,13 +89,13 @@ def fill_kernel(C: fx.Tensor, bias: fx.Tensor, m: fx.Int32, plan: fx.Constexpr[P
 def hgemm_kernel(tensors: Any, m: fx.Int32, tiles_k: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
     """Tiles of C, or a part of their sums. tiles_k: the plan's; as an argument it keeps a short loop a loop."""
     # The tiles, and then C.
-    lds_bytes = max(plan.ring.lds_bytes, 2 * plan.ring.tile[0] * plan.ring.tile[1])
+    lds_bytes = max(plan.lds_bytes, 2 * plan.tile[0] * plan.tile[1])
     shared = fx.SharedAllocator().allocate(lds_bytes, 128).peek().ptr
     row, column = fx.block_idx.x // plan.grid, fx.block_idx.x % plan.grid
     if plan.tiles == 1:
         tile_of_c(tensors, m, tiles_k, plan, (row, column), shared)
     else:
-        first, last = column * plan.tiles, plan.n // plan.ring.tile[1]
+        first, last = column * plan.tiles, plan.n // plan.tile[1]
         for number in range(first, (first + plan.tiles < last).select(first + plan.tiles, last)):
             tile_of_c(tensors, m, tiles_k, plan, (row, number), shared)
             fx.gpu.barrier()
@@ -106,15 +104,14 @@ def hgemm_kernel(tensors: Any, m: fx.Int32, tiles_k: fx.Int32, plan: fx.Constexp
 def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, Any], shared: Any) -> None:
     """One tile of C. place: its numbers along M and N."""
     C, A, B, bias = (tensors[name] for name in ("C", "A", "B", "bias"))
-    ring = plan.ring
-    product, a, b = ring.operands(A, B, m, plan.n, place, shared)
-    _, wave_m, wave_n = ring.place_of_wave()
-    wave = None if ring.waves[2] == 1 else wave_m * ring.waves[1] + wave_n
-    c = TileC(C, plan.element, m, plan.n, ring.tile[:2], place, ring.wave_tile, wave)
-    first_k = fx.Int32(fx.block_idx.y) * ring.tiles_k if ring.split > 1 else 0
-    sums: Any = ring_sums(ring, product, a, b, first_k, tiles_k if ring.ordered else ring.tiles_k)
+    product, a, b = plan.operands(A, B, m, plan.n, place, shared)
+    _, wave_m, wave_n = plan.place_of_wave()
+    wave = None if plan.waves[2] == 1 else wave_m * plan.waves[1] + wave_n
+    c = TileC(C, plan.element, m, plan.n, plan.tile[:2], place, plan.wave_tile, wave)
+    first_k = fx.Int32(fx.block_idx.y) * plan.tiles_k if plan.split > 1 else 0
+    sums: Any = ring_sums(plan, product, a, b, first_k, tiles_k if plan.ordered else plan.tiles_k)
     biases: list[Any] = []
-    if plan.has_bias and ring.split == 1:
+    if plan.has_bias and plan.split == 1:
         biases = [value.to(fx.Float32) for value in c.of_columns(bias, plan.element)]
 
     def result(mi: int, ni: int, ii: int) -> Any:
@@ -123,7 +120,7 @@ def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, 
     def add(row: Any, column: Any, values: Any) -> None:
         add_pairs(C, m, plan.n, c.first_row + row, column, fx.Vector(values))
 
-    c.store_through(shared, result, threads=ring.threads, e_vec=8, put=add if ring.split > 1 else None)
+    c.store_through(shared, result, threads=plan.threads, e_vec=8, put=add if plan.split > 1 else None)
 
 
 @flyc.jit
@@ -147,16 +144,15 @@ def compile_hgemm_kernel(
     workgroup. BLOCK_*_WARPS: its waves along M, N and K. Raises ArgumentError where sizes do not fit.
     """
     tile, waves = (TILE_M, TILE_N, TILE_K), (BLOCK_M_WARPS, BLOCK_N_WARPS, BLOCK_K_WARPS)
-    return hgemm_launcher(half_plan(dtype, n, k, tile, waves, STAGES, SPLIT_K, B_TO_LDS, HAS_BIAS))
+    return hgemm_launcher(half_plan(
+        dtype, n, k, tile, waves, stages=STAGES, split=SPLIT_K, b_to_lds=B_TO_LDS, has_bias=HAS_BIAS
+    ))  # fmt: skip
 
 
-def half_plan(
-    dtype: str, n: int, k: int, tile: tuple[int, int, int], waves: tuple[int, int, int], stages: int = 2,
-    split: int = 1, b_to_lds: bool = False, has_bias: bool = False, tiles: int = 1, unroll: int = 1,
-) -> Plan:  # fmt: skip
-    """The plan. Raises ArgumentError where sizes do not fit."""
+def half_plan(dtype: str, n: int, k: int, tile: tuple[int, int, int], waves: tuple[int, int, int], **how: Any) -> Plan:
+    """The plan. how: its other fields. Raises ArgumentError where sizes do not fit."""
     require(dtype in DTYPES, f"dtype={dtype!r}", f"one of {', '.join(DTYPES)}")
-    return Plan(Ring(DTYPES[dtype], k, tile, waves, stages, split, b_to_lds, unroll), n, has_bias, tiles)
+    return Plan(DTYPES[dtype], k, tile, waves, n=n, **how)
 
 
 def hgemm_launcher(plan: Plan, waves_per_eu: int | None = None) -> Any:
@@ -171,17 +167,17 @@ def hgemm_launcher(plan: Plan, waves_per_eu: int | None = None) -> Any:
 
 def launch_tiles(plan: Plan, waves_per_eu: int | None, tensors: dict[str, Any], m: Any, stream: Any) -> None:
     """Launch a workgroup for each tile of C and part of K, inside of a launcher. A bias may be left out."""
-    ring, tensors = plan.ring, {**tensors, "bias": tensors.get("bias", tensors["A"])}
-    for name, rows, columns in (("C", m, plan.n), ("A", m, ring.k), ("B", plan.n, ring.k)):
+    tensors = {**tensors, "bias": tensors.get("bias", tensors["A"])}
+    for name, rows, columns in (("C", m, plan.n), ("A", m, plan.k), ("B", plan.n, plan.k)):
         require_rows(name, tensors[name], rows, columns, plan.element)
     if plan.has_bias:
         require_elements("bias", tensors["bias"], plan.n, plan.element)
-    if ring.split > 1:
+    if plan.split > 1:
         fill = fill_kernel(tensors["C"], tensors["bias"], m, plan)
         launch_some(fill, m, (ceil_div(plan.n, 2 * FILL_THREADS), m), FILL_THREADS, stream)
-    blocks = (m + ring.tile[0] - 1) // ring.tile[0] * plan.grid
-    kernel = hgemm_kernel(tensors, m, ring.tiles_k, plan, value_attrs=for_waves(waves_per_eu))
-    launch_some(kernel, m, (blocks, ring.split), ring.threads, stream)
+    blocks = (m + plan.tile[0] - 1) // plan.tile[0] * plan.grid
+    kernel = hgemm_kernel(tensors, m, plan.tiles_k, plan, value_attrs=for_waves(waves_per_eu))
+    launch_some(kernel, m, (blocks, plan.split), plan.threads, stream)
 
 
 def hgemm_splitk_(
@@ -221,4 +217,4 @@ _TILES = (
 def hgemm(tensors: dict[str, Any], m: fx.Int32, n: int, k: int, dtype: str, tile: Any, stream: Any) -> None:
     """The product with a tile, waves and a split of K that are chosen by measurement."""
     of_block, waves, split = tile
-    launch_tiles(half_plan(dtype, n, k, of_block, waves, split=split, b_to_lds=True), None, tensors, m, stream)
+    launch_tiles(half_plan(dtype, n, k, of_block, waves, split=split), None, tensors, m, stream)

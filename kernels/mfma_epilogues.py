@@ -132,9 +132,12 @@ class TileC:
         memory = GTensor(tensor, dtype, num_records_bytes=None if columns is None else columns * (dtype.width // 8))
         return [memory.load(self.first_column + self.column + ni * 16) for ni in range(self.num_acc_n)]
 
-    def store(self, value: Callable[[int, int, int], Any]) -> None:
-        """Write value(mi, ni, ii), an f32, of every tile of 16 x 16."""
-        default_epilog(**self._lanes, body_row=self._write_row(self.memory, self.first_column, value))
+    def store(self, value: Callable[[int, int, int], Any], shared: Any = None) -> None:
+        """Write value(mi, ni, ii), an f32, of every tile of 16 x 16. shared: memory for `store_through`, if by it."""
+        if shared is None:
+            default_epilog(**self._lanes, body_row=self._write_row(self.memory, self.first_column, value))
+        else:
+            self.store_through(shared, value)
 
     def store_through(
         self, shared: Any, value: Callable[[int, int, int], Any], *, threads: int = 256, e_vec: int | None = None,

@@ -170,13 +170,21 @@ def _bf16_pair(floats: list[Any], scale: Any) -> Any:
     return fx.rocdl.perm_b32(high, low, 0x07060302)
 
 
+@dataclass(frozen=True)
 class InShared:
-    """Rows of an operand, A or one like it, of which `stages` tiles are in shared memory."""
+    """A workgroup's tile of a product with K columns, with `stages` buffers of A, or an operand like it, in LDS.
+
+    dtype: a key of BITS. k, tile_k: in elements. waves_n: of the workgroup's waves, along N.
+    """
 
     dtype: str
+    k: int
     tile_m: int
+    tile_n: int
     tile_k: int
-    threads = THREADS
+    stages: int = 2
+    threads: int = THREADS
+    waves_n: int = WAVES
 
     @property
     def row_bytes(self) -> int:
@@ -203,21 +211,23 @@ class InShared:
         """Bytes that a thread copies past the registers at a time."""
         return CHUNK_BYTES if is_cdna4() and self.a_bytes >= self.threads * CHUNK_BYTES else 4
 
+    def copies(self) -> int:
+        """Copies of a thread past the registers, of a tile."""
+        return self.a_bytes // (self.threads * self.copy_bytes())
+
+    @property
+    def num_acc_n(self) -> int:
+        """Tiles of 16 columns of each wave."""
+        return self.tile_n // self.waves_n // 16
+
 
 @dataclass(frozen=True)
 class Tiling(InShared):
-    """A workgroup's tile of a product with K columns. Raises ArgumentError where sizes do not fit.
+    """The tile of four waves side by side, with 1 or 2 stages. Raises ArgumentError where sizes do not fit.
 
-    dtype: a key of BITS. k, tile_k: in elements. stages: buffers of A in shared memory, 1 or 2. padding: the last
-    elements of k, a multiple of 32, that do not count: what loads the last tile has 0 in their place.
+    padding: the last elements of k, a multiple of 32, that do not count: what loads the last tile has 0 in their place.
     """
 
-    dtype: str
-    k: int
-    tile_m: int
-    tile_n: int
-    tile_k: int
-    stages: int = 2
     padding: int = 0
 
     def __post_init__(self) -> None:
@@ -258,11 +268,6 @@ class Tiling(InShared):
         """Tiles of 16 rows."""
         return self.tile_m // 16
 
-    @property
-    def num_acc_n(self) -> int:
-        """Tiles of 16 columns of each wave."""
-        return self.tile_n // WAVES // 16
-
 
 def swizzle_xor16(row: Any, chunk: Any, chunks_per_row: int) -> Any:
     """The place in shared memory of a row's chunk of 16 bytes, such that eight rows meet different banks.
@@ -298,16 +303,11 @@ class TileA:
         )  # fmt: skip
         if buffer is None:
             buffer = fx.SharedAllocator().allocate(tiling.stages * tiling.a_bytes, 128).peek().ptr
-        self.buffer = buffer
+        self.buffer, self.words = buffer, tiling.load_bytes // 4  # of a thread's load
         self.first_row, self.first_chunk = first_row, first_chunk
         self.thread = fx.Int32(fx.thread_idx.x)
         self.lane = self.thread & (WAVE - 1)
         self._places = [self._place(i) for i in range(tiling.a_loads)]
-
-    @property
-    def words(self) -> int:
-        """Words of a thread's load."""
-        return int(self.tiling.load_bytes) // 4
 
     def _place(self, load: int) -> tuple[Any, Any]:
         """(row, number of the part of it) of a thread's load."""
@@ -385,7 +385,7 @@ class TileA:
 class TileB:
     """A wave's rows of the shuffled B: global memory -> registers. block: the number of the tile along N."""
 
-    def __init__(self, tiling: Tiling, product: Product, B: Any, block: Any) -> None:
+    def __init__(self, tiling: Any, product: Product, B: Any, block: Any) -> None:
         self.tiling, self.product = tiling, product
         bits = BITS[tiling.dtype][1]
         self.k_bytes = tiling.k * bits // 8
@@ -397,13 +397,11 @@ class TileB:
             num_records_bytes=tiling.tile_n * self.k_bytes,
         )  # fmt: skip
         thread = fx.Int32(fx.thread_idx.x)
-        wave, lane = thread >> 6, thread & (WAVE - 1)
-        self._first = wave * (tiling.num_acc_n * 4 * self.k_bytes) + lane * (self.load_bytes // 4)
-
-    @property
-    def groups(self) -> int:
-        """Groups of K in a tile."""
-        return self.tiling.tile_k // self.product.group
+        wave, self.lane = thread >> 6, thread & (WAVE - 1)
+        self._first = wave * (tiling.num_acc_n * 4 * self.k_bytes) + self.lane * (self.load_bytes // 4)
+        # Groups of K in a tile, words from tile to tile, and bytes from load to load of a row.
+        self.groups = tiling.tile_k // product.group
+        self.step, self.apart = tiling.tile_k * bits // 8 * 4, WAVE * self.load_bytes
 
     @property
     def loads(self) -> int:
@@ -412,13 +410,13 @@ class TileB:
 
     def load(self, k: Any) -> list[list[Any]]:
         """[group][ni]: this lane's part of tile k, as it is in memory."""
-        first = self._first + k * (self.tiling.tile_k * BITS[self.tiling.dtype][1] // 8 * 4)
+        first = self._first + k * self.step
         columns = range(self.tiling.num_acc_n)
         return [[self._group(first, ni, group) for ni in columns] for group in range(self.groups)]
 
     def _group(self, first: Any, ni: int, group: int) -> Any:
         parts = range(self.bytes // self.load_bytes)
-        offsets = [(group * len(parts) + part) * WAVE * self.load_bytes for part in parts]
+        offsets = [(group * len(parts) + part) * self.apart for part in parts]
         return concat([self._part(first, ni * 16 * self.k_bytes, offset) for offset in offsets])
 
     def _part(self, first: Any, row: int, offset: int) -> Any:
@@ -517,25 +515,36 @@ class MxScales:
         return chosen
 
 
+def add_products(
+    product: Product, sums: Any, groups: Any, of_a: Any, of_b: Any, scales: Any = None, first_row: int = 0
+) -> Any:
+    """[mi][ni]: the sums after groups of K. of_a(mi, group): a fragment of A; of_b(group): [ni], those of B.
+
+    scales(mi, ni, group): of MxScales. first_row: the number mi of the first row of sums.
+    """
+    result = [list(row) for row in sums]
+    for group in groups:
+        packs = of_b(group)
+        for mi, row in enumerate(result, first_row):
+            pack_a = of_a(mi, group)
+            for call in range(product.calls):
+                for ni, pack_b in enumerate(packs):
+                    extra = () if scales is None else (scales(mi, ni, group),)
+                    row[ni] = product(pack_a, pack_b, row[ni], call, *extra)
+    return result
+
+
 def multiply_groups(
     b: TileB, sums: Any, now_b: Any, fragment: Any, scales: Any = None, groups: Any = None, first_row: int = 0,
     of_b: Any = None,
 ) -> Any:  # fmt: skip
-    """[mi][ni]: the sums after some groups of K of a tile, by default all. scales(mi, ni, group): of MxScales.
+    """`add_products` of a tile's groups, by default all. of_b: [group][ni], what the numbers of B are multiplied by."""
 
-    first_row: the number mi of the first row of sums. of_b: [group][ni], what the numbers of B are multiplied by.
-    """
-    result = [list(row) for row in sums]
-    for group in range(b.groups) if groups is None else groups:
+    def packs(group: int) -> list[Any]:
         factors = of_b[group] if of_b else [None] * len(now_b[group])
-        packs = [b.unpacked(pack, factor) for pack, factor in zip(now_b[group], factors, strict=True)]
-        for mi, row in enumerate(result, first_row):
-            pack_a = fragment(mi, group)
-            for call in range(b.product.calls):
-                for ni, pack_b in enumerate(packs):
-                    extra = () if scales is None else (scales(mi, ni, group),)
-                    row[ni] = b.product(pack_a, pack_b, row[ni], call, *extra)
-    return result
+        return [b.unpacked(pack, factor) for pack, factor in zip(now_b[group], factors, strict=True)]
+
+    return add_products(b.product, sums, groups or range(b.groups), fragment, packs, scales, first_row)
 
 
 def no_scales(k: Any, stage: int, before: Any) -> tuple[()]:

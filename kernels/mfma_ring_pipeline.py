@@ -17,27 +17,11 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import require
+from kernels.kernels_common import ceil_div, require
 from kernels.layout_utils import idx2crd
-from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, WAVE, InShared, Product, TileA
-from kernels.pipeline_utils import interleave, vmcnt
-from kernels.tensor_shim import GTensor, STensor
-
-
-@dataclass(frozen=True)
-class Slab(InShared):
-    """Rows of an operand in shared memory; the parts of `Tiling` that `TileA` needs."""
-
-    dtype: str
-    k: int
-    tile_m: int
-    tile_k: int
-    stages: int
-    threads: int
-
-    def copies(self) -> int:
-        """Copies of a thread past the registers, of a tile."""
-        return self.a_bytes // (self.threads * self.copy_bytes())
+from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, WAVE, InShared, Product, TileA, TileB, add_products
+from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
+from kernels.tensor_shim import STensor
 
 
 @dataclass(frozen=True)
@@ -102,9 +86,9 @@ class Ring:
         """True if the code of a tile is kept in one order, in a loop: its reads then hold few registers."""
         return self.stages == 2 or self.waves[2] > 1
 
-    def slab(self, rows: int) -> Slab:
-        """The tiles of A or B."""
-        return Slab(self.dtype, self.k, rows, self.tile[2], self.stages, self.threads)
+    def slab(self, rows: int) -> InShared:
+        """The tiles of A or B, with their number of rows."""
+        return InShared(self.dtype, self.k, rows, *self.tile[1:], self.stages, self.threads, self.waves[1])
 
     def place_of_wave(self) -> tuple[Any, Any, Any]:
         """(k, m, n) of the calling wave among the workgroup's, scalars; n is the fastest."""
@@ -134,32 +118,15 @@ class Ring:
         return product, a, DirectB(self, product, B, place[1], first_row, first_k)
 
 
-class DirectB:
-    """A wave's rows of B (N, K): global memory -> registers. first_chunk: of 16 bytes, where its part of K begins."""
+class DirectB(TileB):
+    """A wave's rows of B (N, K) as they are. first_chunk: of 16 bytes, where its part of K begins."""
 
     def __init__(self, ring: Ring, product: Product, B: Any, block: Any, first_row: Any, first_chunk: Any) -> None:
-        self.ring = ring
+        super().__init__(ring.slab(ring.tile[1]), product, B, block)
+        row, chunk = (self.lane & 15) + first_row, (self.lane >> 4) + first_chunk
+        self._first = row * (self.k_bytes // 4) + chunk * 4
         self.groups = ring.groups(product)
-        k_bytes = ring.k * 2
-        first = fx.Int64(block) * (ring.tile[1] * k_bytes)
-        self.memory = GTensor(B, fx.Int32, base_byte_offset=first, num_records_bytes=ring.tile[1] * k_bytes)
-        lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
-        self.first = ((lane & 15) + first_row) * (k_bytes // 4) + ((lane >> 4) + first_chunk) * 4
-
-    def load(self, k: Any) -> Any:
-        """[group][ni]: this lane's part of tile k."""
-        first = self.first + k * (self.ring.tile[2] // 2)
-        columns = range(self.ring.wave_tile[1] // 16)
-        return [
-            [fx.Vector(self.memory.vec_load(first + group * 16, 4, soffset_bytes=ni * 32 * self.ring.k))
-             for ni in columns]
-            for group in range(self.groups)
-        ]  # fmt: skip
-
-    @property
-    def loads(self) -> int:
-        """Loads of a lane for a tile."""
-        return self.groups * self.ring.wave_tile[1] // 16
+        self.step, self.apart = ring.tile[2] // 2, 4 * CHUNK_BYTES
 
 
 class RingLoop:
@@ -190,7 +157,15 @@ class RingLoop:
     def tile(self, sums: Any, stage: Any, now_b: Any, loads: int) -> Any:
         """The sums after the tile in a buffer. loads: that go on meanwhile."""
         ring, product = self.ring, self.product
-        result = multiply(ring, product, self.a, self.b, sums, stage, now_b)
+        columns = range(ring.wave_tile[1] // 16)
+
+        def of_b(group: int) -> list[Any]:
+            return [self.b.fragment(ni, group, stage) for ni in columns] if ring.b_to_lds else now_b[group]
+
+        def of_a(mi: int, group: int) -> Any:
+            return self.a.fragment(mi, group, stage)
+
+        result = add_products(product, sums, range(ring.groups(product)), of_a, of_b)
         if ring.b_to_lds and ring.ordered:
             groups, (rows, columns) = ring.groups(product), ring.wave_tile
             reads = groups * (rows + columns) // 16 * (product.lane_bytes[0] // CHUNK_BYTES)
@@ -203,11 +178,16 @@ class RingLoop:
         ahead = self.fetch(k, write)
         return self.tile(sums, read, now_b, self.in_flight), ahead
 
+    def in_turn(self, state: Any, number: Any, place: int) -> Any:
+        """`step` of a walk through whole turns of the ring, where this is the tile before tile `number`."""
+        before, stages = self.ring.stages - 1, self.ring.stages
+        return self.step(*state, number + (before - 1), place % stages, (place + before) % stages)
+
     @flyc.jit
     def run(self, sums: Any, tiles_k: Any) -> Any:
         """The sums after all tiles. tiles_k: the ring's, or the same of run time."""
         ring, before = self.ring, self.ring.stages - 1
-        stages, tiles, held, first = ring.stages, ring.tiles_k, (), 0
+        stages, tiles, held = ring.stages, ring.tiles_k, ()
         for k in range_constexpr(before):
             held = self.fetch(k, k)
         if ring.unroll == 1:
@@ -216,17 +196,10 @@ class RingLoop:
                 write = (read == 0).select(fx.Int32(before), read - 1)
                 sums, held = self.step(sums, held, fx.Int32(k) + before, read, write)
                 read = (read == before).select(fx.Int32(0), read + 1)
-            first = tiles - before
-        elif ring.unroll:
+        else:
             # Whole turns of the ring, so that the numbers of buffers are known.
-            turn = stages * -(-ring.unroll // stages)
-            for number in range((tiles - before) // turn):
-                for k in range_constexpr(turn):
-                    place = fx.Int32(number) * turn + (k + before)
-                    sums, held = self.step(sums, held, place, k % stages, (k + before) % stages)
-            first = (tiles - before) // turn * turn
-        for k in range_constexpr(first, tiles - before):
-            sums, held = self.step(sums, held, k + before, k % stages, (k + before) % stages)
+            turn = stages * max(1, ceil_div(ring.unroll, stages))
+            sums, held = walk_tiles(self.in_turn, (sums, held), tiles - before + 1, turn, unroll=not ring.unroll)
         for left in range_constexpr(before):
             self.wait(stages - 2 - left)
             sums = self.tile(sums, (tiles - before + left) % stages, held, 0)
@@ -239,20 +212,6 @@ def ring_sums(ring: Ring, product: Product, a: TileA, b: Any, first_k: Any, tile
     zeros = [[product.zeros() for _ in range(columns // 16)] for _ in range(rows // 16)]
     sums = RingLoop(ring, product, a, b, first_k).run(zeros, tiles_k)
     return sums if ring.waves[2] == 1 else of_all_waves(ring, sums, a.buffer)
-
-
-def multiply(ring: Ring, product: Product, a: TileA, b: Any, sums: Any, stage: Any, now_b: Any) -> Any:
-    """[mi][ni]: the sums after a wave's part of a tile."""
-    result = [list(row) for row in sums]
-    for group in range(ring.groups(product)):
-        columns = range(len(result[0]))
-        packs = [b.fragment(ni, group, stage) for ni in columns] if ring.b_to_lds else now_b[group]
-        for mi, row in enumerate(result):
-            pack_a = a.fragment(mi, group, stage)
-            for call in range(product.calls):
-                for ni, pack_b in enumerate(packs):
-                    row[ni] = product(pack_a, pack_b, row[ni], call)
-    return result
 
 
 def of_all_waves(ring: Ring, sums: Any, shared: Any) -> Any:

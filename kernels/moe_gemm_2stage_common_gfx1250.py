@@ -41,7 +41,6 @@ from kernels.launches import for_waves
 from kernels.moe_routes import OUT_OF_RANGE, Routes, StagePlan, add_pair, gated
 from kernels.tensor_shim import GTensor, STensor
 from kernels.wmma_gemm_gfx1250 import pieces, place_of_wave
-from kernels.wmma_pipeline import eight
 
 OUT_TYPES = {"f16": fx.Float16, "bf16": fx.BFloat16, "f32": fx.Float32}
 HALVES = {"fp16": fx.Float16, "bf16": fx.BFloat16}  # types of 16 bits
@@ -321,7 +320,7 @@ class Result:
         result = []
         for up, ni in (divmod(i, count // plan.both) for i in range(count)):
             place = self.routes.expert * plan.rows_of_experts + self.column + (up * plan.n + SIZE * ni)
-            result.append(eight(memory, place))
+            result.append(memory.vec_load(place, 8))
         return result
 
     def _activated(self, numbers: list[Any]) -> list[Any]:

@@ -15,12 +15,12 @@ from flydsl.expr.emit import target_name
 
 from .mfma_epilogues import activated, sigmoid
 from .moe_sorting_kernel import SLOT_SHIFT
-from .silu_and_mul_fq import SWIGLU_SLOPE
 from .tensor_shim import GTensor
 
 TABLES = ("sorted_token_ids", "expert_ids", "sorted_weights", "num_valid_ids")
 # What a stage has, by the names that its kernels have for it.
 OPERANDS = ("out", "activations", "weights", "scale_activations", "scale_weights", *TABLES)
+SWIGLU_SLOPE = 1.702
 OUT_OF_RANGE = -16  # an offset in bytes, beyond the end of every tensor
 
 
@@ -119,11 +119,12 @@ class Routes:
 
 
 def gated(gate: Any, up: Any, swiglu_limit: float | None) -> Any:
-    """silu(gate) up, or with a limit swiglu, of f32; see `silu_and_mul_fq`."""
+    """silu(gate) up, or with a limit swiglu, of f32 or vectors of them; see `silu_and_mul_fq`."""
     if swiglu_limit is None:
         return activated(gate, "bias_silu") * up
-    gate, up = fx.arith.minnumf(gate, fx.Float32(swiglu_limit)), fx.clampf(up, -swiglu_limit, swiglu_limit)
-    return gate * sigmoid(gate * SWIGLU_SLOPE) * (up + 1.0)
+    x, y = fx.arith.minnumf(gate, swiglu_limit), fx.clampf(up, -swiglu_limit, swiglu_limit)
+    # The limits leave no NaN.
+    return ((gate == gate) & (up == up)).select(x * sigmoid(x * SWIGLU_SLOPE) * (y + 1.0), gate + up)
 
 
 @flyc.jit

@@ -92,25 +92,14 @@ class Plan:
 
     def require_tensors(self, tensors: dict[str, Any], M: Any, N: int) -> None:
         """Refuse tensors of other types and sizes than the launch's."""
-        self.require_product(tensors, M, N)
         scale_a, scale_b, k = tensors["scale_a"], tensors["scale_b"], self.tiling.k
-        if self.row_scales:
-            require_elements("scale_a", scale_a, M, fx.Float32, or_more=True)
-            require_elements("scale_b", scale_b, N, fx.Float32)
-        elif self.tiling.dtype in MICRO_SCALED:
+        require_product(self.tiling.dtype, self.out, tensors, M, N, k, self.row_scales)
+        if self.tiling.dtype in MICRO_SCALED:
             kinds = bytes_of(fx.Float8E8M0FNU)
             require_elements("scale_a", scale_a, (M + 31) // 32 * k, *kinds, or_more=True)
             require_elements("scale_b", scale_b, N // 32 * k, *kinds, or_more=True)
         if self.epilogue != "none":
             require_elements("bias", tensors["bias"], N, self.out)
-
-    def require_product(self, tensors: dict[str, Any], M: Any, N: int) -> None:
-        """Refuse A, B and C of other types and sizes."""
-        k, (a_bits, b_bits) = self.tiling.k, BITS[self.tiling.dtype]
-        require_types(self.tiling.dtype, tensors["A"], tensors["B"])
-        require_rows("C", tensors["C"], M, N, self.out)
-        require_rows("A", tensors["A"], M, k, bits=a_bits)
-        require_elements("B", tensors["B"], N * k, bits=b_bits)
 
     def operands(self, tensors: Any, M: Any, N: int) -> tuple[pipeline.Product, Any, TileA, TileB, TileC]:
         """(product, place, A, B, C) of a workgroup's tile."""
@@ -119,12 +108,19 @@ class Plan:
         tile = (tiling.tile_m, tiling.tile_n)
         return product, place, a, b, TileC(tensors["C"], self.out, M, N, tile, place, tiling.wave_tile)
 
-    def finish(self, a: TileA, c: TileC, result: Any) -> None:
-        """Store result(mi, ni, ii), straight or through the shared memory that A had."""
-        if self.cshuffle:
-            c.store_through(a.buffer, result)
-        else:
-            c.store(result)
+
+def require_product(
+    dtype: str, out: Any, tensors: dict[str, Any], M: Any, N: int, K: int, row_scales: bool = False
+) -> None:
+    """Raise ArgumentError where A, B, C, and with row_scales the scales, are of other types and sizes."""
+    a_bits, b_bits = BITS[dtype]
+    require_types(dtype, tensors["A"], tensors["B"])
+    require_rows("C", tensors["C"], M, N, out)
+    require_rows("A", tensors["A"], M, K, bits=a_bits)
+    require_elements("B", tensors["B"], N * K, bits=b_bits)
+    if row_scales:
+        require_elements("scale_a", tensors["scale_a"], M, fx.Float32, or_more=True)
+        require_elements("scale_b", tensors["scale_b"], N, fx.Float32)
 
 
 @flyc.kernel
@@ -142,7 +138,7 @@ def preshuffle_gemm_kernel(tensors: Any, M: fx.Int32, N: fx.Constexpr[int], plan
         a, b, product.tile_of_zeros(plan.tiling), multiply, scales=pipeline.no_scales if micro is None else micro.load,
         asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
     )  # fmt: skip
-    plan.finish(a, c, with_scales(plan, c, sums, scale_a, scale_b, bias, M))
+    c.store(with_scales(plan, c, sums, scale_a, scale_b, bias, M), a.buffer if plan.cshuffle else None)
 
 
 def tile_place(plan: Plan, N: int) -> tuple[Any, Any]:

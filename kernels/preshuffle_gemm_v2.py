@@ -25,11 +25,10 @@ import flydsl.expr as fx
 from flydsl.expr import const_expr, range_constexpr
 from kernels.kernels_common import ceil_div, fp8_type, require
 from kernels.launches import chosen, for_waves, launch_some, launcher
-from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, THREADS, Tiling, is_cdna4, require_types
+from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, THREADS, Tiling, is_cdna4
 from kernels.pipeline_utils import interleave
-from kernels.preshuffle_gemm import OUT_TYPES
+from kernels.preshuffle_gemm import OUT_TYPES, require_product
 from kernels.shuffles import shuffle_weight
-from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
 
 BLOCK_M, BLOCK_N = 128, 128
@@ -136,14 +135,7 @@ class Plan:
 
 @flyc.kernel
 def gemm_kernel(
-    A: fx.Tensor,
-    B: fx.Tensor,
-    C: fx.Tensor,
-    scale_a: fx.Tensor,
-    scale_b: fx.Tensor,
-    plan: fx.Constexpr[Plan],
-    tiled_mma: fx.TiledMma,
-    copy_of_a: fx.TiledCopy,
+    A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, scale_a: fx.Tensor, scale_b: fx.Tensor, plan: fx.Constexpr[Plan]
 ) -> None:
     """One tile of C. A: (M, K), B: (N, K) shuffled, C: (M, N)."""
     block_m, block_n, _ = fx.block_idx
@@ -155,7 +147,7 @@ def gemm_kernel(
     tile_b = fx.flat_divide(B, (tile_n, plan.block_k))[None, None, block_n, None]  # (N, K, k)
     tile_c = fx.flat_divide(C, (tile_m, tile_n))[None, None, block_m, block_n]  # (M, N)
 
-    part = Part(plan, tile_a, tile_b, tile_c, tiled_mma, copy_of_a)
+    part = Part(plan, tile_a, tile_b, tile_c)
     part.all_tiles()
     result = fx.make_fragment_like(part.frag_c, plan.out)
     if const_expr(plan.scaled):
@@ -175,15 +167,14 @@ class Part:
     tile_a (M, K, k), tile_b (N, K, k), tile_c (M, N): of the workgroup.
     """
 
-    def __init__(
-        self, plan: Plan, tile_a: Any, tile_b: Any, tile_c: Any, tiled_mma: fx.TiledMma, copy_of_a: fx.TiledCopy
-    ) -> None:
+    def __init__(self, plan: Plan, tile_a: Any, tile_b: Any, tile_c: Any) -> None:
+        tiled_mma = plan.tiled_mma()
         self.plan, self.tile_a, self.tile_b, self.tiled_mma = plan, tile_a, tile_b, tiled_mma
         self.from_memory = fx.make_copy_atom(fx.rocdl.BufferCopy128b(), plan.dtype)
         self.within = fx.make_copy_atom(fx.UniversalCopy128b(), plan.dtype)
         thread = fx.thread_idx.x
         shared_a = fx.make_view(fx.get_dyn_shared(plan.dtype), plan.layout_of_shared_a())  # (M, K, stage)
-        thr_mma, to_shared = tiled_mma.get_slice(thread), copy_of_a.get_slice(thread)
+        thr_mma, to_shared = tiled_mma.get_slice(thread), plan.copy_of_a().get_slice(thread)
         from_shared = fx.make_tiled_copy_A(self.within, tiled_mma).get_slice(thread)
         from_b = fx.make_tiled_copy_B(self.from_memory, tiled_mma).get_slice(thread)
         store = fx.make_copy_atom(fx.rocdl.BufferCopy16b(), plan.out)
@@ -304,8 +295,7 @@ def launch_tiles(
     shuffled = fx.make_view(fx.get_iter(B), plan.layout_of_b())
     rows = fx.get_scalar(C.shape[0])
     grid = ((rows + plan.tile[0] - 1) // plan.tile[0], ceil_div(plan.n, plan.tile[1]))
-    how = plan, plan.tiled_mma(), plan.copy_of_a()
-    kernel = gemm_kernel(A, shuffled, C, *scales, *how, value_attrs=for_waves(waves_per_eu))
+    kernel = gemm_kernel(A, shuffled, C, *scales, plan, value_attrs=for_waves(waves_per_eu))
     launch_some(kernel, rows, grid, THREADS, stream, smem=STAGES * plan.tile[0] * plan.tile[2])
 
 
@@ -331,13 +321,7 @@ def launch_flat(sizes: Any, waves_per_eu: int | None, tensors: dict[str, Any], M
     plan = flat_plan(*sizes)
     C, A, B, *scales = tensors.values()
     require(plan.n == N, f"N={N}", f"this launcher was compiled for N={plan.n}")
-    require_types(IN_TYPES[plan.dtype], A, B)
-    require_rows("C", C, M, N, plan.out)
-    require_rows("A", A, M, plan.k, bits=plan.dtype.width)
-    require_elements("B", B, N * plan.k, bits=plan.dtype.width)
-    if plan.scaled:
-        for name, count in (("scale_a", M), ("scale_b", N)):
-            require_elements(name, tensors[name], count, fx.Float32, or_more=True)
+    require_product(IN_TYPES[plan.dtype], plan.out, tensors, M, N, plan.k, plan.scaled)
     a, b = (fx.recast_iter(plan.dtype, fx.get_iter(tensor)) for tensor in (A, B))
     A = fx.make_view(a, fx.make_layout((M, plan.k), (plan.k, 1)))
     C = fx.make_view(fx.get_iter(C), fx.make_layout((M, N), (N, 1)))

@@ -173,9 +173,8 @@ def results(q: Any, kv: Any, heads: Heads) -> dict[str, Any]:
     fp8 = torch.float8_e4m3fnuz if target_arch(str(q.device)) == GFX942 else torch.float8_e4m3fn
     code, scale = fp8 if heads.group else q.dtype, torch.uint8 if heads.scale_dtype == "e8m0" else torch.float32
     made = {f"{n}_out": torch.empty(t.shape, dtype=code, device=t.device) for n, t in (("q", q), ("kv", kv))}
-    if heads.group:
-        for name, t in (("q", q), ("kv", kv)):
-            made[f"{name}_scale"] = torch.empty(len(t), t.shape[1] // heads.group, dtype=scale, device=t.device)
+    for name, t in (("q", q), ("kv", kv)) if heads.group else ():
+        made[f"{name}_scale"] = torch.empty(len(t), t.shape[1] // heads.group, dtype=scale, device=t.device)
     return made
 
 

@@ -26,7 +26,7 @@ from kernels.kernels_common import bf16, bytes_of, require, require_tensors
 from kernels.launches import launcher, tuned
 from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
-from kernels.wmma_pipeline import LANES, SIZE, Wave, eight, place_of_wave, require_wave, tile_of_block
+from kernels.wmma_pipeline import LANES, SIZE, Wave, place_of_wave, require_wave, tile_of_block
 
 LARGEST = 448.0
 TENSORS = "C A B scale_a scale_b"
@@ -205,7 +205,7 @@ def store_tile(plan: Plan, C: Any, scale_a: Any, scale_b: Any, first: tuple[Any,
     )
     lane, (row, column) = fx.Int32(fx.thread_idx.x) & (LANES - 1), place_of_wave(plan)
     row, column = row + (lane & (SIZE - 1)), column + (lane >> 4) * 8
-    factors = [eight(of_columns, column + SIZE * ni) for ni in range(plan.regs[1])]
+    factors = [of_columns.vec_load(column + SIZE * ni, 8) for ni in range(plan.regs[1])]
     for mi, totals in enumerate(sums):
         factor = of_rows.load(row + SIZE * mi)
         for ni, total in enumerate(totals):

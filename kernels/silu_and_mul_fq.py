@@ -30,7 +30,9 @@ import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
 from kernels.kernels_common import bf16, bytes_of, ceil_div, fp8_type, power_of_two, require
 from kernels.launches import chosen, launch_some, launcher
-from kernels.mfma_epilogues import sigmoid
+from kernels.layout_utils import idx2crd
+from kernels.moe_routes import SWIGLU_SLOPE, gated
+from kernels.moe_sorting_kernel import SLOT_SHIFT
 from kernels.quant import codes, e8m0, group_max, headroom
 from kernels.sizes import require_elements, require_rows
 
@@ -39,8 +41,7 @@ GROUP = 32
 BLOCK_COLUMNS = 16
 QUANT_MODES = ("fp4", "fp8", "none")
 ACTIVATIONS = ("silu", "swiglu")
-SWIGLU_LIMIT, SWIGLU_SLOPE = 7.0, 1.702
-TOKEN_MASK, SLOT_SHIFT = 0xFFFFFF, 24
+SWIGLU_LIMIT = 7.0
 TABLES = "sorted_ids num_valid_ids topk_ids bias"
 # (tokens, topk, inter_dim)
 SHAPES = ((3, 2, 256), (2, 1, 512), (5, 3, 1024), (1, 2, 1280), (1, 1, 9216))
@@ -101,7 +102,7 @@ def silu_and_mul_fq_kernel(tensors: Any, token_num: fx.Int32, spec: fx.Constexpr
     row, thread = fx.block_idx.x, fx.thread_idx.x
     width, inter = spec.width, spec.inter_dim
     number = fx.rocdl.readfirstlane(sorted_ids[row])
-    token, slot = number & TOKEN_MASK, fx.arith.shrui(number, fx.Int32(SLOT_SHIFT))
+    token, slot = number & ((1 << SLOT_SHIFT) - 1), fx.arith.shrui(number, fx.Int32(SLOT_SHIFT))
     counts = (row < fx.rocdl.readfirstlane(num_valid_ids[0])) & (token < token_num)
     source = token * spec.topk + slot
     column = thread * width
@@ -123,27 +124,17 @@ def silu_and_mul_fq_kernel(tensors: Any, token_num: fx.Int32, spec: fx.Constexpr
         expert = fx.rocdl.readfirstlane(buffer_load(create_buffer_resource(topk_ids), source, 1, fx.Int32, mask=counts))
         biases = resource(bias, expert, 8 * inter)
         gate, up = gate + half(biases, fx.Float32, False), up + half(biases, fx.Float32, True)
-    y = activated(gate, up, spec)
+    y = gated(gate, up, None if spec.act == "silu" else spec.limit)
     results = resource(out, source, spec.row_bytes)
     if spec.quant == "none":
         buffer_store(bf16(y), results, column, mask=inside)
     else:
         scale, factor = e8m0(group_max(y, GROUP // width), headroom(f"mx{spec.quant}"))
         buffer_store(codes(y, factor, f"mx{spec.quant}"), results, column * spec.row_bytes // inter, mask=inside)
-        # By the first of the group's threads.
-        first = thread % (GROUP // width) == 0
-        place = scale_offset(row, thread // (GROUP // width), spec.groups)
-        first = first if inside is None else first & inside
+        group, member = idx2crd(thread, (-1, GROUP // width))
+        first = member == 0 if inside is None else (member == 0) & inside
+        place = scale_offset(row, group, spec.groups)
         buffer_store(scale.to(fx.Uint8), create_buffer_resource(scales), place, mask=first)
-
-
-def activated(gate: Any, up: Any, spec: Activation) -> Any:
-    """silu or swiglu of vectors of f32."""
-    if spec.act == "silu":
-        return gate * sigmoid(gate) * up
-    gate = fx.arith.minnumf(gate, fx.full_like(gate, spec.limit))
-    up = fx.clampf(up, -spec.limit, spec.limit)
-    return gate * sigmoid(gate * SWIGLU_SLOPE) * (up + 1.0)
 
 
 @cache

@@ -47,7 +47,10 @@ def compile_small_m_hgemm_kernel(
     require(B_TO_LDS_UNROLL >= 0 and (B_TO_LDS or not B_TO_LDS_UNROLL), f"B_TO_LDS_UNROLL={B_TO_LDS_UNROLL}",
             "0, or with B_TO_LDS more")  # fmt: skip
     tile, waves = (TILE_M, TILE_N * N_TILE_REPEAT, TILE_K), (1, BLOCK_N_WARPS, 1)
-    plan = half_plan(dtype, n, k, tile, waves, 2, SPLIT_K, B_TO_LDS, HAS_BIAS, PERSISTENT_N_TILES, B_TO_LDS_UNROLL or 1)
+    plan = half_plan(
+        dtype, n, k, tile, waves, split=SPLIT_K, b_to_lds=B_TO_LDS, has_bias=HAS_BIAS, tiles=PERSISTENT_N_TILES,
+        unroll=B_TO_LDS_UNROLL or 1,
+    )  # fmt: skip
     return hgemm_launcher(plan, WAVES_PER_EU_HINT or None)
 
 
@@ -59,5 +62,5 @@ _TILES = tuple((*tile, split) for tile in ((64, 128, 1), (64, 64, 2), (128, 64, 
 def small_m_hgemm(tensors: dict[str, Any], m: fx.Int32, n: int, k: int, dtype: str, tile: Any, stream: Any) -> None:
     """The product with a tile and a split of K that are chosen by measurement."""
     tile_n, tile_k, warps, split = tile
-    plan = half_plan(dtype, n, k, (TILE_M, tile_n, tile_k), (1, warps, 1), split=split)
+    plan = half_plan(dtype, n, k, (TILE_M, tile_n, tile_k), (1, warps, 1), split=split, b_to_lds=False)
     launch_tiles(plan, None, tensors, m, stream)

@@ -9,7 +9,9 @@ Global memory goes through a buffer resource: what lies beyond its size reads 0 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import flydsl.expr as fx
@@ -17,26 +19,25 @@ from flydsl.expr import buffer_ops
 from kernels.layout_utils import crd2idx
 
 
-def _row_major(shape: Sequence[Any]) -> tuple[Any, ...]:
-    strides: list[Any] = [1]
-    for extent in reversed(shape[1:]):
-        strides.insert(0, strides[0] * extent)
-    return tuple(strides)
-
-
 class _View:
     """What both views have: a row-major shape."""
+
+    vec_load: Callable[..., Any]
 
     def __init__(self, dtype: Any, shape: Sequence[Any]) -> None:
         self.dtype, self.shape = dtype, tuple(shape)
         self.bytes = dtype.width // 8
-        self.stride = _row_major(self.shape)
+        self.stride = tuple(accumulate(reversed(self.shape[1:]), mul, initial=1))[::-1]
 
     def linear_offset(self, coordinates: Any) -> Any:
         """The number of the element at these coordinates; an integer counts from the first element."""
         if not isinstance(coordinates, tuple | list):
             return coordinates
         return crd2idx(coordinates, self.stride)
+
+    def load(self, coordinates: Any) -> Any:
+        """One element."""
+        return self.vec_load(coordinates, 1)
 
 
 class GTensor(_View):
@@ -61,23 +62,13 @@ class GTensor(_View):
             tensor, base_byte_offset=base_byte_offset, num_records_bytes=num_records_bytes
         )
 
-    def vec_load(self, coordinates: Any, count: int, *, soffset_bytes: Any = None, cache_modifier: int = 0) -> Any:
-        """`count` consecutive elements; a scalar for 1. soffset_bytes: added, the same in all lanes."""
-        return buffer_ops.buffer_load(
-            self.rsrc, self.linear_offset(coordinates), count, self.dtype,
-            soffset_bytes=soffset_bytes, cache_modifier=cache_modifier,
-        )  # fmt: skip
+    def vec_load(self, coordinates: Any, count: int, **how: Any) -> Any:
+        """`count` consecutive elements; a scalar for 1. how: soffset_bytes, ..., as of `buffer_load`."""
+        return buffer_ops.buffer_load(self.rsrc, self.linear_offset(coordinates), count, self.dtype, **how)
 
-    def load(self, coordinates: Any) -> Any:
-        """One element."""
-        return self.vec_load(coordinates, 1)
-
-    def vec_store(self, coordinates: Any, value: Any, *, soffset_bytes: Any = None, cache_modifier: int = 0) -> None:
-        """Store a vector or scalar of this element type."""
-        buffer_ops.buffer_store(
-            value, self.rsrc, self.linear_offset(coordinates), soffset_bytes=soffset_bytes,
-            cache_modifier=cache_modifier,
-        )  # fmt: skip
+    def vec_store(self, coordinates: Any, value: Any, **how: Any) -> None:
+        """Store a vector or scalar of this element type. how: as of `buffer_store`."""
+        buffer_ops.buffer_store(value, self.rsrc, self.linear_offset(coordinates), **how)
 
     store = vec_store
 
@@ -93,10 +84,6 @@ class STensor(_View):
         """`count` consecutive elements; a scalar for 1."""
         kind = self.dtype if count == 1 else fx.T.vec(count, self.dtype.ir_type)
         return fx.rocdl.lds_load(kind, self.pointer, self.linear_offset(coordinates) * self.bytes + self.first)
-
-    def load(self, coordinates: Any) -> Any:
-        """One element."""
-        return self.vec_load(coordinates, 1)
 
     def vec_store(self, coordinates: Any, value: Any) -> None:
         """Store a vector or scalar of this element type."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -18,7 +18,7 @@ from flydsl.atoms.instruction_sets import RDNA3, RDNA4
 from flydsl.expr import range_constexpr
 from flydsl.expr.emit import target_name
 from kernels.kernels_common import refusal, require, require_tensors, rounded
-from kernels.launches import launcher, tuned
+from kernels.launches import chosen, launcher
 from kernels.sizes import require_rows
 from kernels.tensor_shim import GTensor, STensor
 
@@ -71,16 +71,29 @@ class Wave(Enum):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a kernel is compiled for. regs: tiles of 16 of a wave along M, N and K. pads: elements behind a row."""
+    """What a kernel is compiled for. Raises ArgumentError where sizes do not fit.
+
+    size: M, N and K. regs: tiles of 16 of a wave along M, N and K. pads: elements behind a row.
+    """
 
     wave: Wave
     size: tuple[int, int, int]
-    dtype: Any
-    out: Any
+    in_dtype: str
+    out_dtype: str
     regs: tuple[int, int, int]
     waves: tuple[int, int]
-    group_m: int
-    pads: tuple[int, int]
+    group_m: int = 8
+    pads: tuple[int, int] = (8, 8)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of A and B."""
+        return DTYPES[self.in_dtype]
+
+    @property
+    def out(self) -> Any:
+        """The type of C."""
+        return DTYPES[self.out_dtype]
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -113,8 +126,10 @@ class Plan:
         """Of both buffers."""
         return 2 * 2 * self.buffer_elements
 
-    def check(self) -> None:
-        """Raise ArgumentError where sizes do not fit."""
+    def __post_init__(self) -> None:
+        known = self.in_dtype in DTYPES and self.in_dtype != "f32"
+        require(known, f"in_dtype={self.in_dtype!r}", "one of bf16, f16, fp16")
+        require(self.out_dtype in DTYPES, f"out_dtype={self.out_dtype!r}", f"one of {', '.join(DTYPES)}")
         least = min(*self.regs, *self.waves, self.group_m, self.pads[0] + 1, self.pads[1] + 1)
         require(least > 0, f"tiles {self.regs}, waves {self.waves}, group_m={self.group_m} and pads {self.pads}",
                 "at least 1 each, and pads of at least 0")  # fmt: skip
@@ -129,24 +144,6 @@ class Plan:
                     f"16 bytes for each of {self.threads} threads, and pads of {PACK} elements")  # fmt: skip
         require(self.lds_bytes <= 1 << 16, f"a tile of {self.block}, {self.lds_bytes} bytes of shared memory",
                 "at most 64 KiB")  # fmt: skip
-
-
-def checked_plan(
-    wave: Wave,
-    size: tuple[int, int, int],
-    dtypes: tuple[str, str],
-    regs: tuple[int, int, int],
-    waves: tuple[int, int],
-    group_m: int,
-    pads: tuple[int, int],
-) -> Plan:
-    """The plan of these sizes. Raises ArgumentError."""
-    given, out = dtypes
-    require(given in DTYPES and given != "f32", f"in_dtype={given!r}", "one of bf16, f16, fp16")
-    require(out in DTYPES, f"out_dtype={out!r}", f"one of {', '.join(DTYPES)}")
-    plan = Plan(wave, size, DTYPES[given], DTYPES[out], regs, waves, group_m, pads)
-    plan.check()
-    return plan
 
 
 def require_wave(wave: Wave) -> None:
@@ -180,15 +177,9 @@ def module_for(wave: Wave) -> Any:
         rows in shared memory. Raises ArgumentError where sizes do not fit, and at the launch on a GPU of another
         generation.
         """
-        plan = checked_plan(
-            wave, (M, N, K), (in_dtype, out_dtype), (reg_m, reg_n, reg_k), (waves_m, waves_n), group_m,
-            (a_k_pad, b_k_pad),
-        )  # fmt: skip
-
-        def launch(tensors: dict[str, Any], stream: Any) -> None:
-            launch_wmma(plan, tensors, stream)
-
-        return launcher("launch_wmma_gemm", TENSORS, launch), *plan.block
+        tiles, waves, pads = (reg_m, reg_n, reg_k), (waves_m, waves_n), (a_k_pad, b_k_pad)
+        plan = Plan(wave, (M, N, K), in_dtype, out_dtype, tiles, waves, group_m, pads)
+        return launcher("launch_wmma_gemm", TENSORS, partial(launch_wmma, plan)), *plan.block
 
     return create_wmma_gemm_module
 
@@ -199,16 +190,13 @@ def tuned_for(wave: Wave, tiles_and_waves: Sequence[tuple[tuple[int, int, int], 
     It takes (C, A, BT, m, n, k, dtype, stream).
     """
 
-    def launch(
-        tensors: dict[str, Any], m: int, n: int, k: int, dtype: str, tiles: tuple[int, int, int],
-        waves: tuple[int, int], stream: Any,
-    ) -> None:  # fmt: skip
-        launch_wmma(checked_plan(wave, (m, n, k), (dtype, dtype), tiles, waves, 8, (8, 8)), tensors, stream)
+    @chosen(TENSORS, "m n k dtype", tiles_and_waves)
+    def tuned_wmma_gemm(
+        tensors: dict[str, Any], m: int, n: int, k: int, dtype: str, tiles_and_waves: Any, stream: Any
+    ) -> None:
+        launch_wmma(Plan(wave, (m, n, k), dtype, dtype, *tiles_and_waves), tensors, stream)
 
-    return tuned(
-        "tuned_wmma_gemm", TENSORS, launch, ["m", "n", "k", "dtype"],
-        [{"tiles": tiles, "waves": waves} for tiles, waves in tiles_and_waves], m=int, n=int, k=int, dtype=str,
-    )  # fmt: skip
+    return tuned_wmma_gemm
 
 
 class Operand:
@@ -228,11 +216,7 @@ class Operand:
         thread = fx.Int32(fx.thread_idx.x)
         row, column = thread // across, thread % across * PACK
         self.outside, self.inside = row * k + column, row * self.pitch + column
-        self.step = plan.threads // across
-
-    @property
-    def _places(self) -> list[int]:
-        return list(range(0, self.rows, self.step))
+        self._places = range(0, rows, plan.threads // across)
 
     def load(self, k: Any) -> list[Any]:
         """Tile k in registers."""
@@ -318,12 +302,6 @@ def one_tile(plan: Plan, a: STensor, b: STensor, sums: list[list[Any]]) -> list[
             sums[mi] = [wave.multiply(plan.dtype, of_a, of_b[ni], total) for ni, total in enumerate(sums[mi])]
             fx.rocdl.sched_barrier(0)  # or every fragment would be read beforehand, into registers of its own
     return sums
-
-
-def eight(memory: GTensor, place: Any) -> Any:
-    """Eight consecutive numbers."""
-    low, high = (fx.Vector(memory.vec_load(place + first, 4)) for first in (0, 4))
-    return low.shuffle(high, list(range(8)))
 
 
 def place_of_wave(plan: Any) -> tuple[Any, Any]:

@@ -68,6 +68,17 @@ def test_equals_torch(number: int, shape: tuple[int, int, int], case: tuple[str,
     assert ((largest > limit / 4) & (largest <= limit)).all()
 
 
+@pytest.mark.parametrize("act", kernel.ACTIVATIONS)
+def test_what_is_no_number_stays_so(act: str) -> None:
+    """The limits of swiglu are for numbers: a NaN of the gate or of up is one of the result."""
+    given = operands(3, 2, 64, "none")
+    given["x"][0, 3], given["x"][1, 64 + 5], given["x"][2, 7] = torch.nan, torch.nan, torch.inf
+    with checking():
+        kernel.build_silu_and_mul_fq_module(64, 2, "none", act=act)(*given.values(), 3, len(given["sorted_ids"]))
+    expected = kernel.reference(given["x"], act=act)
+    torch.testing.assert_close(given["out"].float(), expected, rtol=1e-2, atol=1e-2, equal_nan=True)
+
+
 def test_scales_lie_in_the_order_of_matrix_instructions() -> None:
     """One byte for each of two groups and two tiles of 16 rows in a word; a lane's word next to its neighbour's."""
     places = [kernel.scale_offset(row, group, 8) for row, group in ((0, 0), (16, 0), (0, 4), (16, 4), (1, 0), (0, 1))]
