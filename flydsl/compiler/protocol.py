@@ -33,6 +33,7 @@ __all__ = [
     "extract_to_ir_values",
     "fly_types",
     "fly_values",
+    "get_c_pointers",
     "get_ir_types",
     "peek_from_ptr",
     "poke_into_ptr",
@@ -104,6 +105,22 @@ def c_abi_spec(value: Any) -> list[tuple[type[Any], Callable[[Any, Any], None]]]
     if argument.device is not None:
         raise ArgumentError(f"c_abi_spec of {argument.describe()}: tensors have an address only in a launch")
     return [(_C_TYPES[code], partial(_fill, argument, number)) for number, code in enumerate(argument.codes())]
+
+
+def get_c_pointers(value: Any) -> list[ctypes.c_void_p]:
+    """Addresses of the numbers by which a compiled launcher takes a value; each keeps its number in memory.
+
+    >>> import struct
+    >>> [pointer] = get_c_pointers(3)
+    >>> struct.unpack("i", ctypes.string_at(pointer, 4))
+    (3,)
+    """
+    if hasattr(value, "__get_c_pointers__"):
+        return list(value.__get_c_pointers__())
+    slots = [(kind(), fill) for kind, fill in c_abi_spec(value)]
+    for slot, fill in slots:
+        fill(value, slot)
+    return [ctypes.cast(ctypes.pointer(slot), ctypes.c_void_p) for slot, _ in slots]
 
 
 def _fill(argument: Argument, number: int, value: Any, slot: Any) -> None:

@@ -495,3 +495,24 @@ def test_a_loop_with_init_in_other_loops() -> None:
     out = torch.zeros(64, dtype=torch.int32)
     launch(out, 3)
     assert (out == 3 * 6 + 3 + 3 * 3).all()
+
+
+def test_a_while_on_the_length_of_a_list_runs_while_tracing() -> None:
+    """Only the number of the list's values decides, though they are of run time."""
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        i = fx.thread_idx.x
+        parts = [A[i + j] for j in range(6)]
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [parts[j] + parts[j + half] for j in range(half)] + parts[2 * half :]
+        Out[i] = parts[0]
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=1, block=64)
+
+    a, out = torch.arange(69.0), torch.zeros(64)
+    launch(a, out)
+    assert torch.equal(out, a.unfold(0, 6, 1).sum(1))

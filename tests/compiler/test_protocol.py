@@ -208,3 +208,17 @@ def test_addresses_of_no_memory(address: Any, says: str) -> None:
 def test_the_protocols_earlier_names() -> None:
     assert protocol.fly_values is protocol.extract_to_ir_values
     assert protocol.fly_types is protocol.get_ir_types
+
+
+def test_the_addresses_of_an_arguments_numbers() -> None:
+    @fx.struct
+    class Pair:
+        first: fx.Int32
+        second: fx.Float32
+
+    def numbers(value: Any, *types: Any) -> list[Any]:
+        pointers = protocol.get_c_pointers(value)
+        return [kind.from_address(p.value).value for kind, p in zip(types, pointers, strict=True)]
+
+    assert numbers(Pair(first=7, second=2.5), ctypes.c_int32, ctypes.c_float) == [7, 2.5]
+    assert numbers(LineArgument(Line(0.5, 3)), ctypes.c_float, ctypes.c_int32) == [0.5, 3]

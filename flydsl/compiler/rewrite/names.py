@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
@@ -58,9 +59,15 @@ def root(node: ast.expr) -> Iterator[str]:
 
 
 def read(nodes: Sequence[ast.expr]) -> list[str]:
-    """Names that expressions read."""
-    inner = (n for node in nodes for n in ast.walk(node))
-    return list(dict.fromkeys(n.id for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)))
+    """Names whose values expressions read; not those of which they only take the length, which a trace knows."""
+    inner = [n for node in nodes for n in ast.walk(node)]
+    measured = {id(n.args[0]) for n in inner if _is_length(n)}
+    loaded = (n for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return list(dict.fromkeys(n.id for n in loaded if id(n) not in measured))
+
+
+def _is_length(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and bool(node.args)
 
 
 def shared(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[list[str], list[str]]:
