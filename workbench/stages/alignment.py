@@ -26,6 +26,9 @@ NAME = re.compile(r"([%^][A-Za-z0-9_$.-]+)")
 _LLVM_LABEL = re.compile(r"(\d+):")
 FUNCTION = re.compile(r"\s*(?:(?:\w+\.)?func|define)\s")
 _CONSTANT = re.compile(r"\s*% = (?:\w+\.)*(?:constant|static)\b")
+Name = tuple[int, str]
+"""A function, by its number, and a name in it."""
+
 CONSTANTS = -1  # stands for the function of a name that is a constant's text
 
 
@@ -34,14 +37,18 @@ class ParsedLine(NamedTuple):
 
     shape: the text without names. words: the shape with white space normalised. names: each with its function; for a
     constant, the constant's text. identity: equal for lines that do the same with values that were computed in the same
-    way.
+    way. pieces: what is between the written names. written: these, each with the number of its function. function: the
+    number of the line's function.
     """
 
     text: str
     shape: str
     words: str
-    names: tuple[tuple[int, str], ...]
+    names: tuple[Name, ...]
     identity: int
+    pieces: Sequence[str] = ()
+    written: tuple[Name, ...] = ()
+    function: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,12 +75,13 @@ def _words(line: str) -> str:
 def _parse_ir(lines: Sequence[str]) -> Iterator[ParsedLine]:
     function = 0
     origins: dict[str, int] = {}  # of the current function's names: the identity of where each was first seen
-    meanings: dict[str, tuple[int, str]] = {}
+    meanings: dict[str, Name] = {}
     shapes: dict[str, tuple[str, bool, bool]] = {}  # few, because names are what differs from line to line
     for line in lines:
         is_label = line[:1].isdigit() and _LLVM_LABEL.match(line)
         pieces = NAME.split(f"%{line}" if is_label else line)
-        shape, names = "%".join(pieces[::2]), pieces[1::2]
+        between, names = pieces[::2], pieces[1::2]
+        shape = "%".join(between)
         known = shapes.get(shape)
         if known is None:
             known = _words(shape), FUNCTION.match(shape) is not None, _CONSTANT.match(shape) is not None
@@ -91,7 +99,8 @@ def _parse_ir(lines: Sequence[str]) -> Iterator[ParsedLine]:
                     origins[name] = hash((identity, position))
                     meanings[name] = (CONSTANTS, words) if is_constant else (function, name)
         meant = () if is_constant else tuple(map(meanings.__getitem__, names))
-        yield ParsedLine(line, shape, words, meant, identity)
+        written = tuple([(function, name) for name in names])
+        yield ParsedLine(line, shape, words, meant, identity, between, written, function)
 
 
 def align(before: Sequence[ParsedLine], after: Sequence[ParsedLine]) -> list[Pair]:
@@ -104,8 +113,8 @@ class _Renaming:
     """Names of one text as names of the other, one to one."""
 
     def __init__(self) -> None:
-        self._forth: dict[tuple[int, str], tuple[int, str]] = {}
-        self._back: dict[tuple[int, str], tuple[int, str]] = {}
+        self._forth: dict[Name, Name] = {}
+        self._back: dict[Name, Name] = {}
 
     def agrees(self, before: ParsedLine, after: ParsedLine) -> bool:
         """True if the names of two lines of the same shape agree; names new to both are paired."""
