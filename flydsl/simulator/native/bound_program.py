@@ -62,7 +62,6 @@ def bound_program(program: Program, mode: FloatMode) -> BoundProgram:
 def _bind(program: Program, mode: FloatMode) -> BoundProgram:
     handlers = library()
     records = np.zeros((len(program.instructions) + 1, _WORDS), np.int64)
-    records[:, 0] = handlers.fall_back_address
     symbols, shapes = [], {}
     for index, instruction in enumerate(program.instructions):
         try:
@@ -73,6 +72,7 @@ def _bind(program: Program, mode: FloatMode) -> BoundProgram:
         symbols += [(index, slot, symbol) for slot, symbol in bound.symbols]
         shapes[index] = bound.shape
     addresses = handlers.addresses(shapes.values())
+    records[:, 0] = handlers.fall_back_address
     for index, shape in shapes.items():
         records[index, 0] = addresses[shape]
     return BoundProgram(records, tuple(symbols), program.has_global_atomics)

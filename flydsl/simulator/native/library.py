@@ -18,6 +18,8 @@ from flydsl.simulator.native.shape import Shape
 _SOURCES = (("hsaco", "*.py"), ("simulator", "*.py"), ("simulator", "*.c"), ("simulator", "*.h"))
 """The sources on which handlers depend: folders of flydsl, and files in them."""
 
+_MOVE_TENSOR = "move_tensor"
+
 
 class HandlerLibrary:
     """Addresses of handlers. One per process: see `library`."""
@@ -48,6 +50,11 @@ class HandlerLibrary:
         """Addresses of the functions that Python calls or names. Handlers find theirs by name, once this is loaded."""
         with self._lock:
             return self._loader.load(self._translated.object_file("runtime"), ("run", "fall_back"))
+
+    @cached_property
+    def _tiles(self) -> dict[str, int]:
+        """`runtime/tensor.c`, which few kernels need, likewise."""
+        return self._loader.load(self._translated.object_file("tiles"), (_MOVE_TENSOR,))
 
     @cached_property
     def counting(self) -> dict[str, int]:
@@ -98,6 +105,7 @@ class HandlerLibrary:
 
     def _load(self, obj: bytes, keys: Sequence[str]) -> None:
         assert self._runtime  # what the handlers call
+        assert _MOVE_TENSOR.encode() not in obj or self._tiles
         new = [key for key in keys if key not in self._addresses]
         addresses = self._loader.load(obj, [_function_name(key) for key in new])
         self._addresses.update({key: addresses[_function_name(key)] for key in new})
@@ -115,11 +123,14 @@ class HandlerLibrary:
                 self._without_handler.add(shape)
             else:
                 handlers[handler.has_loops][key] = handler
-        for has_loops, by_key in handlers.items():
-            if by_key:
-                obj = host.compile_module(module_text(by_key.values()), optimize=has_loops)
-                self._load(obj, list(by_key))
-                self._cache.add(obj, by_key)
+        compiled = [
+            (host.compile_module(module_text(by_key.values()), optimize=has_loops), list(by_key))
+            for has_loops, by_key in handlers.items()
+            if by_key
+        ]
+        for obj, keys in compiled:  # loading waits for the runtime, which clang translates meanwhile
+            self._load(obj, keys)
+            self._cache.add(obj, keys)
 
 
 class _Translated:

@@ -98,8 +98,8 @@ class Execution:
         self._errors: list[tuple[int, BaseException]] = []
         self._executed = self._resident = 0
         self._others = work.memory.others
-        self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library().run_address)
         self.launch = SharedLaunch(work, instruction_limit, watch=watch or (None if counts is None else CountWatch()))
+        self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library().run_address)
 
     # --- threads
 

@@ -1,7 +1,7 @@
 """The functions that handlers call, and the scheduler: C, compiled for the structures of `layout` by ziglang's clang.
 
-`resolve.c` checks addresses, `move.c` moves data, `tensor.c` tiles, `schedule.c` runs workgroups and waves, `count.c`
-counts, `trace.c` records what waves execute.
+`place.c` finds an address on the host, `resolve.c` those of 64 lanes, `move.c` moves data, `tensor.c` tiles,
+`schedule.c` runs workgroups and waves, `count.c` counts, `trace.c` records what waves execute.
 clang's output is LLVM IR without the host's CPU; `host` compiles it as it compiles the handlers.
 """
 
@@ -26,7 +26,8 @@ SNAPSHOT_INSTRUCTIONS, MOST_SNAPSHOT_INSTRUCTIONS = 256, 16_384
 """For how long a wave is compared with an earlier state: a loop in which it waits for memory is shorter."""
 
 _PARTS = {
-    "runtime": ("runtime.h", "resolve.c", "move.c", "tensor.c", "schedule.c"),
+    "runtime": ("runtime.h", "place.c", "resolve.c", "move.c", "schedule.c"),
+    "tiles": ("runtime.h", "place.c", "tensor.c"),
     "counting": ("runtime.h", "count.c"),
     "tracing": ("runtime.h", "count.c", "trace.c"),
 }
@@ -52,21 +53,24 @@ class Translation:
                 hint="pip install ziglang; or use the lock-step backend: FLYDSL_SIMULATOR_BACKEND=lockstep",
             )
         command = [zig, "clang", "-target", triple, *_FLAGS, "-x", "c", "-", "-o", "-"]
-        pipe = subprocess.PIPE
         try:
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=self._output, stderr=pipe, text=True)
+            with tempfile.TemporaryFile("w+") as content:  # all of it is there: clang waits for nobody
+                content.write(text)
+                content.seek(0)
+                self._process = subprocess.Popen(
+                    command, stdin=content, stdout=self._output, stderr=subprocess.PIPE, text=True
+                )
         except OSError as error:  # another machine's program, or a folder that must not run any
             raise SimulatorError(
                 f"{zig} compiles the simulator's runtime, and does not start: {error.strerror}",
                 hint="install ziglang for this machine; or FLYDSL_SIMULATOR_BACKEND=lockstep",
             ) from None
-        self._source = text
 
     def result(self) -> str:
         """Wait for the LLVM IR, once."""
         with self._output:
             try:
-                errors = self._process.communicate(self._source, timeout=_MOST_SECONDS)[1]
+                errors = self._process.communicate(timeout=_MOST_SECONDS)[1]
             except BaseException:  # a KeyboardInterrupt, mostly, or no end
                 self._process.kill()
                 self._process.wait()
