@@ -13,6 +13,7 @@ TRIALS = {
     "control_flow": 10,
     "programs": 16,
     "conversions": 16,
+    "integers": 6,
     "calls": 12,
     "mlir_builders": 15,
     "tiles": 12,
