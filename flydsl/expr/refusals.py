@@ -77,6 +77,11 @@ class TracedText(str):
         return TracedText(str.__add__(other, self))
 
 
+def as_text(value: Any) -> Any:
+    """What a program has put together as text, which it cannot look at if a runtime value's text is in it."""
+    return TracedText(value) if type(value) is str and WHILE_TRACED in value else value
+
+
 def no_text(kind: str, spec: str) -> TraceError:
     """The error for a runtime value that Python is to format. kind: the value's type. spec: as in f"{x:spec}"."""
     return trace_error(
@@ -121,6 +126,10 @@ def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
         )
     else:
         hint = _in_function(parents)
+    if name and not isinstance(parents[0], _BRANCHES):
+        return f"{name}() asks Python for a runtime {{kind}}", (
+            "it runs while this is traced: write an `if`, a loop, or fx.max and fx.min on the device"
+        )
     return "a runtime {kind} cannot decide a Python branch", hint
 
 

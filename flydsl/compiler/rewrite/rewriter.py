@@ -120,6 +120,11 @@ class Rewriter(ast.NodeTransformer):
     def _python_loop(self, node: ast.For | ast.While) -> ast.AST | list[ast.stmt]:
         node.body = without_continue(node.body)
         made: list[ast.stmt] = [node]
+        self.changed = True
+        if isinstance(node, ast.While):
+            node.test = expression("__fly_counted__(__TEST)", node.test, TEST=node.test)
+        else:
+            node.iter = expression("__fly_items__(__ITEMS)", node.iter, ITEMS=node.iter)
         if isinstance(node, ast.For) and not node.orelse:
             flag, _ = without_break(node)
             made = stopping_python_loop(node, flag) if flag else made
@@ -211,6 +216,9 @@ class Rewriter(ast.NodeTransformer):
         if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
             self.changed = True
             return boolean_operators.membership(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot) and not _is_none(node):
+            self.changed = True
+            return boolean_operators.identity(node)
         if len(node.ops) == 1 or _binds(*node.comparators):
             return node
         self.changed = True
@@ -231,10 +239,31 @@ class Rewriter(ast.NodeTransformer):
             method.value = self._host_object(method.value, "element")
         elif isinstance(method, ast.Name) and method.id in ("setattr", "delattr") and node.args:
             node.args[0] = self._host_object(node.args[0], "attribute")
+        elif isinstance(method, ast.Name) and method.id == "next" and node.args:
+            node.args[0] = self._checked("__fly_iterator__", node.args[0])
+        if isinstance(method, ast.Attribute) and method.attr in ("join", "format"):
+            return self._text(node)
         if isinstance(method, ast.Attribute) and method.attr == "get" and node.args:
             self.changed = True
             node.func = boolean_operators.lookup(method)
         return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        self.generic_visit(node)
+        return self._text(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        is_text = isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant)
+        return self._text(node) if is_text and isinstance(node.left.value, str) else node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        node.value = self.visit(node.value)  # what stands behind its colon must stay as it is
+        return node
+
+    def _text(self, node: ast.expr) -> ast.expr:
+        self.changed = True
+        return expression("__fly_text__(__TEXT)", node, TEXT=node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         self.generic_visit(node)
@@ -252,13 +281,17 @@ class Rewriter(ast.NodeTransformer):
 
     def _host_object(self, node: ast.expr, what: str) -> ast.expr:
         """An expression that is about to be changed, with a check for the host's objects."""
-        handles = [statement.handle for statement in self._scopes[-1].open if statement.handle]
         roots = list(root(node))
         if not roots or any(name in scope.own for scope in self._scopes for name in roots):
             return node
+        return self._checked("__fly_changed__", node, what)
+
+    def _checked(self, function: str, node: ast.expr, *words: str) -> ast.expr:
+        """A call that checks an object: with its source, the words, and the statements around it."""
+        handles = [statement.handle for statement in self._scopes[-1].open if statement.handle]
         self.changed = True
-        source = f"__fly_changed__(__OBJECT, {ast.unparse(node)!r}, {what!r}, {', '.join(reversed(handles))})"
-        return expression(source, node, OBJECT=node)
+        arguments = ["__OBJECT", repr(ast.unparse(node)), *map(repr, words), *reversed(handles)]
+        return expression(f"{function}({', '.join(arguments)})", node, OBJECT=node)
 
     # --- what the walk knows -----------------------------------------------------------------------------------------
 
@@ -303,6 +336,11 @@ def _is_const_expr(node: ast.expr) -> bool:
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
     return name == "const_expr"
+
+
+def _is_none(node: ast.Compare) -> bool:
+    """True if a comparison has None on a side."""
+    return any(isinstance(side, ast.Constant) and side.value is None for side in (node.left, *node.comparators))
 
 
 def _binds(*nodes: ast.expr) -> bool:
