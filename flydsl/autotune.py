@@ -75,7 +75,7 @@ class Autotuner:
         default: Config | None = None,
         executor: MakesExecutor | None = None,
     ) -> None:
-        self.fn, self.configs, self.key = fn, list(configs), tuple(key)
+        self.fn, self.configs, self.key = fn, list(configs), (key,) if isinstance(key, str) else tuple(key)
         self.warmup, self.rep, self.bench, self.default = warmup, rep, do_bench_fn, default
         self.prune_configs_by, self.executor = prune_configs_by, executor
         self.reset_to_zero, self.restore_value = tuple(reset_to_zero), tuple(restore_value)
@@ -130,7 +130,10 @@ class Autotuner:
                 return self.default
             if failures:
                 raise failures[0][1]
-            raise ArgumentError("autotune: no configuration is left to try")
+            raise ArgumentError(
+                "autotune: no configuration is left to try",
+                hint="prune_configs_by returns those worth a try; default= is taken where there is none",
+            )
         return min(times, key=lambda pair: pair[0])[1]
 
     def _trials(self, configs: Sequence[Config], arguments: dict[str, Any]) -> Iterator[tuple[int, float | FlyError]]:

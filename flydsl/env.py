@@ -30,6 +30,8 @@
 | `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses; with 1, LLVM uses one process at a time |
 | `FLYDSL_SIMULATOR_PEER_PATIENCE_S` | 300 | for how many seconds a kernel may wait for other ranks; 0: for ever |
 
+A variable FLYDSL_... that is not here is warned of at the next compilation.
+
 Source: section 5 of the architecture guide.
 """
 
@@ -37,6 +39,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -44,13 +47,39 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, did_you_mean
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
 
 _replaced: ContextVar[Mapping[str, str]] = ContextVar("flydsl_environment", default=MappingProxyType({}))
+
+_NAMES = frozenset(
+    f"FLYDSL_{name}"
+    for names in (
+        "COMPILE_OPT_LEVEL COMPILE_BACKEND COMPILE_MAX_TRACED_OPS GPU_ARCH DUMP_IR DUMP_DIR DEBUG_DUMP_ASM "
+        "DEBUG_AST_DIFF DEBUG_PRINT_ORIGIN_IR DEBUG_PRINT_AFTER_ALL DEBUG_ENABLE_DEBUG_INFO DEBUG_ENABLE_VERIFIER",
+        "DEBUG_LOG_LEVEL DEBUG_LOG_TO_CONSOLE DEBUG_LOG_TO_FILE RUNTIME_CACHE_DIR RUNTIME_ENABLE_CACHE "
+        "RUNTIME_RUN_ONLY RUNTIME_KIND PRINTF_BUFFER_BYTES SIMULATOR_BACKEND SIMULATOR_HOST SIMULATOR_THREADS",
+        "SIMULATOR_PEER_PATIENCE_S",
+    )
+    for name in names.split()
+)
+_unknown: set[str] = set()
+
+
+def warn_of_unknown() -> None:
+    """Warn of variables that begin like those of this package and are none, once each: they would change nothing."""
+    for name in variables_now():
+        if name.startswith("FLYDSL_") and name not in _NAMES and name not in _unknown:
+            _unknown.add(name)
+            warnings.warn(
+                f"there is no environment variable {name}, so it changes nothing: "
+                f"{did_you_mean(name, sorted(_NAMES)) or 'flydsl/env.py describes all of them'}".rstrip(),
+                stacklevel=1,
+            )
+
 
 _UNSET = "unset the variable for its default; flydsl/env.py describes all of them"
 

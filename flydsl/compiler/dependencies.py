@@ -3,13 +3,15 @@
 A compiled launcher is valid as long as these do not change. In a notebook they change all the time: a kernel is
 redefined, a block size is set to another value. Changes of these are detected:
 
-- numbers, text, layouts, and containers of them, compared by value; arrays, byte arrays and deques too
+- numbers, text, layouts, and containers of them and their views, compared by value; arrays, byte arrays, deques too
 - attributes of the user's modules, classes and objects, in a `__dict__` or in slots, through properties and methods
 - tensors on the CPU of at most 1,024 elements by value; others by torch's count of their changes in place
 - names given as text, as in `globals()["BLOCK"]` and `getattr(config, "block")`, where the text stands in the function
+- defaults of parameters, the arguments of a `functools.partial`, the list of a method such as `table.get`
 - the environment, if a traced function names `environ` or `getenv`
 
-Not detected: changes of a name that is computed while tracing, of what a library's function reads, and of files.
+Not detected: changes of a name that is computed while tracing, of what a library's function reads, of files, and of
+what weak references, context variables and `ctypes` lead to.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ _WRAPPED = {
     functools.partial: "func",
     property: "fget",
     functools.cached_property: "func",
+    type(functools.cache(len)): "__wrapped__",
 }
 
 
@@ -60,6 +63,7 @@ class Dependencies:
             count = len(self._attributes)
             self._names: list[tuple[Mapping[str, Any], str, _Known]] = []
             self._cells: list[tuple[types.CellType, _Known]] = []
+            self._contents: list[tuple[Any, _Known]] = []
             self._functions: list[tuple[types.FunctionType, Any, Any, Any]] = []
             self._seen: dict[int, Any] = {}
             for value in (function, *values):
@@ -82,6 +86,9 @@ class Dependencies:
         for cell, known in self._cells:
             if not known.is_now(cell_contents(cell)):
                 return False
+        for value, known in self._contents:
+            if not known.is_now(value):
+                return False
         for function, code, defaults, keywords in self._functions:
             if function.__code__ is not code or function.__defaults__ is not defaults:
                 return False
@@ -96,6 +103,8 @@ class Dependencies:
             self._follow(getattr(value, attribute))
             if isinstance(value, types.MethodType):
                 self._follow(value.__self__)
+            elif isinstance(value, functools.partial):
+                self._follow_contents(value.args, value.keywords)
         elif not self._is_new(value):
             return
         elif isinstance(value, types.FunctionType):
@@ -105,11 +114,28 @@ class Dependencies:
             if len(value) <= _LARGEST:
                 for item in _items(value):
                     self._follow(item)
+        elif isinstance(value, _METHODS):
+            if not isinstance(value.__self__, types.ModuleType):
+                self._follow_contents(value.__self__)
         else:
-            names = self._attributes | _IMPLICIT
-            for namespace in _namespaces(value):
-                for name in names & namespace.keys():
-                    self._record(namespace, name)
+            self._follow_attributes(list(_namespaces(value)))
+
+    def _follow_attributes(self, namespaces: Sequence[Mapping[str, Any]]) -> None:
+        """namespaces: in the order in which Python looks. A name may appear in one that does not have it yet."""
+        names = self._attributes | _IMPLICIT
+        places: dict[str, int] = {}
+        for place, namespace in enumerate(namespaces):
+            places.update(dict.fromkeys(names & namespace.keys(), place))
+        for name, last in places.items():
+            for namespace in namespaces[: last + 1]:
+                self._record(namespace, name)
+
+    def _follow_contents(self, *values: Any) -> None:
+        """Inspect objects that no name leads to: what they hold counts, and what that leads to."""
+        for value in values:
+            if value is not None:
+                self._contents.append((value, _Known(value)))
+                self._follow(value)
 
     def _is_new(self, value: Any) -> bool:
         """True the first time that this object is seen. The object is kept, so that no id is reused."""
@@ -120,6 +146,11 @@ class Dependencies:
 
     def _visit(self, function: types.FunctionType) -> None:
         self._functions.append((function, function.__code__, function.__defaults__, function.__kwdefaults__))
+        defaults = function.__defaults__ or ()
+        mutable = [value for value in defaults if isinstance(value, _CONTAINERS) or is_mutable_data(value)]
+        self._follow_contents(*mutable, function.__kwdefaults__)
+        for default in defaults:
+            self._follow(default)
         names, attributes, modules = names_of(function.__code__)
         self._attributes |= attributes
         for cell in function.__closure__ or ():
@@ -170,6 +201,7 @@ _CONTAINERS = (tuple, list, dict, set)
 # Of a container with more items only changes of the items themselves are seen.
 _LARGEST = 1024
 _ENVIRONMENT = {"environ", "getenv"}
+_METHODS = (types.BuiltinMethodType, types.MethodWrapperType)
 # What Python calls without naming it.
 _IMPLICIT = {
     f"__{name}__"
@@ -246,6 +278,8 @@ class _Slots(Mapping[str, Any]):
         return name in self._slots
 
     def get(self, name: str, default: Any = None) -> Any:
+        if name not in self._slots:
+            return default
         try:
             return object.__getattribute__(self._value, name)
         except AttributeError:  # not assigned
@@ -272,7 +306,9 @@ def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:
         slots = [name for base in value.__mro__ for name, kind in vars(base).items() if _is_slot(base, kind)]
         if slots:
             yield _Slots(instance, slots)
-    for base in value.__mro__:
+    else:
+        instance = None
+    for base in (*value.__mro__, *(type(value).__mro__ if instance is None else ())):  # a class's own class, too
         if not is_library(sys.modules.get(base.__module__)):
             yield vars(base)
 

@@ -14,6 +14,7 @@ import array
 import builtins
 import functools
 import hashlib
+import inspect
 import sys
 import time
 import types
@@ -313,7 +314,7 @@ class Fingerprint:
         """The attributes of an object of the user's, of which a `__getstate__` may leave some out."""
         if not is_library(sys.modules.get(type(value).__module__)):
             self._add(getattr(value, "__dict__", None))
-        self._add(getattr(value, "__wrapped__", None))
+        self._add(inspect.getattr_static(value, "__wrapped__", None))  # without asking a `__getattr__` of the user's
 
     def _add_name(self, module: str, name: str) -> None:
         """An object of a library, by its name there."""

@@ -267,7 +267,12 @@ def _adapt_any(parameter: Parameter, tensor: Any) -> Adapted:
         return _adapt_value(parameter, tensor)
     if tensor.is_neg():
         _check_tensor(parameter.name, tensor)
-    strides = tensor.stride()
+    try:
+        strides = tensor.stride()
+    except RuntimeError:  # a nested tensor
+        raise argument_error(
+            f"{parameter.name}: a tensor without strides", "pass the tensors that it is made of"
+        ) from None
     unit = 0 if strides == _UNIT_STRIDE else unit_dimension(tensor.shape, strides)
     rank = len(strides)
     known = (tensor.dtype, tensor.layout, tensor.device, rank, unit)

@@ -170,6 +170,7 @@ class JitFunction(DecoratedFunction):
     def _compile(
         self, key: Any, arguments: tuple[Argument, ...], values: list[Any], arch_name: str | None
     ) -> CompiledArtifact:
+        env.warn_of_unknown()
         dependencies = Dependencies(self.function, _compile_time(arguments, values))
         with collection_paused():
             artifact = self._from_disk(dependencies, arguments, values, arch_name)

@@ -136,6 +136,8 @@ def _hint(error: Exception) -> str:
         return _hint_of_name(error)
     if isinstance(error, TypeError):
         return _hint_of_type(str(error))
+    if isinstance(error, RuntimeError) and "infer dtype" in str(error):
+        return _ON_THE_HOST
     if isinstance(error, RuntimeError | ir.MLIRError):
         return "so says MLIR: look at the types, attributes and operations that it was given"
     if isinstance(error, ValueError) and "to unpack" in str(error):
@@ -167,7 +169,7 @@ def _hint_of_name(error: NameError) -> str:
     if len(name) > 1 and name in OTHER_NAMES:
         return OTHER_NAMES[name]
     last = _innermost(error.__traceback__)
-    known = [] if last is None else _names(last.tb_frame)
+    known = [] if last is None else [known for known in _names(last.tb_frame) if known != name]
     if name in dir(fx):
         return f"did you mean fx.{name}?"
     return did_you_mean(name, known).removesuffix(" ") or "assign it, or import it"
@@ -185,6 +187,7 @@ _FEW_NAMES = 8
 # Functions may be called through others of this package.
 _OTHER_NUMBER = re.compile(r"(?:\w+\.)*(\w+)\(\) (?:missing|takes|got)")
 
+_ON_THE_HOST = "torch computes on the host, while tracing: pass the tensor to the kernel; fx.make_rmem_tensor makes one"
 # What Python says of an operand -> what to do instead.
 _TYPE_HINTS = (
     (r"'KernelLauncher'|\blaunch\(\)", "kernel(arguments).launch(grid=..., block=..., smem=0, stream=None)"),
@@ -207,9 +210,10 @@ _TYPE_HINTS = (
         "it keeps its elements: make another one; fx.make_view(fx.get_iter(tensor), "
         "layout) gives a tensor another shape",
     ),
-    ("invalid combination of arguments", "torch computes on the host, while tracing: pass the tensor to the kernel"),
+    ("invalid combination of arguments", _ON_THE_HOST),
     ("not callable", "it is a value, not a function"),
     ("ufunc|must be Tensor|must be real number", "on values of the device: fx.exp, fx.sqrt, ... and fx.math"),
+    (r"argument '\w+' \(position \d+\) must be", _ON_THE_HOST),
     ("'Tensor'", "index it, tensor[i], or work on fragments: fragment.load() is a vector with operators"),
     ("__format__|format string", "its value is known on the device only: write it to a tensor, and print that"),
     ("divmod", "n // d and n % d"),

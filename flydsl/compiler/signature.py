@@ -85,7 +85,7 @@ OWN: list[Callable[[type], bool]] = []
 
 def shown(value: Any) -> str:
     """A short text for an argument that does not fit."""
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
+    if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
         return f"{type(value).__module__.partition('.')[0]}.{type(value).__name__} of shape {tuple(value.shape)}"
     text = repr(value)
     return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"
@@ -230,7 +230,7 @@ def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
         return inspect.get_annotations(function, locals=cells, eval_str=True)
     except (NameError, AttributeError, SyntaxError) as error:
         raise TraceError(
-            f"{function.__name__}: an annotation cannot be read: {error}",
+            f"{function.__name__}: an annotation cannot be read: {getattr(error, 'message', error)}",
             at=definition_location(function.__code__),
             hint="fx.Tensor, fx.Pointer, a scalar such as fx.Int32, fx.Constexpr[int], fx.Stream, or no annotation",
         ) from None

@@ -8,7 +8,8 @@ from __future__ import annotations
 import array
 import numbers
 import sys
-from collections import deque
+import types
+from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -44,21 +45,24 @@ def value_key(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
         return kind, value
     if isinstance(value, numbers.Number):
         return kind, repr(value)  # which tells -0.0 from 0.0, and finds nan equal to itself
-    if isinstance(value, tuple | list | deque):
+    if isinstance(value, (tuple, list, deque, *_SEQUENCES)):
         return kind, tuple(value_key(item, other) for item in value)
     if isinstance(value, set | frozenset):
         return kind, frozenset(value_key(item, other) for item in value)
-    if isinstance(value, dict):
+    if isinstance(value, (dict, *_MAPPINGS)):
         return kind, tuple((value_key(key, other), value_key(item, other)) for key, item in value.items())
     return _data(value) if is_mutable_data(value) else other(value)
 
 
 _SMALL_TENSOR = 1024
+# Python's containers that hold what another one holds.
+_SEQUENCES = (UserList, type({}.keys()), type({}.values()), type({}.items()))
+_MAPPINGS = (UserDict, ChainMap, types.MappingProxyType)
 
 
 def is_mutable_data(value: Any) -> bool:
-    """True if a value holds numbers that can change in place: an array, a tensor, bytes."""
-    if isinstance(value, bytearray | memoryview | array.array | deque):
+    """True if a value holds numbers that can change in place: an array, a tensor, bytes, a view of a container."""
+    if isinstance(value, (bytearray, memoryview, array.array, deque, *_SEQUENCES, *_MAPPINGS)):
         return True
     module = type(value).__module__.partition(".")[0]
     return module in ("numpy", "torch") and isinstance(value, _array_types())

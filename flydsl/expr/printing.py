@@ -7,7 +7,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import argument_error
+from flydsl.dialect.location import argument_error, trace_error
 from flydsl.dialect.types import LayoutType
 from flydsl.errors import TraceError
 from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride
@@ -15,6 +15,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Boolean, Float32, Float64, Index, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
 from flydsl.expr.operands import FlyValue
+from flydsl.expr.refusals import WHILE_TRACED, TracedText
 from flydsl.expr.vector_value import Vector
 from flydsl.places import user_location
 from flydsl.printing import Format, Kind
@@ -34,6 +35,11 @@ def printf(*args: object) -> None:
     between them.
     """
     text, values = (args[0], args[1:]) if args and isinstance(args[0], str) else (" ".join("{}" for _ in args), args)
+    if isinstance(text, TracedText) or WHILE_TRACED in text:
+        raise trace_error(
+            "the text that printf prints has a runtime value in it, whose number is known on the device only",
+            'give the text placeholders, and then the values: fx.printf("n = {}", n)',
+        )
     _write("printf", text, text if text.endswith("\n") else f"{text}\n", values)
 
 

@@ -127,6 +127,10 @@ def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
         )
     else:
         hint = _in_function(parents)
+    if name and not isinstance(parents[0], _BRANCHES):
+        return f"{name}() asks Python for a runtime {{kind}}", (
+            "it runs while this is traced: write an `if`, a loop, or fx.max and fx.min on the device"
+        )
     return "a runtime {kind} cannot decide a Python branch", hint
 
 

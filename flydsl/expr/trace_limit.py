@@ -1,7 +1,7 @@
 """A limit for endless traces: `while True:`, or a forgotten `k += 1`, on values that are known while tracing.
 
-Every traced operation counts, and every iteration of a `while` that Python decides. Beyond the limit the trace is
-refused, with the loop's line. A warning comes earlier, since passes take seconds on so many operations.
+Every traced operation counts, and every iteration of a loop that Python runs and that may not end. Beyond the limit the
+trace is refused, with the loop's line. A warning comes earlier, since passes take seconds on so many operations.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType
+from typing import Any
 
 from flydsl import env
 from flydsl.errors import SourceLocation, TraceError
@@ -49,6 +50,23 @@ def count_operation() -> None:
     _count.operations += 1
     if _count.operations >= _count.next_stop:
         _stop()
+
+
+def counted(condition: Any) -> Any:
+    """The condition of a `while` that Python decides, which is about to be tested: each iteration counts."""
+    count_operation()
+    return condition
+
+
+def counted_items(items: Iterable[Any]) -> Iterable[Any]:
+    """The items of a `for` that Python runs. They are counted where nobody knows how many there are."""
+    return items if hasattr(items, "__len__") else _counted_items(items)
+
+
+def _counted_items(items: Iterable[Any]) -> Iterator[Any]:
+    for item in items:
+        count_operation()
+        yield item
 
 
 def _stop() -> None:

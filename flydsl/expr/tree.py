@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, fields, is_dataclass
 from types import SimpleNamespace
 from typing import Any
 
 from mlir import ir
 
+from flydsl.errors import TraceError
 from flydsl.expr.numeric import Numeric, as_numeric, bare_like, is_python_number
 from flydsl.expr.operands import FlyValue, as_dsl_value, as_ir_value
 from flydsl.expr.vector_value import Vector
@@ -39,7 +41,12 @@ class Opaque:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Opaque) or type(other.value) is not type(self.value):
             return False
-        return other.value is self.value or (other.value == self.value) is True
+        if other.value is self.value:
+            return True
+        try:
+            return (other.value == self.value) is True
+        except TraceError:  # its class compares runtime values
+            return False
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -53,7 +60,10 @@ def flatten(value: Any) -> Tree:
     if is_leaf(value):
         return Tree([value], "leaf", lambda leaves: leaves[0])
     if not isinstance(value, Container):
-        return _object_tree(value) if is_own_object(value) else Tree([], Opaque(value), lambda leaves: value)
+        if is_own_object(value):
+            return _object_tree(value)
+        record = _record_tree(value) if is_dataclass(value) and not isinstance(value, type) else None
+        return record or Tree([], Opaque(value), lambda leaves: value)
     keys, items = parts(value)
     trees = [flatten(item) for item in items]
 
@@ -82,6 +92,23 @@ def _object_tree(value: Any) -> Tree:
     return Tree(
         leaves, (kind, len(leaves)), lambda others: kind.__construct_from_ir_values__(list(map(as_ir_value, others)))
     )
+
+
+def _record_tree(value: Any) -> Tree | None:
+    """A dataclass's object with its fields as parts; None if they hold no values of the program."""
+    names = [field.name for field in fields(value) if hasattr(value, field.name)]
+    trees = [flatten(getattr(value, name)) for name in names]
+    leaves = [leaf for tree in trees for leaf in tree.leaves]
+    if all(map(is_python_number, leaves)):
+        return None
+
+    def rebuild(others: Sequence[Any]) -> Any:
+        remaining, made = iter(others), copy(value)
+        for name, tree in zip(names, trees, strict=True):
+            object.__setattr__(made, name, tree.rebuild([next(remaining) for _ in tree.leaves]))
+        return made
+
+    return Tree(leaves, (type(value), names, [tree.structure for tree in trees]), rebuild)
 
 
 def is_leaf(value: Any) -> bool:

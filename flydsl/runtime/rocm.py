@@ -38,7 +38,10 @@ def arch_of_version(version: str) -> str | None:
         return None
     match = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", version)
     if match is None:
-        raise ArchError(f"HSA_OVERRIDE_GFX_VERSION={version!r} is not of the form 9.4.2")
+        raise ArchError(
+            f"HSA_OVERRIDE_GFX_VERSION={version!r} is not of the form 9.4.2",
+            hint="three numbers with dots, as ROCm takes them",
+        )
     major, minor, stepping = map(int, match.groups())
     return "gfx" + f"{major}{minor:x}{stepping:x}"
 

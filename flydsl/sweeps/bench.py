@@ -65,7 +65,10 @@ def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25) -> float:
     import torch
 
     if not torch.cuda.is_available():
-        raise ArgumentError("do_bench: the call launched nothing, neither on the simulator nor on a GPU")
+        raise ArgumentError(
+            "do_bench: the call launched nothing, neither on the simulator nor on a GPU",
+            hint="it calls a @flyc.jit function, which launches a kernel",
+        )
     times = []
     for repetition in range(warmup + rep):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flydsl.errors import ArgumentError
+
 
 class Config:
     """One choice of arguments, by the names of the launcher's parameters.
@@ -15,13 +17,18 @@ class Config:
 
     def __init__(
         self,
-        *,
+        *positional: Any,
         num_warps: int | None = None,
         waves_per_eu: int | None = None,
         maxnreg: int | None = None,
         pre_hook: Callable[[dict[str, Any]], Any] | None = None,
         **kwargs: Any,
     ) -> None:
+        if positional:
+            raise ArgumentError(
+                f"Config({', '.join(map(repr, positional))}): a configuration takes the launcher's parameters by name",
+                hint="such as Config(block=64, waves_per_eu=2)",
+            )
         self.kwargs = kwargs if num_warps is None else {**kwargs, "num_warps": num_warps}
         self.num_warps, self.waves_per_eu, self.maxnreg = num_warps, waves_per_eu, maxnreg
         self.pre_hook = pre_hook

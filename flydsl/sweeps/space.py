@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, did_you_mean
 from flydsl.sweeps.config import Config
 
 Configs = Config | Sequence[Config] | Mapping[str, Sequence[Any]]
@@ -50,10 +51,39 @@ def named(launchers: Launchers) -> dict[str, Callable[..., Any]]:
         found = {getattr(launcher, "__name__", repr(launcher)): launcher for launcher in given}
         if len(found) < len(given):
             raise ArgumentError("two launchers have the same name", hint='name them: {"first": ..., "second": ...}')
-    wrong = next((launcher for launcher in found.values() if not callable(launcher)), None)
-    if wrong is not None:
-        raise ArgumentError(f"{wrong!r} is no launcher", hint="a @flyc.jit function, or one that calls some")
+    for launcher in found.values():
+        if not callable(launcher):
+            raise ArgumentError(f"{launcher!r} is no launcher", hint="a @flyc.jit function, or one that calls some")
     return found
+
+
+def check_parameters(
+    launchers: Mapping[str, Callable[..., Any]], points: Sequence[Point], arguments: Callable[..., Any] | None
+) -> None:
+    """Raise ArgumentError for names that no point can be run with: parameters that a launcher does not have."""
+    for point in points:
+        shape = dict.fromkeys(point.shape)
+        if arguments is not None:
+            _check_names_of(arguments, "arguments=", shape, every=True)
+        given = {**dict.fromkeys(point.config.kwargs), **({} if arguments is not None else shape)}
+        _check_names_of(launchers[point.launcher], point.launcher, given, every=arguments is None)
+
+
+def _check_names_of(function: Callable[..., Any], name: str, given: Mapping[str, Any], *, every: bool) -> None:
+    """every: whether no other arguments are passed."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a function that does not say what it takes
+        return
+    known = list(signature.parameters)
+    try:
+        (signature.bind if every else signature.bind_partial)(**given)
+    except TypeError as error:
+        close = next((did_you_mean(word, known) for word in given if word not in known), "")
+        raise ArgumentError(
+            f"{name}: {error}",
+            hint=f"{close}its parameters are {', '.join(known)}; configurations and shapes name them",
+        ) from None
 
 
 def _configs(configs: Configs) -> Iterator[Config]:

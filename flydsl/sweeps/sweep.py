@@ -14,7 +14,7 @@ from flydsl.errors import ArgumentError
 from flydsl.sweeps.config import Config
 from flydsl.sweeps.journal import Journal
 from flydsl.sweeps.point import SweepJob
-from flydsl.sweeps.space import Configs, Launchers, Point, Shapes, named, points
+from flydsl.sweeps.space import Configs, Launchers, Point, Shapes, check_parameters, named, points
 from flydsl.sweeps.table import Row, Table, cell_text
 from flydsl.sweeps.workers import RETRIES, Lost, MakesExecutor, results
 
@@ -82,6 +82,12 @@ def sweep(
     every = points(known, configs, shapes, [archs] if isinstance(archs, str) else [None] if archs is None else archs)
     if retries < 1:
         raise ArgumentError(f"retries={retries} is not a number of times", hint="1 or more")
+    for name, function in (("arguments", arguments), ("check", check)):
+        if function is not None and not callable(function):
+            raise ArgumentError(
+                f"{name}={function!r} is no function", hint="it is called with a shape's values by name"
+            )
+    check_parameters(known, every, arguments)
     _check_archs(every)
     keys = _keys(job, every, is_kept=path is not None)
     with _journal(path) as journal:

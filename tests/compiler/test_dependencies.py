@@ -1,12 +1,16 @@
-"""Which modules a compiled launcher takes for constant."""
+"""Which surroundings of a launcher count, and which modules it takes for constant."""
 
 from __future__ import annotations
 
+import functools
 import types
+from collections import ChainMap, UserDict, UserList
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from flydsl.compiler.dependencies import is_library
+from flydsl.compiler.dependencies import Dependencies, is_library
 
 
 @pytest.mark.parametrize(
@@ -23,3 +27,61 @@ def test_installed_packages_are_libraries_wherever_they_lie(file: str | None, ex
     module = types.ModuleType("plans")
     module.__file__ = file
     assert is_library(module) is expected
+
+
+def _read_first(values: list[int] = [1]) -> int:  # noqa: B006 - that it changes is what is tested
+    return values[0]
+
+
+def _read_keyword(*, value: int = 1) -> int:
+    return value
+
+
+class _Meta(type):
+    table = 1
+
+    @property
+    def size(cls) -> int:
+        return cls.table
+
+
+class _Plan(metaclass=_Meta):
+    def block(self) -> int:
+        return 1
+
+
+_SIZE = 1
+_cached = functools.cache(lambda: _SIZE)
+
+
+def _with(held: Any, use: Callable[[Any], Any], change: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
+    return held, use, change
+
+
+@pytest.mark.parametrize(
+    ("held", "use", "change"),
+    [
+        _with(_read_first, lambda f: f(), lambda f: f.__defaults__[0].__setitem__(0, 2)),
+        _with(_read_keyword, lambda f: f(), lambda f: f.__kwdefaults__.update(value=2)),
+        _with(functools.partial(_read_first, [1]), lambda f: f(), lambda f: f.args[0].append(2)),
+        _with(functools.partial(_read_first, values=[1]), lambda f: f(), lambda f: f.keywords.clear()),
+        _with({"a": 1}.get, lambda get: get("a"), lambda get: get.__self__.update(a=2)),
+        _with({"a": 1}, lambda d: d["a"], lambda d: d.update(a=2)),
+        _with(types.MappingProxyType({"a": [1]}), lambda d: d["a"], lambda d: d["a"].append(2)),
+        _with(ChainMap({"a": 1}), lambda d: d["a"], lambda d: d.update(a=2)),
+        _with(UserDict({"a": 1}), lambda d: d["a"], lambda d: d.update(a=2)),
+        _with(UserList([1]), lambda d: d[0], lambda d: d.append(2)),
+        _with({"a": [1]}.values(), list, lambda view: next(iter(view)).append(2)),
+        _with(_Plan(), lambda plan: plan.block(), lambda plan: setattr(plan, "block", lambda: 2)),
+        _with(_Plan, lambda plan: plan.size, lambda plan: setattr(_Meta, "table", 2)),
+        _with(_cached, lambda f: f(), lambda f: globals().update(_SIZE=2)),
+    ],
+)
+def test_what_a_function_holds_is_seen_to_change(held: Any, use: Any, change: Any) -> None:
+    def function() -> Any:
+        return use(held)
+
+    known = Dependencies(function)
+    assert known.unchanged()
+    change(held)
+    assert not known.unchanged()

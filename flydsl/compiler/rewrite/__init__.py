@@ -82,11 +82,15 @@ def _may_loop(code: types.CodeType) -> bool:
 
 
 def _may_branch(code: types.CodeType) -> bool:
-    """True if a function, or one nested in it, tests the truth of a value, or looks for it with `get`."""
+    """True if a function, or one nested in it, tests the truth of a value, loops, or looks for a value with `get`."""
     asks = "get" in code.co_names or any(
-        "_IF_" in i.opname or i.opname in ("UNARY_NOT", "CONTAINS_OP") for i in dis.get_instructions(code)
+        "_IF_" in i.opname or i.opname.startswith("JUMP_BACK") or i.opname in _ASKING
+        for i in dis.get_instructions(code)
     )
     return asks or any(map(_may_branch, _nested(code)))
+
+
+_ASKING = ("UNARY_NOT", "CONTAINS_OP", "IS_OP", "JUMP_ABSOLUTE")  # the last is Python 3.10's jump backward
 
 
 def _may_slip(code: types.CodeType) -> bool:

@@ -1,4 +1,4 @@
-"""`and`, `or`, `not`, `in`, `get` and chained comparisons: operands after the first become functions."""
+"""`and`, `or`, `not`, `in`, `is`, `get` and chained comparisons: operands after the first become functions."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def membership(node: ast.Compare) -> ast.expr:
     """The expression for `in` or `not in`."""
     word = "" if isinstance(node.ops[0], ast.In) else "not "
     return expression(f"{word}__fly_in__(__ITEM, __AMONG)", node, ITEM=node.left, AMONG=node.comparators[0])
+
+
+def identity(node: ast.Compare) -> ast.expr:
+    """The expression for `is` or `is not`."""
+    word = "" if isinstance(node.ops[0], ast.Is) else "not "
+    return expression(f"{word}__fly_is__(__ITEM, __OTHER)", node, ITEM=node.left, OTHER=node.comparators[0])
 
 
 def lookup(method: ast.Attribute) -> ast.expr:

@@ -58,7 +58,7 @@ def stopping_python_loop(loop: ast.For, flag: str) -> list[ast.stmt]:
     assign = ast.copy_location(ast.Assign(targets=[loop.target], value=_name("__fly_item", loop.target)), loop)
     loop.target = ast.copy_location(ast.Name("__fly_item", ast.Store()), loop.target)
     loop.body = statements(
-        f"if not {flag}:\n    __BODY\nif {flag} is True:\n    break", loop.iter, BODY=[assign, *loop.body]
+        f"if not {flag}:\n    __BODY\nif __fly_stops__({flag}):\n    break", loop.iter, BODY=[assign, *loop.body]
     )
     return [*statements(f"{flag} = False", loop.iter), loop]
 

@@ -121,6 +121,11 @@ class Rewriter(ast.NodeTransformer):
     def _python_loop(self, node: ast.For | ast.While) -> ast.AST | list[ast.stmt]:
         node.body = without_continue(node.body)
         made: list[ast.stmt] = [node]
+        self.changed = True
+        if isinstance(node, ast.While):
+            node.test = expression("__fly_counted__(__TEST)", node.test, TEST=node.test)
+        else:
+            node.iter = expression("__fly_items__(__ITEMS)", node.iter, ITEMS=node.iter)
         if isinstance(node, ast.For) and not node.orelse:
             flag, _ = without_break(node)
             made = stopping_python_loop(node, flag) if flag else made
@@ -212,6 +217,9 @@ class Rewriter(ast.NodeTransformer):
         if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
             self.changed = True
             return boolean_operators.membership(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot) and not _is_none(node):
+            self.changed = True
+            return boolean_operators.identity(node)
         if len(node.ops) == 1 or _binds(*node.comparators):
             return node
         self.changed = True
@@ -232,6 +240,8 @@ class Rewriter(ast.NodeTransformer):
             method.value = self._host_object(method.value, "element")
         elif isinstance(method, ast.Name) and method.id in ("setattr", "delattr") and node.args:
             node.args[0] = self._host_object(node.args[0], "attribute")
+        elif isinstance(method, ast.Name) and method.id == "next" and node.args:
+            node.args[0] = self._checked("__fly_iterator__", node.args[0])
         if isinstance(method, ast.Attribute) and method.attr == "get" and node.args:
             self.changed = True
             node.func = boolean_operators.lookup(method)
@@ -280,13 +290,17 @@ class Rewriter(ast.NodeTransformer):
 
     def _host_object(self, node: ast.expr, what: str) -> ast.expr:
         """An expression that is about to be changed, with a check for the host's objects."""
-        handles = [statement.handle for statement in self._scopes[-1].open if statement.handle]
         roots = list(root(node))
         if not roots or any(name in scope.own for scope in self._scopes for name in roots):
             return node
+        return self._checked("__fly_changed__", node, what)
+
+    def _checked(self, function: str, node: ast.expr, *words: str) -> ast.expr:
+        """A call that checks an object: with its source, the words, and the statements around it."""
+        handles = [statement.handle for statement in self._scopes[-1].open if statement.handle]
         self.changed = True
-        source = f"__fly_changed__(__OBJECT, {ast.unparse(node)!r}, {what!r}, {', '.join(reversed(handles))})"
-        return expression(source, node, OBJECT=node)
+        arguments = ["__OBJECT", repr(ast.unparse(node)), *map(repr, words), *reversed(handles)]
+        return expression(f"{function}({', '.join(arguments)})", node, OBJECT=node)
 
     # --- what the walk knows -----------------------------------------------------------------------------------------
 
@@ -331,6 +345,11 @@ def _is_const_expr(node: ast.expr) -> bool:
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
     return name == "const_expr"
+
+
+def _is_none(node: ast.Compare) -> bool:
+    """True if a comparison has None on a side."""
+    return any(isinstance(side, ast.Constant) and side.value is None for side in (node.left, *node.comparators))
 
 
 def _binds(*nodes: ast.expr) -> bool:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.expr.control_flow.boolean_operators import all_of, any_of, comparison, lookup, membership, negation
+from flydsl.expr.control_flow.boolean_operators import (
+    all_of,
+    any_of,
+    comparison,
+    identity,
+    lookup,
+    membership,
+    negation,
+    stops,
+)
 from flydsl.expr.control_flow.conditional_expression import conditional_expression
 from flydsl.expr.control_flow.construct import escape
 from flydsl.expr.control_flow.for_loop import ForLoop
-from flydsl.expr.control_flow.host_objects import require_no_function, require_not_hosts
+from flydsl.expr.control_flow.host_objects import require_no_function, require_not_hosts, require_own_iterator
 from flydsl.expr.control_flow.if_statement import IfStatement
 from flydsl.expr.control_flow.undefined import UNSET
 from flydsl.expr.control_flow.while_loop import WhileLoop
 from flydsl.expr.refusals import text_of
+from flydsl.expr.trace_limit import counted, counted_items
 
 # The names under which rewritten functions see them, through their closure.
 RUNTIME: dict[str, Any] = {
@@ -25,8 +35,13 @@ RUNTIME: dict[str, Any] = {
     "__fly_not__": negation,
     "__fly_compare__": comparison,
     "__fly_in__": membership,
+    "__fly_is__": identity,
     "__fly_get__": lookup,
     "__fly_text__": text_of,
+    "__fly_counted__": counted,
+    "__fly_items__": counted_items,
+    "__fly_stops__": stops,
+    "__fly_iterator__": require_own_iterator,
     "__fly_escape__": escape,
     "__fly_changed__": require_not_hosts,
     "__fly_named__": require_no_function,

@@ -1,9 +1,9 @@
-"""`and`, `or`, `not`, `in`, `get` of a dict, and chained comparisons.
+"""`and`, `or`, `not`, `in`, `is`, `get` of a dict, and chained comparisons.
 
 Each operand is evaluated at most once, and only when needed.
 
 Values known when compiling follow Python's rules. A runtime `a and b` is `b if a else a`; if a and b have different
-types, the result is a Boolean.
+types, the result is a Boolean, never a Python bool, which a store would take for the number 0 or 1.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl.dialect.location import trace_error
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.conditional_expression import chosen, traced
 from flydsl.expr.control_flow.containers import Reachable
@@ -62,7 +63,8 @@ def _runtime(value: Any, decided: Boolean, others: Thunk, stops_at: bool, object
 
     go_on = traced(alike, objects, at)
     stop = traced(lambda: value if _is_of_type(go_on[1], value) else stops_at, objects, at)
-    return chosen(decided, stop, go_on, at) if stops_at else chosen(decided, go_on, stop, at)
+    found = chosen(decided, stop, go_on, at) if stops_at else chosen(decided, go_on, stop, at)
+    return Boolean(found) if isinstance(found, bool) else found
 
 
 def _is_of_type(other: Any, value: Any) -> bool:
@@ -87,6 +89,31 @@ def membership(item: Any, among: Any) -> bool:
     if not found and isinstance(among, Set | Mapping):
         _require_missing(item, among)
     return found
+
+
+def identity(item: Any, other: Any) -> bool:
+    """`item is other`. Raises TraceError where that asks whether a runtime value is a number, or a type torch's."""
+    pair = (item, other)
+    for one, another in (pair, pair[::-1]):
+        kind = type(another).__name__
+        if isinstance(one, Numeric | ir.Value) and is_python_number(another):
+            raise trace_error(
+                f"`is` asks whether a runtime value is the same object as {another!r}, which it never is",
+                "a condition stands alone: `if flag:` or `if not flag:`"
+                if isinstance(another, bool)
+                else f"compare the numbers: == {another!r}",
+            )
+        if isinstance(one, type) and issubclass(one, Numeric) and kind == "dtype":
+            raise trace_error(
+                f"`is` asks whether {one.__name__} is the same object as {another}, which it never is",
+                f"compare with ==, or with fx.{one.__name__}",
+            )
+    return item is other
+
+
+def stops(flag: Any) -> bool:
+    """True if the flag of a `break` is set for certain: a loop that Python runs then ends."""
+    return flag is True
 
 
 def lookup(owner: Any) -> Callable[..., Any]:

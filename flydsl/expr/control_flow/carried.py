@@ -12,7 +12,7 @@ from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import assigned_in_loop
 from flydsl.expr.numeric import Numeric, is_python_number
 from flydsl.expr.operands import FlyValue
-from flydsl.expr.tree import Tree, flatten, is_same_leaf, leaf_value, typed, write_into
+from flydsl.expr.tree import Tree, describe, flatten, is_same_leaf, leaf_value, typed, write_into
 from flydsl.expr.undefined import Undefined
 
 
@@ -25,6 +25,7 @@ class Slot:
         self.in_place = in_place
         self.tree: Tree = flatten(before)
         self.initial = [typed(leaf) for leaf in self.tree.leaves]
+        self._shown = describe(before) if in_place else None  # as it is now: the body changes this object
 
     @property
     def is_undefined(self) -> bool:
@@ -38,8 +39,9 @@ class Slot:
 
     def mismatch(self, found: Mismatch, at: SourceLocation | None) -> TraceError:
         """The error for a value whose type is different after an iteration."""
+        a, b = (self._shown, describe(self.before)) if self.in_place else (found.a, found.b)
         return TraceError(
-            f"{self.label!r} is {found.a} before the loop and {found.b} after an iteration",
+            f"{self.label!r} is {a} before the loop and {b} after an iteration",
             at=at,
             hint=f"give it its final type before the loop, such as {self.label} = fx.Float32(0), or convert it back; "
             "another value gets another name, and range_constexpr unrolls and lets values change",

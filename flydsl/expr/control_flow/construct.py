@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from flydsl.dialect.location import trace_error
+from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import unassigned
 from flydsl.places import user_location
@@ -29,6 +30,11 @@ class Construct:
         self._thunks = thunks
         self._at = user_location()
         self._region: TracedRegion | None = None
+        self._objects: Reachable
+
+    def has_iterator(self, value: Any) -> bool:
+        """True if an iterator was there before a runtime construct."""
+        return id(value) in self._objects.iterators
 
     def _open(self) -> TracedRegion:
         """Begin a region."""
@@ -65,11 +71,16 @@ def changed_containers(names: Sequence[str], containers: Sequence[str], thunks: 
 
 def escape(what: str, *constructs: Construct) -> None:
     """Raise TraceError for a `return`, `break`, `raise` or `try` in constructs if one of them is a runtime one."""
-    for construct in constructs:
-        if construct.runtime:
-            raise trace_error(f"`{what}` in a runtime {construct.word} cannot be traced", _HINTS[what])
+    runtime = [construct.word for construct in constructs if construct.runtime]
+    if what == "return" and "loop" in runtime:
+        raise trace_error("`return` in a runtime loop cannot be traced", _RETURN_IN_LOOP)
+    if runtime:
+        raise trace_error(f"`{what}` in a runtime {runtime[0]} cannot be traced", _HINTS[what])
 
 
+_RETURN_IN_LOOP = (
+    "`break` leaves the loop: keep the result in a name, and whether there is one in another, such as found = n < 0"
+)
 _HINTS = {
     "return": "put what follows into the other branch, or compute the result in a name and return it at the end",
     "break": "make the condition part of the loop: while condition and not done: ...",

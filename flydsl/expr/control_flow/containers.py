@@ -6,18 +6,25 @@ but an object can be changed through any reference to it, and a variable by a ne
 that a function can reach are compared before and after. Objects from outside of the function belong to the host, which
 may count and record what is traced: among their changes, only those that add or remove values of the program matter.
 An attribute that caches a value when it is first needed is not a change either, if it holds no values of the branch or
-loop.
+loop. An array of the host cannot hold values of the program, so a branch or loop must not change it at all, nor take
+the next item of an iterator that was there before.
 """
 
 from __future__ import annotations
 
+import array
+import functools
+import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import CellType, FunctionType, SimpleNamespace
+from types import CellType, FunctionType, MemberDescriptorType, SimpleNamespace
 from typing import Any
 
 from mlir import ir
 
+from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.numeric import is_python_number
+from flydsl.expr.refusals import change_within
 from flydsl.expr.tree import flatten, is_leaf
 from flydsl.places import user_frame
 
@@ -25,6 +32,7 @@ from flydsl.places import user_frame
 _FOREIGN = {"flydsl", "mlir", "torch", "numpy", "builtins", "types", "typing", "functools", "ast"}
 _DEPTH = 6
 _LARGEST = 4096
+_LARGEST_DATA_BYTES = 1 << 20
 _ABSENT = object()
 
 
@@ -33,11 +41,14 @@ class Reachable:
 
     own, outer: the function's own variables, and those of the functions around it.
     paths: for each object how a user would write it, `accs` or `state.accs`.
+    data, iterators: the arrays of the host with what they held, and the iterators.
     """
 
     def __init__(self, own: dict[str, Any], outer: dict[str, Any]) -> None:
         self.objects: dict[int, Any] = {}
         self.paths: dict[int, str] = {}
+        self.data: list[tuple[str, Any, Any]] = []
+        self.iterators: dict[int, Any] = {}
         for name, value in own.items():
             self._visit(value, name, _DEPTH)
         self._own = set(self.objects)
@@ -65,7 +76,12 @@ class Reachable:
             inner = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
         elif isinstance(value, tuple):
             inner = ((f"{path}[{i}]", item) for i, item in enumerate(value))
+        elif is_data(value):
+            self.data.append((path, value, _state_of_data(value)))
+            return
         elif id(value) in self.objects or not _is_mutable(value):
+            if hasattr(type(value), "__next__"):
+                self.iterators[id(value)] = value
             return
         else:
             self.objects[id(value)] = value
@@ -82,6 +98,17 @@ class Reachable:
         """Restore the contents of objects."""
         for key in keys:
             write(self.objects[key], self.before[key])
+
+    def require_unchanged_data(self, word: str, at: SourceLocation | None) -> None:
+        """Raise TraceError if an array of the host has changed. word: what was traced, `if` or a loop."""
+        for path, value, before in self.data:
+            if _state_of_data(value) != before:
+                raise TraceError(
+                    f"{path} is changed in a runtime {word}, and is an array of the host",
+                    at=change_within(at, path) or at,
+                    hint="it would change once, when this is traced, and whichever way the device goes: keep values of "
+                    "the device in fx.make_rmem_tensor(4, fx.Float32), or unroll with range_constexpr",
+                )
 
     def changed(self, *others: dict[int, Any]) -> list[int]:
         """The keys of the objects whose contents before differ from those in one of `others`."""
@@ -150,6 +177,9 @@ def write(target: Any, content: Any) -> None:
     """Replace the contents of an object in place."""
     if isinstance(target, list):
         target[:] = content
+    elif isinstance(target, deque):
+        target.clear()
+        target.extend(content)
     elif isinstance(target, CellType):
         for value in content:
             target.cell_contents = value
@@ -157,22 +187,64 @@ def write(target: Any, content: Any) -> None:
         target.clear()
         target.update(content)
     else:
-        vars(target).clear()
-        vars(target).update(content)
+        slots = _slots(type(target))
+        for name in slots:
+            if name in content:
+                object.__setattr__(target, name, content[name])
+            elif hasattr(target, name):
+                object.__delattr__(target, name)
+        if hasattr(target, "__dict__"):
+            vars(target).clear()
+            vars(target).update({name: value for name, value in content.items() if name not in slots})
+
+
+_ARRAYS = (("numpy", "ndarray"), ("torch", "Tensor"))
+
+
+def is_data(value: Any) -> bool:
+    """True for what holds numbers, and can hold no values of the program: an array, a tensor of torch, bytes."""
+    return isinstance(value, bytearray | array.array) or (
+        type(value).__module__.partition(".")[0] in ("numpy", "torch")
+        and any(isinstance(value, getattr(sys.modules.get(library), name, ())) for library, name in _ARRAYS)
+    )
+
+
+def _state_of_data(value: Any) -> Any:
+    """What tells the contents of an array from those before a change."""
+    if isinstance(value, bytearray | array.array):
+        return bytes(value)
+    if hasattr(value, "is_inference"):
+        return None if value.is_inference() else value._version  # torch counts the changes
+    if value.dtype.hasobject:
+        return [id(item) for item in value.flat[:_LARGEST]]
+    return value.tobytes() if value.nbytes <= _LARGEST_DATA_BYTES else None
 
 
 def _is_mutable(value: Any) -> bool:
     if isinstance(value, CellType):
         return True
-    if isinstance(value, list | dict | set):
+    if isinstance(value, list | dict | set | deque):
         return len(value) <= _LARGEST
-    if isinstance(value, type | ir.Operation) or not hasattr(value, "__dict__"):
+    if isinstance(value, type | ir.Operation) or not (hasattr(value, "__dict__") or _slots(type(value))):
         return False
     return isinstance(value, SimpleNamespace) or type(value).__module__.partition(".")[0] not in _FOREIGN
 
 
+@functools.lru_cache(maxsize=1024)
+def _slots(kind: type) -> frozenset[str]:
+    """The attributes that objects of a class of Python's keep in slots."""
+    written = [base for base in kind.__mro__ if "__slots__" in vars(base)]
+    return frozenset(n for base in written for n, item in vars(base).items() if isinstance(item, MemberDescriptorType))
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """A copy of the attributes of an object."""
+    found = {name: getattr(value, name) for name in _slots(type(value)) if hasattr(value, name)}
+    return found | vars(value) if hasattr(value, "__dict__") else found
+
+
 def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, list):
+    if isinstance(value, list | deque):
         return ((f"{path}[{i}]", item) for i, item in enumerate(value))
     if isinstance(value, dict):
         return ((f"{path}[{key!r}]", item) for key, item in value.items())
@@ -180,14 +252,16 @@ def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         return ((path, item) for item in content(value))
     if isinstance(value, set):
         return iter(())
-    return ((f"{path}.{name}", item) for name, item in list(vars(value).items()))
+    return ((f"{path}.{name}", item) for name, item in _attributes(value).items())
 
 
 def copied(value: Any) -> Any:
     """A shallow copy of an object's contents."""
     if isinstance(value, CellType):
         return content(value)
-    return value.copy() if isinstance(value, list | dict | set) else dict(vars(value))
+    if isinstance(value, deque):
+        return list(value)
+    return value.copy() if isinstance(value, list | dict | set) else _attributes(value)
 
 
 def content(cell: CellType) -> list[Any]:

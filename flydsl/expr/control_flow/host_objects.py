@@ -43,6 +43,17 @@ def require_not_hosts(value: Any, path: str, what: str, *constructs: Any) -> Any
     return value
 
 
+def require_own_iterator(value: Any, path: str, *constructs: Any) -> Any:
+    """Return an iterator whose next item is about to be taken. Raise TraceError for one that a branch did not make."""
+    for construct in constructs:
+        if construct.runtime and construct.has_iterator(value):
+            raise trace_error(
+                f"next({path}) in a runtime {construct.word}",
+                "it would go on once, when this is traced, and whichever way the device goes: count in a variable",
+            )
+    return value
+
+
 def require_no_function(value: Any, path: str) -> Any:
     """Return the value of a statement that only names it. Raise TraceError for a function, which is not called."""
     if isinstance(value, FunctionType | BuiltinFunctionType | MethodType):

@@ -71,6 +71,7 @@ class IfStatement(Construct):
             return not self._condition
         self._close()
         self._host.require_unchanged(self.word, self._at)
+        self._objects.require_unchanged_data(self.word, self._at)
         self._after_then = self._values()
         self._objects_after_then = self._objects.contents()
         self._objects.restore(self._objects.changed(self._objects_after_then))
@@ -85,6 +86,7 @@ class IfStatement(Construct):
         """The names' values after the branches."""
         self._close()
         self._host.require_unchanged(self.word, self._at)
+        self._objects.require_unchanged_data(self.word, self._at)
         after_else = self._values()
         join = Join()
         names = [

@@ -53,6 +53,7 @@ class Loop(Construct):
     def _require_unchanged(self) -> None:
         """Raise TraceError if the body has changed a Python object that iterations do not carry."""
         self._host.require_unchanged(self.word, self._at)
+        self._objects.require_unchanged_data(self.word, self._at)
         for key in self._objects.changed(self._objects.contents()):
             path = self._objects.paths[key]
             raise TraceError(
