@@ -9,7 +9,7 @@ Global memory goes through a buffer resource: what lies beyond its size reads 0 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from operator import mul
 from typing import Any
@@ -22,8 +22,6 @@ from kernels.layout_utils import crd2idx
 class _View:
     """What both views have: a row-major shape."""
 
-    vec_load: Callable[..., Any]
-
     def __init__(self, dtype: Any, shape: Sequence[Any]) -> None:
         self.dtype, self.shape = dtype, tuple(shape)
         self.bytes = dtype.width // 8
@@ -35,7 +33,7 @@ class _View:
             return coordinates
         return crd2idx(coordinates, self.stride)
 
-    def load(self, coordinates: Any) -> Any:
+    def load(self: Any, coordinates: Any) -> Any:
         """One element."""
         return self.vec_load(coordinates, 1)
 
