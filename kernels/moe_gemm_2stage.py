@@ -376,7 +376,7 @@ def visit(plan: Plan, routes: Routes, tensors: Any, product: Any, result: Any) -
         kind, place, weights = plan.tiling.product(), fx.Int32(fx.block_idx.x), tensors["weights"]
         a = GatheredA(plan, kind, tensors["activations"], routes.sources, routes)
         if plan.gated:
-            b = GateAndUp(plan, kind, weights, routes.expert, place)
+            b: Any = GateAndUp(plan, kind, weights, routes.expert, place)
         else:
             b = TileB(plan.tiling, kind, weights, routes.expert * (plan.columns // plan.tile_n) + place)
         sums = product(plan, routes, a, b, (tensors.get("scale_activations"), tensors["scale_weights"]))

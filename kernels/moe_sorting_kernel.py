@@ -200,7 +200,8 @@ def put_blocks(tables: Tables, expert: Any, local: Any, start: Any, count: Any, 
 @flyc.jit
 def route_at_once(tables: Tables, ids: Any, weights: Any) -> None:
     """Put the experts of all tokens and their weights into shared memory."""
-    spec, thread = tables.spec.gating, fx.Int32(fx.thread_idx.x)
+    spec: Any = tables.spec.gating
+    thread = fx.Int32(fx.thread_idx.x)
     token, lane = thread // spec.lanes, thread % spec.lanes
     probabilities, experts = route(tables.tensors["topk_ids"], token, lane, token < tables.tokens, spec)
     if (token < tables.tokens) & (lane == 0):
@@ -448,7 +449,8 @@ def moe_sorting_flydsl(
         topk_ids, topk_weights, sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf, expert_mask,
         num_local_tokens,
     )  # fmt: skip
-    _sort(tensors, *topk_ids.shape, num_experts, unit_size, workspace)
+    tokens, topk = topk_ids.shape
+    _sort(tensors, tokens, topk, num_experts, unit_size, workspace)
 
 
 def _sort(
