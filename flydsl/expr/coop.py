@@ -36,7 +36,7 @@ from flydsl.expr.shared_allocator import SharedAllocator
 from flydsl.expr.shuffle import moved_words, shuffle_idx, shuffle_up, shuffle_xor
 from flydsl.expr.storage import ArrayInMemory, Storage
 from flydsl.expr.struct import Array
-from flydsl.expr.vector_value import ReductionOp, Vector
+from flydsl.expr.vector_value import ReductionOp, Vector, as_vector
 from flydsl.layout import make_layout
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ def block_reduce(value: Number, op: Reduction, threads: int) -> Result:
 
 def vector_reduce(vector: Vector, op: Reduction) -> Result:
     """The elements of a vector combined by halves, which is how packed instructions do it."""
-    combine = combination(op)
+    vector, combine = as_vector("vector_reduce", vector), combination(op)
     while vector.numel > 1 and vector.numel % 2 == 0:
         half = vector.numel // 2
         vector = combine(vector[:half], vector[half:])

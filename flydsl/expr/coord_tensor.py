@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -130,12 +129,13 @@ class CoordTensor(Coordinates):
 
     def _moved(self, step: Any) -> Any:
         """The origin moved by a coordinate. Trailing parts may be missing."""
-        if not isinstance(self.origin, tuple):
-            return as_int_tuple(self.origin + step)
-        if not isinstance(step, int | Iterable):
-            raise argument_error(f"a coordinate moved by {step!r}", "a step is a coordinate, such as (0, 16)")
-        parts = () if isinstance(step, int) else tuple(step)
-        moved = (start + parts[mode] if mode < len(parts) else start for mode, start in enumerate(self.origin))
+        try:
+            if not isinstance(self.origin, tuple):
+                return as_int_tuple(self.origin + step)
+            parts = () if isinstance(step, int) else tuple(step)
+            moved = [start + parts[mode] if mode < len(parts) else start for mode, start in enumerate(self.origin)]
+        except TypeError:
+            raise argument_error(f"a coordinate moved by {step!r}", "a step is a coordinate, such as (0, 16)") from None
         return as_int_tuple(tuple(moved))
 
     def __repr__(self) -> str:

@@ -150,6 +150,7 @@ def test_static_operands_compute_at_once() -> None:
         (lambda A, Out: fx.logical_divide(A), ArgumentError, "missing a required argument"),
         (lambda A, Out: fx.const_expr(Out[0]), TraceError, "runtime value"),
         (lambda A, Out: fx.make_identity_tensor((4, 4)).moved(fx.Float32), ArgumentError, "a coordinate moved by"),
+        (lambda A, Out: fx.make_identity_tensor((4, 4)).moved(fx.Layout(4, 1)), ArgumentError, "a coordinate moved by"),
         (lambda A, Out: fx.ThrMma((4,), 0), ArgumentError, "takes a tiled MMA"),
         (lambda A, Out: fx.ThrCopy((4,), 0), ArgumentError, "takes a tiled copy"),
         (lambda A, Out: buffer_ops.extract_base_index(A, address_space="1"), ArgumentError, "address_space of"),
