@@ -254,8 +254,8 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
-        is_text = isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant)
-        return self._text(node) if is_text and isinstance(node.left.value, str) else node
+        left = node.left.value if isinstance(node.left, ast.Constant) else None
+        return self._text(node) if isinstance(node.op, ast.Mod) and isinstance(left, str) else node
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         node.value = self.visit(node.value)  # what stands behind its colon must stay as it is
