@@ -13,7 +13,6 @@ the next item of an iterator that was there before.
 from __future__ import annotations
 
 import array
-import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -230,7 +229,6 @@ def _is_mutable(value: Any) -> bool:
     return isinstance(value, SimpleNamespace) or type(value).__module__.partition(".")[0] not in _FOREIGN
 
 
-@functools.lru_cache(maxsize=1024)
 def _slots(kind: type) -> frozenset[str]:
     """The attributes that objects of a class of Python's keep in slots."""
     written = [base for base in kind.__mro__ if "__slots__" in vars(base)]
