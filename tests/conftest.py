@@ -62,6 +62,7 @@ SLOW = [
         "simulator/timing/test_order.py",
         "simulator/timing/test_peaks.py",
         "sweeps/test_dask.py",
+        "sweeps/test_workers.py",
         "test_lab.py",
         "test_readme.py",
         "test_wheel.py",
