@@ -77,6 +77,12 @@ class TracedText(str):
         return TracedText(str.__add__(other, self))
 
 
+def text_of(value: Any) -> Any:
+    """What an f-string, `%`, `format` or `join` made: a `TracedText` if the text of a runtime value is in it."""
+    has_one = type(value) is str and (WHILE_TRACED in value or ELEMENTS_WHILE_TRACED in value)
+    return TracedText(value) if has_one else value
+
+
 def no_text(kind: str, spec: str) -> TraceError:
     """The error for a runtime value that Python is to format. kind: the value's type. spec: as in f"{x:spec}"."""
     return trace_error(

@@ -43,7 +43,7 @@ def load_and_launch(code: bytes, listing: str, random_: random.Random, *, checks
         seed = random_.random()
         native, lockstep = (_launch(module, name, waves, seed, backend) for backend in ("native", "lockstep"))
         # What waves do to each other's memory depends on their order, which nobody promises.
-        if waves == 1:
+        if waves == 1 and not (_differ(native, lockstep) and _differs_by_address(module, name, seed, native)):
             _compare(name, native, lockstep)
         if random_.random() < 0.05:
             _look_closely(module, name, waves, seed)
@@ -59,6 +59,16 @@ def _launch(module: LoadedModule, name: str, waves: int, seed: float, backend: s
     except FlyError as error:
         return error
     return arrays
+
+
+def _differs_by_address(module: LoadedModule, name: str, seed: float, native: FlyError | list[Array]) -> bool:
+    """True if a kernel computes with addresses: native code gives something else where memory lies elsewhere."""
+    kept: list[Any] = []
+    for size in (1 << 9, 1 << 12, 1 << 15, 1 << 18):
+        kept += [bytearray(size), _launch(module, name, 1, seed, "native")]
+        if _differ(native, kept[-1]):
+            return True
+    return False
 
 
 def _look_closely(module: LoadedModule, name: str, waves: int, seed: float) -> None:
@@ -87,6 +97,12 @@ def _argument(size: int, arrays: list[Array], random_: random.Random) -> Any:
     # At a page, for the code may make numbers of its address.
     arrays.append(page_aligned(numbers.tobytes()).view(numbers.dtype))
     return arrays[-1]
+
+
+def _differ(one: FlyError | list[Array], other: FlyError | list[Array]) -> bool:
+    if isinstance(one, FlyError) or isinstance(other, FlyError):
+        return type(one) is not type(other)
+    return any(not np.array_equal(a.view(np.uint32), b.view(np.uint32)) for a, b in zip(one, other, strict=True))
 
 
 def _compare(name: str, native: FlyError | list[Array], lockstep: FlyError | list[Array]) -> None:

@@ -154,6 +154,29 @@ def hash_of_a_value(A, C, I, n):
 
 
 @habit("the text of a runtime value", "compare the value itself")
+def text_with_the_value_in_it(A, C, I, n):
+    if f"n is {n:{''}}, no more" == "n is 3, no more":  # here
+        I[0] = 1
+
+
+@habit("the text of a runtime value", "compare the value itself")
+def text_by_percent(A, C, I, n):
+    if "%s of %d" % (n, 4) == "3 of 4":  # here
+        I[0] = 1
+
+
+@habit("the text of a runtime value", "compare the value itself")
+def text_by_format(A, C, I, n):
+    I[0] = 1 if "n={}".format(n).startswith("n=3") else 2  # here
+
+
+@habit("the text of a runtime value", "compare the value itself")
+def texts_joined(A, C, I, n):
+    if ", ".join(["n", str(n)]) in ("n, 3",):  # here
+        I[0] = 1
+
+
+@habit("the text of a runtime value", "compare the value itself")
 def text_compared(A, C, I, n):
     digits = str(n)
     if digits == "5":  # here

@@ -18,6 +18,7 @@ from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.host_objects import CHANGING_METHODS
 
 _OF_VALUES = {"ArithmeticError", "FloatingPointError", "OverflowError", "ZeroDivisionError"}
+_MAKING_TEXT = {"format", "join"}
 _HINT = "range(...) is a loop on the device; range_constexpr(...) unrolls and is plain Python"
 
 
@@ -234,7 +235,34 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(method, ast.Attribute) and method.attr == "get" and node.args:
             self.changed = True
             node.func = boolean_operators.lookup(method)
-        return node
+        return self._text(node) if isinstance(method, ast.Attribute) and method.attr in _MAKING_TEXT else node
+
+    # --- texts -------------------------------------------------------------------------------------------------------
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        self._formatted(node)
+        return self._text(node) if any(isinstance(part, ast.FormattedValue) for part in node.values) else node
+
+    def _formatted(self, node: ast.JoinedStr) -> None:
+        """Visit the values of an f-string, and of the f-strings that their formats are."""
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                part.value = self.visit(part.value)
+                if isinstance(part.format_spec, ast.JoinedStr):
+                    self._formatted(part.format_spec)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        formats = isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant | ast.JoinedStr)
+        formats = formats and isinstance(getattr(node.left, "value", ""), str)
+        self.generic_visit(node)
+        return self._text(node) if formats else node
+
+    def _text(self, node: ast.expr) -> ast.expr:
+        """An expression that makes a text, which knows whether a runtime value is in it."""
+        self.changed = True
+        return expression("__fly_text__(__VALUE)", node, VALUE=node)
+
+    # --- statements of one expression --------------------------------------------------------------------------------
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         self.generic_visit(node)

@@ -12,6 +12,7 @@ from flydsl.expr.control_flow.host_objects import require_no_function, require_n
 from flydsl.expr.control_flow.if_statement import IfStatement
 from flydsl.expr.control_flow.undefined import UNSET
 from flydsl.expr.control_flow.while_loop import WhileLoop
+from flydsl.expr.refusals import text_of
 
 # The names under which rewritten functions see them, through their closure.
 RUNTIME: dict[str, Any] = {
@@ -25,6 +26,7 @@ RUNTIME: dict[str, Any] = {
     "__fly_compare__": comparison,
     "__fly_in__": membership,
     "__fly_get__": lookup,
+    "__fly_text__": text_of,
     "__fly_escape__": escape,
     "__fly_changed__": require_not_hosts,
     "__fly_named__": require_no_function,

@@ -2,8 +2,8 @@
 
 These saturate at 32 bits, from f16 to i16 at 16, and make 0 of NaN; other narrow integers are the lower bits of 32.
 Upstream, the result is poison, of which LLVM may conclude that the code around it never runs: it then leaves out the
-end of a kernel. A fence hides the float's value from LLVM, which gives the same instructions. Launchers saturate at any
-width.
+end of a kernel. A fence hides the float's value from LLVM, which gives the same instructions. Launchers, which have an
+intrinsic for it, compute the same up to 32 bits; they saturate at 64, too.
 """
 
 from __future__ import annotations
@@ -30,15 +30,22 @@ def expand(function: ir.Operation) -> None:
 
 def _on_device(name: str, x: ElementwiseValue, kind: ir.Type) -> ir.Value:
     number = ElementwiseValue(x.llvm("arithmetic.fence").value, x.at)
-    from_half_to_16_bits = isinstance(x.element, ir.F16Type) and _width(kind) == 16  # v_cvt_i16_f16
-    if from_half_to_16_bits or _width(kind) >= 32:
-        return _frozen(number.op(name, kind=kind).value, x.at)
-    wide = _frozen(number.op(name, kind=x.like("i32")).value, x.at)
-    return create("arith.trunci", [wide], [kind], x.at).result
+    converted = _frozen(number.op(name, kind=_saturated_at(x, kind)).value, x.at)
+    return _lower_bits(converted, kind, x.at)
 
 
 def _on_host(name: str, x: ElementwiseValue, kind: ir.Type) -> ir.Value:
-    return x.llvm(f"{_CONVERSIONS[name]}.sat", kind=kind).value
+    return _lower_bits(x.llvm(f"{_CONVERSIONS[name]}.sat", kind=_saturated_at(x, kind)).value, kind, x.at)
+
+
+def _saturated_at(x: ElementwiseValue, kind: ir.Type) -> ir.Type:
+    """The integers that a conversion saturates at, of which the result is the lower bits."""
+    from_half_to_16_bits = isinstance(x.element, ir.F16Type) and _width(kind) == 16  # v_cvt_i16_f16
+    return kind if from_half_to_16_bits or _width(kind) >= 32 else x.like("i32")
+
+
+def _lower_bits(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
+    return value if value.type == kind else create("arith.trunci", [value], [kind], at).result
 
 
 def _frozen(value: ir.Value, at: ir.Location) -> ir.Value:

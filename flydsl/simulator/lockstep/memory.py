@@ -31,6 +31,12 @@ _BEYOND_LDS_HINT = (
     "allocation; the hardware reads 0 there, and writes nothing"
 )
 
+# Of CDNA, whose loads past the registers have one address in LDS.
+_PAST_REGISTERS_HINT = (
+    "a load into LDS takes the first lane's address there, and writes the lanes' data one behind the other from it on: "
+)
+_PAST_REGISTERS = ("buffer_load_", "global_load_lds_")
+
 _LABELS = {"lds": "LDS", "scratch": "scratch"}
 
 
@@ -228,6 +234,8 @@ class NumpyMemory(NumpyLanes):
             where = f"address {_offset(int(request.address[bad]))}"
             needed = int(request.address.max()) + request.size
             hint = _BEYOND_LDS_HINT.format(needed=needed) if is_lds else None
+            if hint and self.instruction.listed.text.startswith(_PAST_REGISTERS):
+                hint = _PAST_REGISTERS_HINT + hint
             self._fault(space, request, bad, None, f"outside of {whole}: {where}", hint=hint)
         wave, lane = self._wave_and_lane(request)
         base = (

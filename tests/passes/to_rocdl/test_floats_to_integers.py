@@ -56,18 +56,24 @@ def test_it_costs_no_instruction() -> None:
     assert vector == ["v_lshlrev_b32_e32", "v_cvt_i32_f32_e32"]
 
 
+TYPES = (fx.Int8, fx.Uint8, fx.Int16, fx.Uint16, fx.Int32, fx.Uint32)
+
+
 @flyc.kernel
-def mark(Out: fx.Tensor):
-    Out[fx.block_idx.x] = 1
+def compare_kernel(Out: fx.Tensor, x: fx.Float32, by_launcher: list[fx.Int64]):
+    converted = [*(x.to(dtype) for dtype in TYPES), x.to(fx.Float16).to(fx.Int16)]
+    for place, (number, other) in enumerate(zip(converted, by_launcher, strict=True)):
+        Out[0, place], Out[1, place] = number.to(fx.Int64), other
 
 
 @flyc.jit
-def launch_by_a_float(Out: fx.Tensor, blocks: fx.Float32):
-    number = blocks.to(fx.Int8)
-    mark(Out).launch(grid=(fx.Int32(number),), block=1)
+def compare(Out: fx.Tensor, x: fx.Float32):
+    converted = [*(x.to(dtype) for dtype in TYPES), x.to(fx.Float16).to(fx.Int16)]
+    compare_kernel(Out, x, [number.to(fx.Int64) for number in converted]).launch(grid=1, block=1)
 
 
-def test_a_launchers_floats_saturate() -> None:
-    out = torch.zeros(127, dtype=torch.int32)
-    launch_by_a_float(out, 1e9)
-    assert out.tolist() == [1] * 127
+@pytest.mark.parametrize("x", NUMBERS)
+def test_a_launcher_converts_as_a_kernel_does(x: float) -> None:
+    out = torch.zeros(2, len(TYPES) + 1, dtype=torch.int64)
+    compare(out, x)
+    assert out[0].tolist() == out[1].tolist()
