@@ -58,6 +58,7 @@ SLOW = [
         "simulator/test_differential_cdna5.py",
         "simulator/test_differential_memory.py",
         "simulator/test_differential_rdna.py",
+        "simulator/test_many_registers.py",
         "simulator/test_tiles_and_clusters.py",
         "simulator/timing/test_order.py",
         "simulator/timing/test_peaks.py",
