@@ -358,6 +358,7 @@ def test_environment_with_nonsense(name: str, value: str, monkeypatch: pytest.Mo
 # --- large modules ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_passes_of_a_large_module_run_in_a_child_and_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = lowered().run()
     parents: list[int] = []

@@ -100,6 +100,7 @@ def test_a_union_is_one_piece_of_memory() -> None:
     assert torch.equal(out.view(torch.int16), a.view(torch.int16).reshape(LANES, 2).T)
 
 
+@pytest.mark.slow
 def test_bytes_are_loaded_as_the_type_that_is_named() -> None:
     def body(A: Any, Out: Any, lane: Any) -> None:
         numbers = fx.SharedAllocator().allocate(fx.Array[fx.Float32, LANES, 16]).peek()

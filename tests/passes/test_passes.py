@@ -48,6 +48,7 @@ def test_a_pass_is_named_like_its_file() -> None:
         assert (module.__doc__ or "").startswith(f"{name}: ")
 
 
+@pytest.mark.slow
 def test_every_pass_can_run_twice(traced: str) -> None:
     text = traced
     for name in PASSES:

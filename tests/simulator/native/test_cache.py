@@ -94,6 +94,7 @@ for _ in range(200):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_only_ever_see_whole_files(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     processes = [
