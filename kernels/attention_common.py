@@ -300,7 +300,7 @@ def masked(scores: list[Any], partial: Any, bounds: tuple[Any, Any], number: Any
     """
     if partial:
         hidden = fx.Float32(-float("inf"))
-        first, last = (None if bound is None else bound - number for bound in bounds)
+        first, last = None if bounds[0] is None else bounds[0] - number, bounds[1] - number
 
         def one(key: int, score: Any) -> Any:
             seen = last >= key if first is None else (last >= key) & (first <= key)

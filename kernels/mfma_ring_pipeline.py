@@ -157,10 +157,10 @@ class RingLoop:
     def tile(self, sums: Any, stage: Any, now_b: Any, loads: int) -> Any:
         """The sums after the tile in a buffer. loads: that go on meanwhile."""
         ring, product = self.ring, self.product
-        columns = range(ring.wave_tile[1] // 16)
+        blocks = range(ring.wave_tile[1] // 16)
 
         def of_b(group: int) -> list[Any]:
-            return [self.b.fragment(ni, group, stage) for ni in columns] if ring.b_to_lds else now_b[group]
+            return [self.b.fragment(ni, group, stage) for ni in blocks] if ring.b_to_lds else now_b[group]
 
         def of_a(mi: int, group: int) -> Any:
             return self.a.fragment(mi, group, stage)
@@ -180,8 +180,8 @@ class RingLoop:
 
     def in_turn(self, state: Any, number: Any, place: int) -> Any:
         """`step` of a walk through whole turns of the ring, where this is the tile before tile `number`."""
-        before, stages = self.ring.stages - 1, self.ring.stages
-        return self.step(*state, number + (before - 1), place % stages, (place + before) % stages)
+        (sums, now_b), before, stages = state, self.ring.stages - 1, self.ring.stages
+        return self.step(sums, now_b, number + (before - 1), place % stages, (place + before) % stages)
 
     @flyc.jit
     def run(self, sums: Any, tiles_k: Any) -> Any:

@@ -56,7 +56,7 @@ def value_key(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
 
 _SMALL_TENSOR = 1024
 # Python's containers that hold what another one holds.
-_SEQUENCES = (UserList, type({}.keys()), type({}.values()), type({}.items()))
+_SEQUENCES: tuple[type, ...] = (UserList, type({}.keys()), type({}.values()), type({}.items()))
 _MAPPINGS = (UserDict, ChainMap, types.MappingProxyType)
 
 

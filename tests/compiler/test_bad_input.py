@@ -395,7 +395,7 @@ def indexes(A: fx.Tensor, n: fx.Int32):
     [
         (breaks, "`break` in a runtime loop"),
         (continues, "`continue` in a runtime `if`"),
-        (returns, "`return` in a runtime `if`"),
+        (returns, "`return` in a runtime loop"),
         (yields, "`yield` in a runtime loop"),
         (returns_values_of_two_types, "what is returned is i32 in one branch of a runtime `if` and f32 in the other"),
         (yields_too_early, "`yield` in a runtime loop"),
