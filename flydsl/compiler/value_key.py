@@ -10,7 +10,7 @@ import numbers
 import sys
 import types
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from flydsl.layout import Layout, Tile
@@ -56,7 +56,7 @@ def value_key(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
 
 _SMALL_TENSOR = 1024
 # Python's containers that hold what another one holds.
-_SEQUENCES: tuple[type[Iterable[Any]], ...] = (UserList, type({}.keys()), type({}.values()), type({}.items()))
+_SEQUENCES: tuple[type[Any], ...] = (UserList, type({}.keys()), type({}.values()), type({}.items()))
 _MAPPINGS = (UserDict, ChainMap, types.MappingProxyType)
 
 
