@@ -45,7 +45,7 @@ def value_key(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
         return kind, value
     if isinstance(value, numbers.Number):
         return kind, repr(value)  # which tells -0.0 from 0.0, and finds nan equal to itself
-    if isinstance(value, (tuple, list, deque, *_SEQUENCES)):
+    if isinstance(value, _SEQUENCES):
         return kind, tuple(value_key(item, other) for item in value)
     if isinstance(value, set | frozenset):
         return kind, frozenset(value_key(item, other) for item in value)
@@ -56,7 +56,7 @@ def value_key(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
 
 _SMALL_TENSOR = 1024
 # Python's containers that hold what another one holds.
-_SEQUENCES: tuple[type[Any], ...] = (UserList, type({}.keys()), type({}.values()), type({}.items()))
+_SEQUENCES: tuple[Any, ...] = (tuple, list, deque, UserList, type({}.keys()), type({}.values()), type({}.items()))
 _MAPPINGS = (UserDict, ChainMap, types.MappingProxyType)
 
 
