@@ -59,8 +59,12 @@ def counted(condition: Any) -> Any:
 
 
 def counted_items(items: Iterable[Any]) -> Iterable[Any]:
-    """The items of a `for` that Python runs. They are counted where nobody knows how many there are."""
-    return items if hasattr(items, "__len__") else _counted_items(items)
+    """The items of a `for` that Python runs. They are counted where nobody knows how many there are.
+
+    What has no items is Python's to refuse, at the user's line.
+    """
+    is_open = hasattr(items, "__iter__") and not hasattr(items, "__len__")
+    return _counted_items(items) if is_open else items
 
 
 def _counted_items(items: Iterable[Any]) -> Iterator[Any]:
