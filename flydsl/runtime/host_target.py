@@ -18,8 +18,6 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.walk import operations
-
 # The features must be given, though they are the CPU's own: LLVM takes the host's otherwise. NumPy needs v2, too.
 _X86 = ("x86-64-v2", "+sse4.2")
 _ARM = ("generic", "+neon")
@@ -63,21 +61,24 @@ def _target() -> ir.Attribute:
     return ir.Attribute.parse(f'[["target-cpu", "{cpu}"], ["target-features", "{features}"]]')
 
 
-def _uses_narrow_floats(function: ir.Operation) -> bool:
-    found = False
+def _operations(function: ir.Operation) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal found
-        values = [*op.operands, *op.results]
-        found = found or any(isinstance(value.type, (ir.F16Type, ir.BF16Type)) for value in values)
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+        found.append(op)
+        return ir.WalkResult.ADVANCE
 
     function.walk(visit)
     return found
 
 
+def _uses_narrow_floats(function: ir.Operation) -> bool:
+    values = (value for op in _operations(function) for value in [*op.operands, *op.results])
+    return any(isinstance(value.type, (ir.F16Type, ir.BF16Type)) for value in values)
+
+
 def _bits_of_bf16(function: ir.Operation) -> list[ir.Operation]:
-    return [op for op in operations(function) if op.name == "llvm.bitcast" and "bf16" in str(op.operands[0].type)]
+    return [op for op in _operations(function) if op.name == "llvm.bitcast" and "bf16" in str(op.operands[0].type)]
 
 
 def _through_memory(function: ir.Operation, cast: ir.Operation) -> tuple[ir.Operation, list[ir.Operation]]:
