@@ -150,13 +150,13 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             compute_cluster_position compute_mcast_masks is_wave_leader
         """,
         "flydsl.expr.rocdl.tdm_ops": """
-            TDMDescriptor2D TDMGatherDescriptor add_addr_with_carry compute_padding_encoding compute_warp_distribution
-            l2_prefetch_tile make_tensor_descriptor_2d make_tensor_gather_descriptor make_tensor_gather_dgroup0
-            tensor_load_2d tensor_load_gather tensor_store_2d tensor_store_gather tensor_wait
+            TDMDescriptor2D TDMGatherDescriptor add_addr_with_carry advance_tdm_descriptor compute_padding_encoding
+            compute_warp_distribution l2_prefetch_tile make_tensor_descriptor_2d make_tensor_gather_descriptor
+            make_tensor_gather_dgroup0 tensor_load_2d tensor_load_gather tensor_store_2d tensor_store_gather tensor_wait
             update_tensor_descriptor_2d_addr64 update_tensor_descriptor_2d_addr_lo
             update_tensor_descriptor_2d_addr_lo_hi update_tensor_descriptor_2d_lds_addr
-            update_tensor_gather_descriptor_addr64
-            update_tensor_gather_descriptor_addr_lo update_tensor_gather_descriptor_addr_lo_hi
+            update_tensor_gather_descriptor_addr64 update_tensor_gather_descriptor_addr_lo
+            update_tensor_gather_descriptor_addr_lo_hi
         """,
         "flydsl.expr.rocdl": """
             SWMMAC TDM WMMA_RDNA3 cdna5 experimental ktrace_emit
