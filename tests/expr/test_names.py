@@ -41,6 +41,7 @@ def test_modules_of_newer_versions_say_so(module: str) -> None:
 
 def test_names_that_live_elsewhere() -> None:
     assert fx.PointerType is fx.typing.PointerType is rocdl.PointerType
+    assert issubclass(fx.Array[fx.Int32, 4], fx.Array._Base)
     assert fx.typing.address_space_from_attr(2) is fx.AddressSpace.Shared
     with pytest.raises(ArgumentError, match="9 is not an address space"):
         fx.typing.address_space_from_attr(9)
