@@ -26,13 +26,15 @@ def cache_key(
     hints: Mapping[str, Any],
     arch_name: str | None = None,
 ) -> tuple[tuple[str, Any], ...]:
-    """The key of a compilation: pairs of a name and a value, the parameters last; the class of a method's object first.
+    """The key of a compilation: pairs of a name and a value, the target first, the parameters last.
+
+    For a method the class of its object comes before all.
 
     hints: the launcher's own; those of the `with` blocks around the call are added.
     """
     parts: list[tuple[str, Any]] = [
-        ("_env_", env.code_settings()),
         ("_target_", get_backend(arch=arch_name or "").target),
+        ("_env_", env.code_settings()),
     ]
     if given := all_hints(hints):
         parts.append(("_hints_", tuple(sorted((name, _readable(value)) for name, value in given.items()))))

@@ -244,6 +244,8 @@ class JitFunction(DecoratedFunction):
         values = self.signature.bind((), arguments)
         return cache_key(self.signature, self._adapt(values)[0], values, self.compile_hints)
 
+    _make_cache_key = _resolve_and_make_cache_key  # its name in FlyDSL 0.2
+
     def _build_full_cache_key(
         self, arguments: Mapping[str, Any], *, owner_cls: type | None = None, bound_self: Any = None
     ) -> tuple[tuple[str, Any], ...]:

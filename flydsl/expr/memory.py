@@ -57,6 +57,20 @@ class AddressSpace(str, Enum):
         return ADDRESS_SPACES.index(self.value)
 
 
+def address_space_from_attr(space: AddressSpace | int | str | ir.Attribute) -> AddressSpace:
+    """An address space by its name, number or attribute.
+
+    >>> address_space_from_attr(1) is address_space_from_attr("global") is AddressSpace.Global
+    True
+    """
+    text = _space_text(space)
+    try:
+        return AddressSpace(text)
+    except ValueError:
+        names = ", ".join(ADDRESS_SPACES)
+        raise argument_error(f"{space!r} is not an address space", f"those of the fly dialect: {names}") from None
+
+
 def is_generic_address_space(space: AddressSpace, expected: AddressSpace) -> bool:
     """True if an address space, by name, number or as an attribute, is one of the fly dialect's."""
     return not is_target_address_space(expected, expected) and _space_text(space) == _space_text(expected)

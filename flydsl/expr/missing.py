@@ -11,15 +11,18 @@ from flydsl.errors import MissingImport, MissingName
 
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
-# Modules of FlyDSL 0.2.2 to 0.4.2 that are unsupported; those below them are, too.
+# Modules of FlyDSL 0.2 to 0.4.2, and of its development since, that are unsupported; those below them are, too.
 UNSUPPORTED_MODULES = frozenset({
     "flydsl.compiler._aot", "flydsl.compiler.backends._rocm_ktrace", "flydsl.compiler.backends._rocm_ktrace_trace",
     "flydsl.compiler.backends.ktrace", "flydsl.compiler.diagnostics", "flydsl.compiler.external_llvm",
-    "flydsl.compiler.link_utils", "flydsl.compiler.mlir_utils", "flydsl.expr.enum", "flydsl.expr.ktrace",
-    "flydsl.expr.ktrace_common", "flydsl.expr.rocdl.cdna5", "flydsl.expr.rocdl.enum",
-    "flydsl.expr.rocdl.experimental", "flydsl.expr.rocdl.ktrace_emit", "flydsl.expr.rocdl.ktrace_format",
-    "flydsl.expr.rocdl.utils", "flydsl.extension.coop.block", "flydsl.extension.coop.universal",
-    "flydsl.extension.coop.warp", "flydsl.runtime.device_runtime.base", "flydsl.runtime.device_runtime.rocm",
+    "flydsl.compiler.link_utils", "flydsl.compiler.mlir_utils", "flydsl.compiler.scf_control_flow", "flydsl.expr.enum",
+    "flydsl.expr.experimental", "flydsl.expr.iket", "flydsl.expr.iket_emit", "flydsl.expr.ktrace",
+    "flydsl.expr.ktrace_common", "flydsl.expr.lowlevel", "flydsl.expr.nvvm", "flydsl.expr.pinned_vgpr",
+    "flydsl.expr.register", "flydsl.expr.rocdl.cdna5", "flydsl.expr.rocdl.enum", "flydsl.expr.rocdl.experimental",
+    "flydsl.expr.rocdl.ktrace_emit", "flydsl.expr.rocdl.ktrace_format", "flydsl.expr.rocdl.memory",
+    "flydsl.expr.rocdl.random", "flydsl.expr.rocdl.utils", "flydsl.expr.signal_ops", "flydsl.extension.coop.block",
+    "flydsl.extension.coop.universal", "flydsl.extension.coop.warp", "flydsl.runtime.device_runtime.base",
+    "flydsl.runtime.device_runtime.rocm",
 })  # fmt: skip
 
 

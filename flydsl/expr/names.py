@@ -150,13 +150,16 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             compute_cluster_position compute_mcast_masks is_wave_leader
         """,
         "flydsl.expr.rocdl.tdm_ops": """
-            TDMDescriptor2D TDMGatherDescriptor add_addr_with_carry compute_padding_encoding compute_warp_distribution
-            l2_prefetch_tile make_tensor_descriptor_2d make_tensor_gather_descriptor make_tensor_gather_dgroup0
-            tensor_load_2d tensor_load_gather tensor_store_2d tensor_store_gather tensor_wait
+            TDMDescriptor2D TDMGatherDescriptor add_addr_with_carry advance_tdm_descriptor compute_padding_encoding
+            compute_warp_distribution l2_prefetch_tile make_tensor_descriptor_2d make_tensor_gather_descriptor
+            make_tensor_gather_dgroup0 tensor_load_2d tensor_load_gather tensor_store_2d tensor_store_gather tensor_wait
             update_tensor_descriptor_2d_addr64 update_tensor_descriptor_2d_addr_lo
             update_tensor_descriptor_2d_addr_lo_hi update_tensor_descriptor_2d_lds_addr
-            update_tensor_gather_descriptor_addr64
-            update_tensor_gather_descriptor_addr_lo update_tensor_gather_descriptor_addr_lo_hi
+            update_tensor_gather_descriptor_addr64 update_tensor_gather_descriptor_addr_lo
+            update_tensor_gather_descriptor_addr_lo_hi
+        """,
+        "flydsl.expr.rocdl.universal": """
+            TDM WMMAScale advance_tdm_atom get_buffer_rsrc make_buffer_ptr make_tdm_atom s_waitcnt
         """,
         "flydsl.expr.rocdl": """
             SWMMAC TDM WMMA_RDNA3 cdna5 experimental ktrace_emit
@@ -234,7 +237,8 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             raw_ptr_buffer_atomic_smax raw_ptr_buffer_atomic_umin raw_ptr_buffer_load raw_ptr_buffer_load_async_lds
             raw_ptr_buffer_load_lds raw_ptr_buffer_store rcp readfirstlane readlane rsq s_barrier s_barrier_init
             s_barrier_join s_barrier_leave s_barrier_signal s_barrier_signal_isfirst s_barrier_signal_var
-            s_barrier_wait s_get_barrier_state s_get_named_barrier_state s_nop s_setprio s_sleep s_wait_asynccnt
+            s_barrier_wait s_get_barrier_state s_get_named_barrier_state s_nop s_prefetch_inst_burst s_setprio s_sleep
+            s_wait_asynccnt
             s_wait_dscnt s_wait_expcnt s_wait_loadcnt s_wait_storecnt s_wait_tensorcnt s_waitcnt s_wakeup_barrier
             sched_barrier sched_dsrd sched_dswr sched_group_barrier sched_mfma sched_vmem sin
             smfmac_f32_16x16x128_bf8_bf8 smfmac_f32_16x16x128_bf8_bf8_ smfmac_f32_16x16x128_bf8_fp8

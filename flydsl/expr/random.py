@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flydsl.expr.math import cos, log, sin, sqrt
-from flydsl.expr.numeric import Float32, Int32, Uint32, Uint64
+from flydsl.expr.math import cos, isnan, log, sin, sqrt
+from flydsl.expr.numeric import BFloat16, Float32, Int32, Uint16, Uint32, Uint64
 from flydsl.expr.operators import max
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import Number
 
-__all__ = ["rand", "rand4x", "randint", "randint4x", "randn", "randn4x"]
+__all__ = ["cvt_f32_to_bf16_sr", "philox_4x32", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x"]
 
 _ROUNDS = 10
 # What a round multiplies words 0 and 2 by, and what it adds to both words of the key (Salmon et al., table 2).
@@ -41,6 +41,25 @@ def randint4x(seed: Number, offset: Number, n_rounds: int = _ROUNDS) -> tuple[Ui
         counter = (high2 ^ counter[1] ^ keys[0], low2, high0 ^ counter[3] ^ keys[1], low0)
         keys = (Uint32(keys[0] + Uint32(_WEYL[0])), Uint32(keys[1] + Uint32(_WEYL[1])))
     return counter
+
+
+def philox_4x32(counter: Number, key: Number, rounds: int = _ROUNDS) -> tuple[Uint32, Uint32, Uint32, Uint32]:
+    """Four words of 32 random bits, by FlyDSL's name: `randint4x` of a seed and an offset of 32 bits each.
+
+    >>> [hex(int(word)) for word in philox_4x32(0, 0)]
+    ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
+    """
+    return randint4x(Uint32(key), Uint32(counter), rounds)
+
+
+def cvt_f32_to_bf16_sr(x: Number, rand: Number) -> BFloat16:
+    """A Float32 rounded to one of the two BFloat16 around it, so that the mean over many `rand` is the number.
+
+    rand: a word of `randint`, of which the lower 16 bits count. What BFloat16 can hold stays as it is.
+    """
+    exact = Float32(x)
+    rounded = Uint16((exact.bitcast(Uint32) + (Uint32(rand) & Uint32(0xFFFF))) >> Uint32(16)).bitcast(BFloat16)
+    return isnan(exact).select(exact.to(BFloat16), rounded)
 
 
 def randint(seed: Number, offset: Number, n_rounds: int = _ROUNDS) -> Uint32:

@@ -77,11 +77,12 @@ class SharedAllocator(Arena):
         if not self._static:
             return super()._reserve(size, align)
         self.allocated_bytes += size
+        # External: programs read it by addresses of their own, and LLVM drops internal memory that is only written.
         symbol = f"shared_{len(self._body.operations)}"
         attributes = {
             "sym_name": ir.StringAttr.get(symbol),
             "global_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{size} x i8>")),
-            "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
+            "linkage": ir.Attribute.parse("#llvm.linkage<external>"),
             "addr_space": ir.IntegerAttr.get(element_type("i32"), _LDS_SPACE),
             "alignment": ir.IntegerAttr.get(element_type("i64"), align),
         }

@@ -279,9 +279,9 @@ class SmemAllocator:
             )
         self.finalized = True
         if self._storage(block) is None:
+            # Public: programs read it by numbers, from address 0. LLVM drops private memory that is only written.
             attributes = {
                 "sym_name": ir.StringAttr.get(self.global_sym_name),
-                "sym_visibility": ir.StringAttr.get("private"),
                 "type": ir.TypeAttr.get(self._storage_type()),
                 "initial_value": ir.UnitAttr.get(),
                 "alignment": ir.IntegerAttr.get(element_type("i64"), _STORAGE_ALIGNMENT_BYTES),

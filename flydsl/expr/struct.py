@@ -41,6 +41,7 @@ class Array:
     dtype: ClassVar[type[Numeric]]
     size: ClassVar[int]
     align: ClassVar[int]
+    _Base: ClassVar[type[Array]]  # what FlyDSL calls this class, and programs ask `issubclass` for
 
     @classmethod
     def __dsl_size_of__(cls) -> int:
@@ -66,6 +67,9 @@ class Array:
                 f"fx.Array of {size!r} elements: a positive integer", "its size is known when compiling: a Python int"
             )
         return _array(dtype, size, align_of(dtype) if align is None else _checked_alignment(align))
+
+
+Array._Base = Array
 
 
 class Align:

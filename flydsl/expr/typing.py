@@ -214,4 +214,8 @@ _SHORT_NAMES = {"bool": "i1"}
 
 T = Types()
 
-__getattr__ = vector_names(unknown_name(__name__, globals(), {"Array": "flydsl.expr.struct"}))
+_ELSEWHERE = {
+    "Array": "flydsl.expr.struct", "PointerType": "flydsl.dialect.types",
+    "address_space_from_attr": "flydsl.expr.memory",
+}  # fmt: skip
+__getattr__ = vector_names(unknown_name(__name__, globals(), _ELSEWHERE))

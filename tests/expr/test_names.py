@@ -7,6 +7,7 @@ import importlib
 import pytest
 
 import flydsl.expr as fx
+from flydsl.errors import ArgumentError
 from flydsl.expr import arith, buffer_ops, const_expr, gpu, range_constexpr, rocdl, vector
 from flydsl.expr.names import FLYDSL_NAMES
 
@@ -28,6 +29,22 @@ def test_every_name_is_there_or_says_that_it_is_not_yet(module: str) -> None:
         if not hasattr(namespace, name):
             with pytest.raises(AttributeError, match="unsupported"):
                 getattr(namespace, name)
+
+
+@pytest.mark.parametrize(
+    "module", ["flydsl.expr.lowlevel", "flydsl.compiler.scf_control_flow", "flydsl.expr.nvvm.universal"]
+)
+def test_modules_of_newer_versions_say_so(module: str) -> None:
+    with pytest.raises(ImportError, match="is part of FlyDSL's API, but unsupported"):
+        importlib.import_module(module)
+
+
+def test_names_that_live_elsewhere() -> None:
+    assert fx.PointerType is fx.typing.PointerType is rocdl.PointerType
+    assert issubclass(fx.Array[fx.Int32, 4], fx.Array._Base)
+    assert fx.typing.address_space_from_attr(2) is fx.AddressSpace.Shared
+    with pytest.raises(ArgumentError, match="9 is not an address space"):
+        fx.typing.address_space_from_attr(9)
 
 
 def test_a_misspelt_name_gets_a_suggestion() -> None:

@@ -58,3 +58,23 @@ def test_the_published_vector() -> None:
     words, floats = torch.zeros(N, 5, dtype=torch.int64), torch.zeros(N, 4)
     draws(words, floats, 0, 0)
     assert words[0, :4].tolist() == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+
+
+@flyc.kernel
+def rounds_kernel(given: fx.Tensor, rounded: fx.Tensor, words: fx.Tensor):
+    lane = fx.thread_idx.x
+    words[lane] = fx.random.philox_4x32(lane, 9, rounds=7)[0].to(fx.Int64)
+    rounded[lane] = fx.random.cvt_f32_to_bf16_sr(given[lane], lane << 8)
+
+
+def test_rounding_by_chance() -> None:
+    given = torch.full((N,), 1 + 2**-9)  # a quarter of the way from 1 to the next number
+    given[:6] = torch.tensor([0.0, float("inf"), -float("inf"), float("nan"), -0.0, -2.5])
+    given[4:N:64] = torch.tensor(2**31 - 1, dtype=torch.int32).view(torch.float32)  # a NaN of all ones
+    rounded, words = torch.zeros(N, dtype=torch.bfloat16), torch.zeros(N, dtype=torch.int64)
+    launcher_of(rounds_kernel, grid=1, block=N)(given, rounded, words)
+    assert words.tolist() == [philox(9, i, 7)[0] for i in range(N)]
+    up = given.view(torch.int32) + (torch.arange(N, dtype=torch.int32) << 8) >> 16
+    expected = torch.where(given.isnan(), given, (up << 16).view(torch.float32))
+    assert torch.equal(rounded.float().nan_to_num(7.0), expected.nan_to_num(7.0))
+    assert int((rounded == 1.0078125).sum()) == 63

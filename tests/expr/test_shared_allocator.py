@@ -137,6 +137,21 @@ def test_bytes_and_pointers() -> None:
     assert torch.equal(out, torch.stack([a.flip(0) + j + (a + j) * 100 for j in range(4)]))
 
 
+@flyc.kernel
+def by_number_kernel(Out: fx.Tensor):
+    t = fx.Int32(fx.thread_idx.x)
+    fx.SharedAllocator().allocate(fx.Array[fx.Int32, 64]).peek()[t] = t * 3
+    fx.barrier()
+    place = fx.inttoptr(fx.PointerType.get(fx.Int32, fx.AddressSpace.Shared), (t ^ 1) * 4)
+    Out[t] = fx.ptr_load(place)
+
+
+def test_memory_that_is_read_by_its_address_only() -> None:
+    out = torch.zeros(64, dtype=torch.int32)
+    launcher_of(by_number_kernel, grid=1, block=64)(out)
+    assert torch.equal(out, (torch.arange(64, dtype=torch.int32) ^ 1) * 3)
+
+
 def test_scalars_and_vectors_at_an_address() -> None:
     def body(A: Any, Out: Any, lane: Any) -> None:
         place = fx.SharedAllocator().allocate(8 * LANES).peek().ptr

@@ -11,6 +11,7 @@ from mlir import ir
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl._mlir.dialects import llvm
 from flydsl.compiler.kernel_function import CompilationContext
 from flydsl.dialect.context import context
 from flydsl.errors import ArchError, ArgumentError, FlyError, LaunchError, SimulatorError, TraceError
@@ -216,6 +217,22 @@ def test_the_kernel_uses_no_more_than_it_asked_for() -> None:
 
     (kernel,) = launcher(body, allocator).lower(torch.zeros(64), torch.zeros(64)).artifact.kernels
     assert 400 <= kernel.resources.lds_bytes <= 512
+
+
+def test_memory_that_is_read_by_its_address_only() -> None:
+    allocator = SmemAllocator()
+    part = allocator.allocate_array(fx.Int32, 64)
+
+    def body(A: fx.Tensor, Out: fx.Tensor) -> None:
+        t = fx.Int32(fx.thread_idx.x)
+        part(allocator.get_base()).store(fx.Int32(A[t]), [fx.Index(t)])
+        fx.barrier()
+        address = llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), ((t ^ 1) * 4).ir_value())
+        Out[t] = fx.Int32(llvm.load(T.i32, address))
+
+    given, out = torch.arange(64, dtype=torch.int32), torch.zeros(64, dtype=torch.int32)
+    launcher(body, allocator)(given, out)
+    assert torch.equal(out, given ^ 1)
 
 
 def test_an_access_beyond_the_memory_is_found() -> None:

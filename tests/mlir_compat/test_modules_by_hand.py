@@ -123,6 +123,12 @@ def test_a_loop_whose_body_the_caller_ends() -> None:
         ),
         (
             lambda c, x: ReplaceIfWithDispatch.scf_if_dispatch(
+                c, lambda x: {"x": [x, x]}, state_names=("x",), state_values=([x],)
+            ),
+            "type mismatch: 'x' is .* changed container shape",
+        ),
+        (
+            lambda c, x: ReplaceIfWithDispatch.scf_if_dispatch(
                 c, lambda x: {"x": 1}, state_names=("x",), state_values=(None,)
             ),
             "x is None before a runtime `if`",

@@ -144,7 +144,8 @@ def scf_if(
 def _mismatch(name: str, mismatch: Mismatch, at: SourceLocation | None) -> TraceError:
     if mismatch.of_containers:
         return TraceError(
-            f"{name!r} is {mismatch.a} in one branch of a runtime `if` and {mismatch.b} in the other",
+            f"{name!r} is {mismatch.a} in one branch of a runtime `if` and {mismatch.b} in the other: "
+            "changed container shape",
             at=change_within(at, name) or at or user_location(),
             hint="how many elements it has must be known when compiling: change it in both branches alike, or keep "
             "values in a tensor, such as fx.make_rmem_tensor(4, fx.Float32), and their number in a variable",

@@ -80,6 +80,11 @@ def _to_ir(value: Any) -> ir.Value:
     return as_ir_value(value)
 
 
+def _unwrap_mfma_operand(value: Any, *, loc: ir.Location | None = None) -> ir.Value:
+    """An operand of a matrix instruction for MLIR's builders: a Python number is an i32. FlyDSL's kernels import it."""
+    return Int32(value).ir_value() if isinstance(value, int) else as_ir_value(value)
+
+
 def __getattr__(name: str) -> Any:
     """The MLIR operation class of the name; it takes values of the DSL."""
     found = getattr(upstream("rocdl"), name, None) if name[:1].isupper() else None
@@ -92,6 +97,7 @@ _UNIVERSAL = ("TargetAddressSpace", "cosize", "get_iter", "get_layout", "make_pt
 _unknown = unknown_name(
     __name__,
     globals(),
-    dict.fromkeys(_UNIVERSAL, "flydsl.expr.rocdl.universal")
+    {"PointerType": "flydsl.dialect.types"}
+    | dict.fromkeys(_UNIVERSAL, "flydsl.expr.rocdl.universal")
     | dict.fromkeys(instruction_types.__all__, "flydsl.expr.rocdl.instruction_types"),
 )

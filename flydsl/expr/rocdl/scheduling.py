@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mlir import ir
+
 from flydsl.atoms.instruction_sets import CDNA, GFX12, GFX1250
 from flydsl.expr.described import described
+from flydsl.expr.emit import emit
 from flydsl.expr.llvm import memory_fence
 from flydsl.expr.memory_order import AtomicOrdering
 from flydsl.expr.numeric import Int32
@@ -97,6 +100,23 @@ def disable_xdl_arb_stall() -> None:
     call_intrinsic("llvm.amdgcn.s.setreg", [Int32(_SCHED_MODE_DISABLE_STALL).ir_value(), Int32(1).ir_value()])
 
 
+def s_prefetch_inst_burst(num_pages: int, page_bytes: int = 4096) -> None:
+    """Bring the code behind this place into the instruction cache: 4 KiB at each of `num_pages` steps. gfx1250.
+
+    page_bytes: the step. All of it must be code of the program: the hardware faults beyond its end.
+    """
+    require_target("s_prefetch_inst_burst", GFX1250)
+    count = immediate("the num_pages of s_prefetch_inst_burst", num_pages, 1, 64)
+    step = immediate("the page_bytes of s_prefetch_inst_burst", page_bytes, 1, 65536)
+    text = "\n".join(f"s_prefetch_inst_pc_rel {step * page}, null, 31" for page in range(count))
+    attributes = {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get(""),
+        "has_side_effects": ir.UnitAttr.get(),
+    }
+    emit("llvm.inline_asm", attributes=attributes)
+
+
 def s_nop(count: int) -> None:
     """Wait for `count` + 1 cycles, at most 16."""
     call("s.nop", [], attributes={"count": i16_attribute(immediate("s_nop", count, 0, 15))})
@@ -146,7 +166,8 @@ s_wait_tensorcnt: Any = _wait_for_lds("tensorcnt", "tensor copies")
 
 __all__ = [
     "barrier", "disable_xdl_arb_stall", "iglp_opt", "mask_dsrd", "mask_dswr", "mask_mfma", "mask_vmem_rd",
-    "s_barrier", "s_nop", "s_setprio", "s_sleep", "s_wait_asynccnt", "s_wait_dscnt", "s_wait_expcnt",
+    "s_barrier", "s_nop", "s_prefetch_inst_burst", "s_setprio", "s_sleep", "s_wait_asynccnt", "s_wait_dscnt",
+    "s_wait_expcnt",
     "s_wait_loadcnt", "s_wait_storecnt", "s_wait_tensorcnt", "sched_barrier", "sched_dsrd", "sched_dswr",
     "sched_group_barrier", "sched_mfma", "sched_vmem",
 ]  # fmt: skip

@@ -32,6 +32,7 @@ from flydsl.expr.rocdl.tensor_descriptors import (
     TDMDescriptor2D,
     TDMGatherDescriptor,
     add_addr_with_carry,
+    advance_tdm_descriptor,
     compute_padding_encoding,
     compute_warp_distribution,
     global_address,
@@ -51,8 +52,8 @@ from flydsl.expr.rocdl.tensor_descriptors import (
 
 __all__ = [
     "PREFETCH_SCOPE_DEVICE", "PREFETCH_SCOPE_SE", "TDMDescriptor2D", "TDMGatherDescriptor",
-    "add_addr_with_carry", "compute_padding_encoding",
-    "compute_warp_distribution", "l2_prefetch_tile", "make_tensor_descriptor_2d", "make_tensor_gather_descriptor",
+    "add_addr_with_carry", "advance_tdm_descriptor", "compute_padding_encoding", "compute_warp_distribution",
+    "l2_prefetch_tile", "make_tensor_descriptor_2d", "make_tensor_gather_descriptor",
     "make_tensor_gather_dgroup0", "tensor_load_2d", "tensor_load_gather", "tensor_load_to_lds", "tensor_store_2d",
     "tensor_store_from_lds", "tensor_store_gather", "tensor_wait", "update_tensor_descriptor_2d_addr64",
     "update_tensor_descriptor_2d_addr_lo", "update_tensor_descriptor_2d_addr_lo_hi",

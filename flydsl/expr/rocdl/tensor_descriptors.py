@@ -343,9 +343,12 @@ def _index_words(indices: list[Int32], index_size: int) -> list[Int32]:
 
 def add_addr_with_carry(base_addr_lo: Any, base_addr_hi: Any, delta_i32: Any) -> tuple[Int32, Int32]:
     """The two words of an address plus bytes, 32 bits without a sign. The bits above the address stay as they are."""
-    base = (Int64(Uint32(base_addr_hi)) << 32) | Int64(Uint32(base_addr_lo))
-    moved = base + Int64(Uint32(Int32(delta_i32)))
+    moved = _address(base_addr_lo, base_addr_hi) + Int64(Uint32(Int32(delta_i32)))
     return Int32(moved), Int32(moved >> 32)
+
+
+def _address(low: Any, high: Any) -> Int64:
+    return (Int64(Uint32(high)) << 32) | Int64(Uint32(low))
 
 
 def words_of(what: str, group: Any, count: int) -> ir.Value:
@@ -358,10 +361,12 @@ def _replaced(group0: Any, words: dict[int, Any]) -> Vector:
 
 
 def _moved(desc: Any, words: dict[int, Any]) -> Any:
-    if isinstance(desc, TDMDescriptor2D):
-        return TDMDescriptor2D(_replaced(desc.dgroup0, words), desc.dgroup1)
-    if isinstance(desc, TDMGatherDescriptor):
-        return TDMGatherDescriptor(_replaced(desc.dgroup0, words), desc.dgroup1, desc.dgroup2, desc.dgroup3)
+    return _checked(desc)._replace(dgroup0=_replaced(desc.dgroup0, words))
+
+
+def _checked(desc: Any) -> TDMDescriptor2D | TDMGatherDescriptor:
+    if isinstance(desc, TDMDescriptor2D | TDMGatherDescriptor):
+        return desc
     raise argument_error(f"{desc!r} is not a tensor descriptor", "make_tensor_descriptor_2d(...) makes one")
 
 
@@ -379,6 +384,16 @@ def update_tensor_descriptor_2d_addr64(desc: Any, base_addr_lo: Any, base_addr_h
     """The descriptor at an address plus bytes; see `add_addr_with_carry`."""
     low, high = add_addr_with_carry(base_addr_lo, base_addr_hi, delta_i32)
     return _moved(desc, {2: low, 3: high})
+
+
+def advance_tdm_descriptor(desc: Any, byte_offset: Any) -> Any:
+    """The descriptor of a tile that many bytes further in global memory, before it if they are negative.
+
+    All else stays, also the extents: for a walk along a dimension that whole tiles fill.
+    """
+    words = Vector(words_of("the addresses of a descriptor", _checked(desc).dgroup0, 4), dtype=Int32)
+    moved = _address(words[2], words[3]) + Int64(byte_offset)
+    return _moved(desc, {2: Int32(moved), 3: Int32(moved >> 32)})
 
 
 def update_tensor_descriptor_2d_lds_addr(desc: Any, new_lds_addr: Any) -> Any:

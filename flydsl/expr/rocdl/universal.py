@@ -3,6 +3,7 @@
 from flydsl.expr.algebra import cosize
 from flydsl.expr.memory import AddressSpace as TargetAddressSpace
 from flydsl.expr.memory import get_iter, get_layout, make_ptr, make_view
+from flydsl.expr.names import unknown_name
 from flydsl.expr.rocdl.buffer_atomic import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_atomic import __all__ as _atomic
 from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
@@ -11,8 +12,11 @@ from flydsl.expr.rocdl.instruction_types import *  # noqa: F403
 from flydsl.expr.rocdl.instruction_types import __all__ as _types
 from flydsl.expr.rocdl.matrix_atoms import *  # noqa: F403
 from flydsl.expr.rocdl.matrix_atoms import __all__ as _matrix
+from flydsl.expr.rocdl.waits import s_waitcnt
 
 __all__ = [
-    "TargetAddressSpace", "cosize", "get_iter", "get_layout", "make_ptr", "make_view", *_atomic, *_tensor, *_types,
-    *_matrix,
+    "TargetAddressSpace", "cosize", "get_iter", "get_layout", "make_ptr", "make_view", "s_waitcnt", *_atomic,
+    *_tensor, *_types, *_matrix,
 ]  # fmt: skip
+
+__getattr__ = unknown_name(__name__, globals())

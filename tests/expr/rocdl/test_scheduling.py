@@ -41,6 +41,14 @@ def test_counters_of_gfx12(counter: str, arch: str, compiled: Callable[..., str]
     assert f"s_wait_{counter} 0x3" in compiled(lambda A: getattr(rocdl, f"s_wait_{counter}")(3), arch)
 
 
+def test_a_burst_of_prefetches(compiled: Callable[..., str]) -> None:
+    isa = compiled(lambda A: rocdl.s_prefetch_inst_burst(num_pages=3, page_bytes=256), "gfx1250")
+    found = re.findall(r"s_prefetch_inst_pc_rel (\w+), null, 31", isa)
+    assert [int(offset, 0) for offset in found] == [0, 256, 512]
+    with pytest.raises(ArchError, match="s_prefetch_inst_burst"):
+        compiled(lambda A: rocdl.s_prefetch_inst_burst(3), "gfx942")
+
+
 def order(isa: str) -> str:
     """The order of the LDS reads (r) and the matrix instructions (m) of a kernel."""
     return "".join("r" if found == "ds_read" else "m" for found in re.findall(r"ds_read|v_mfma", isa))

@@ -184,6 +184,22 @@ def test_an_address_carries_into_its_upper_word(issued: Callable[..., str]) -> N
     assert sums == [16, -(2**31) + 6]
 
 
+def test_a_descriptor_advances_by_bytes() -> None:
+    @flyc.kernel
+    def kernel(offset: fx.Int32, Out: fx.Tensor):
+        words = fx.Vector.from_elements([fx.Int32(word) for word in (1, 64, -16, 5 - 2**31)], fx.Int32)
+        desc = tdm_ops.TDMDescriptor2D(words, None)
+        for i, by in enumerate((32, fx.Index(offset), fx.Int64(offset), -offset, 2**32)):
+            group = fx.Vector(tdm_ops.advance_tdm_descriptor(desc, by).dgroup0)
+            for word in range(4):
+                Out[i, word] = group[word]
+
+    out = torch.zeros(5, 4, dtype=torch.int32)
+    launcher_of(kernel, grid=1, block=1)(32, out)
+    further, before = [1, 64, 16, 6 - 2**31], [1, 64, -48, 5 - 2**31]
+    assert out.tolist() == [further, further, further, before, [1, 64, -16, 6 - 2**31]]
+
+
 def test_a_prefetch_touches_every_row(issued: Callable[..., str]) -> None:
     def body(A: Any, lds: Any, n: Any) -> None:
         tdm_ops.l2_prefetch_tile(
