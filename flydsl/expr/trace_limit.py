@@ -67,10 +67,11 @@ def counted(condition: Any) -> Any:
 def counted_items(items: Iterable[Any], broken: Callable[[], Any]) -> Iterable[Any]:
     """The items of a `for` that Python runs. They are counted where nobody knows how many there are.
 
-    broken: gives whether the loop has met a `break`, of which only a runtime value is looked at. Raises TraceError if
-    that is one and the items do not end.
+    What has no items is Python's to refuse, at the user's line. broken: gives whether the loop has met a `break`, of
+    which only a runtime value is looked at. Raises TraceError if that is one and the items do not end.
     """
-    return items if hasattr(items, "__len__") else _counted_items(items, broken)
+    is_open = hasattr(items, "__iter__") and not hasattr(items, "__len__")
+    return _counted_items(items, broken) if is_open else items
 
 
 def _counted_items(items: Iterable[Any], broken: Callable[[], Any]) -> Iterator[Any]:

@@ -4,6 +4,8 @@ MLIR's ExecutionEngine compiles for the CPU that it finds, and that changes resu
 denormals for zero, and LLVM's conversions of f16 NaNs to integers are wrong with AVX512-FP16. A launcher computes a few
 scalars, so the features that every supported CPU has are enough. Where LLVM then calls a library for a conversion of
 f16 or bf16, which not every process has loaded, the module defines that function itself.
+
+The bits of a bf16 go through memory: LLVM 22's x86 back end ends the process where they are widened and shifted.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 from mlir import ir
+
+from flydsl.dialect.walk import operations
 
 # The features must be given, though they are the CPU's own: LLVM takes the host's otherwise. NumPy needs v2, too.
 _X86 = ("x86-64-v2", "+sse4.2")
@@ -35,7 +40,9 @@ def for_any_host(module: ir.Module) -> Iterator[None]:
     """Inside the `with` block a module of the llvm dialect is for the CPU of `TARGETS`, whatever this host is."""
     with module.context, ir.Location.unknown():
         functions = [f.operation for f in module.body if f.operation.name == "llvm.func" and f.regions[0].blocks]
-        added = _add(module, _conversions()) if any(map(_uses_narrow_floats, functions)) else []
+        narrow = list(filter(_uses_narrow_floats, functions))
+        added = _add(module, _conversions()) if narrow else []
+        detours = [_through_memory(function, cast) for function in narrow for cast in _bits_of_bf16(function)]
         for function in functions + added:
             function.attributes[_PASSTHROUGH] = _target()
     try:
@@ -45,6 +52,10 @@ def for_any_host(module: ir.Module) -> Iterator[None]:
             del function.attributes[_PASSTHROUGH]
         for function in added:
             function.erase()
+        for cast, made in detours:
+            made[-1].result.replace_all_uses_with(cast.result)
+            for op in reversed(made):
+                op.erase()
 
 
 def _target() -> ir.Attribute:
@@ -63,6 +74,30 @@ def _uses_narrow_floats(function: ir.Operation) -> bool:
 
     function.walk(visit)
     return found
+
+
+def _bits_of_bf16(function: ir.Operation) -> list[ir.Operation]:
+    return [op for op in operations(function) if op.name == "llvm.bitcast" and "bf16" in str(op.operands[0].type)]
+
+
+def _through_memory(function: ir.Operation, cast: ir.Operation) -> tuple[ir.Operation, list[ir.Operation]]:
+    """Have users of a cast take what was stored and loaded instead; the cast, and what was made for that."""
+    value, pointer, volatile = cast.operands[0], ir.Type.parse("!llvm.ptr"), {"volatile_": ir.UnitAttr.get()}
+    made: list[ir.Operation] = []
+
+    def make(name: str, results: list[ir.Type], operands: list[ir.Value], attributes: dict[str, ir.Attribute]) -> Any:
+        made.append(ir.Operation.create(name, results, operands, attributes))
+        return made[-1]
+
+    with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
+        count = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)
+        one = make("llvm.mlir.constant", [count.type], [], {"value": count}).result
+        place = make("llvm.alloca", [pointer], [one], {"elem_type": ir.TypeAttr.get(value.type)}).result
+    with ir.InsertionPoint(cast):
+        make("llvm.store", [], [value, place], volatile)
+        loaded = make("llvm.load", [cast.result.type], [place], volatile)
+    cast.result.replace_all_uses_with(loaded.result)
+    return cast, made
 
 
 def _add(module: ir.Module, text: str) -> list[ir.Operation]:

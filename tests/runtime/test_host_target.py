@@ -48,6 +48,23 @@ def test_narrow_floats_of_launchers(sign: float) -> None:
         assert bits[3] == (bfloat.double() + float(half)).float().view(torch.int32), value
 
 
+@flyc.kernel
+def keep_one(bits: fx.Tensor, value: fx.Int32) -> None:
+    bits[0] = value
+
+
+@flyc.jit
+def shifted_bits(bits: fx.Tensor, x: fx.Float32) -> None:
+    keep_one(bits, (-x.to(fx.BFloat16)).bitcast(fx.Int16).to(fx.Int32) >> 15).launch(grid=1, block=1)
+
+
+def test_the_bits_of_a_bf16_are_shifted() -> None:
+    """LLVM's x86 back end ends the process at these operations, if the bits do not go through memory."""
+    bits = torch.zeros(1, dtype=torch.int32)
+    shifted_bits(bits, 1.5)
+    assert bits[0] == torch.tensor([-1.5], dtype=torch.bfloat16).view(torch.int16).int()[0] >> 15
+
+
 def nearest_half(value: float) -> np.float16:
     with np.errstate(over="ignore"):
         return np.float16(value)
