@@ -111,5 +111,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     words = list(known)
     close = [other for other in words if word and other.startswith(word)]
-    close = close or difflib.get_close_matches(word if word.isupper() else word.lower(), words, n=1)
+    close = close or difflib.get_close_matches(word, words, n=1) or difflib.get_close_matches(word.lower(), words, n=1)
     return f"did you mean {close[0]}? " if close else ""

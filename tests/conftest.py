@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,6 +103,15 @@ def without_artifacts_on_disk(request: pytest.FixtureRequest, monkeypatch: pytes
     """Have each test trace and compile, whatever an earlier run left on disk, unless it is about that."""
     if not request.node.get_closest_marker("artifacts_on_disk"):
         monkeypatch.setattr("flydsl.compiler.jit_function.place_of", lambda *_: None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_zig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give zig, by which some tests build libraries, a folder to keep its runtime in where there is no home."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not os.access(os.environ.get("HOME", ""), os.W_OK):
+            patch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path_factory.mktemp("zig")))
+        yield
 
 
 def pytest_collection_finish() -> None:

@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "garbage": (),
     "disk_cache": (),
     "ziglang": (),
+    "scratch": (),
     "hsaco": ("ziglang",),
     "printing": (),
     "progress": (),
@@ -35,8 +36,8 @@ MAY_IMPORT = {
     "utils": ("expr",),
     "extension": ("expr",),
     "passes": ("dialect", "arch", "printing"),
-    "codegen": ("arch", "hsaco", "disk_cache", "ziglang"),
-    "simulator": ("arch", "hsaco", "disk_cache", "ziglang", "progress", "garbage"),
+    "codegen": ("arch", "hsaco", "disk_cache", "scratch", "ziglang"),
+    "simulator": ("arch", "hsaco", "disk_cache", "scratch", "ziglang", "progress", "garbage"),
     "runtime": ("simulator", "codegen", "printing", "atoms"),
     "compiler": ("expr", "passes", "codegen", "runtime", "utils"),
     "sweeps": ("compiler",),
@@ -58,12 +59,18 @@ SOURCES = [p for package in ("flydsl", "workbench", "kernels") for p in sorted((
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules ask of a file. run_time: of its imports those that are not for types only."""
+    """What the rules ask of a file.
+
+    run_time: of its imports those that are not for types only. kept: its attributes that the first look makes.
+    asserted: the attributes that its assertions look at, and names that they assign.
+    """
 
     imports: tuple[str, ...]
     run_time: tuple[str, ...]
     environment: tuple[str, ...]
     architectures: tuple[str, ...]
+    kept: tuple[str, ...]
+    asserted: tuple[str, ...]
 
 
 @cache
@@ -80,6 +87,8 @@ def facts(path: Path) -> Facts:
         run_time=tuple(name for node in nodes if node not in types_only for name in imported(node, package)),
         environment=tuple(n.attr for n in nodes if isinstance(n, ast.Attribute) and n.attr in ENVIRONMENT),
         architectures=tuple(string for string in strings if re.search(r"gfx\d", string)),
+        kept=tuple(n.name for n in nodes if isinstance(n, ast.FunctionDef) and is_kept(n)),
+        asserted=tuple(name for n in nodes if isinstance(n, ast.Assert) for name in looked_at(n)),
     )
 
 
@@ -90,6 +99,18 @@ def imported(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
     elif isinstance(node, ast.ImportFrom):
         base = package[: len(package) + 1 - node.level] if node.level else ()
         yield from (".".join((*base, *filter(None, [node.module]), alias.name)) for alias in node.names)
+
+
+def is_kept(function: ast.FunctionDef) -> bool:
+    return any(ast.unparse(decorator).endswith("cached_property") for decorator in function.decorator_list)
+
+
+def looked_at(assertion: ast.Assert) -> Iterator[str]:
+    for node in ast.walk(assertion.test):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.NamedExpr):
+            yield ":="
 
 
 def part(path: Path) -> str:
@@ -151,6 +172,11 @@ def test_environment_is_read_in_one_place() -> None:
 def test_architectures_are_named_as_data_only() -> None:
     """A kernel may name those that it is for."""
     assert violations(architecture_names, exempt=("flydsl/arch", "flydsl/atoms", "kernels")) == {}
+
+
+def test_assertions_have_no_effect() -> None:
+    """`python -O` drops them: none may be the first to look at what a look makes, in its own file."""
+    assert violations(lambda path: sorted({":=", *facts(path).kept}.intersection(facts(path).asserted))) == {}
 
 
 def module_name(path: Path) -> str:

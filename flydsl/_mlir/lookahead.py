@@ -20,7 +20,6 @@ import re
 import resource
 import signal
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable
 from typing import IO, Any
@@ -29,6 +28,7 @@ from flydsl.compiler.trace import CompilationContext, is_tracing
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr import builder
 from flydsl.places import user_location
+from flydsl.scratch import temporary_file
 
 _STDOUT, _STDERR = 1, 2
 _NOTE_BYTES = 512
@@ -90,7 +90,7 @@ def _place_text() -> str:
 def _outlived(name: str) -> TraceError | None:
     """Fork. In the copy: None at once. Here: None when the copy has ended by itself, or the error that ended it."""
     note = mmap.mmap(-1, _NOTE_BYTES)
-    with tempfile.TemporaryFile() as output:
+    with temporary_file() as output:
         sys.stdout.flush()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # other threads' locks: the copy takes none of them

@@ -89,8 +89,9 @@ class WMMA(MatrixOp):
     @property
     def intrinsic(self) -> WmmaIntrinsic:
         """The instruction's row of the table."""
-        assert self._found is not None
-        return self._found
+        found = self._found
+        assert found is not None
+        return found
 
     def __str__(self) -> str:
         signs = {"signA": self.sign_a, "signB": self.sign_b, "clamp": self.clamp}

@@ -19,9 +19,9 @@ from flydsl.binary.module import BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
-from flydsl.codegen.scratch import temporary_folder
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import CompileError, SourceLocation
+from flydsl.scratch import temporary_folder
 from flydsl.ziglang import find_zig, run_tool
 
 _INCLUDE = Path(__file__).parent / "include"

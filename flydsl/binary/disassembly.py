@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from flydsl import env
-from flydsl.codegen.scratch import temporary_folder
 from flydsl.errors import CompileError
 from flydsl.hsaco import Hsaco
 from flydsl.hsaco.listing import ListingError
 from flydsl.hsaco.same_code import processor
+from flydsl.scratch import temporary_folder
 from flydsl.ziglang import run_tool
 
 _SECONDS = 60

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 
 from flydsl.arch import Arch
-from flydsl.codegen.scratch import NoRoomError
 from flydsl.errors import CompileError
 from flydsl.hsaco import assembler
+from flydsl.scratch import NoRoomError
 
 
 def assemble(listing: str, arch: Arch) -> bytes:

@@ -16,6 +16,7 @@ from flydsl.arch import Arch
 from flydsl.codegen.assemble import assembling
 from flydsl.errors import CompileError, SourceLocation
 from flydsl.hsaco import assembler
+from flydsl.hsaco.listing import read_file, read_loc
 
 # In a line of its own, as LLVM prints it.
 _CALL = re.compile(r'\s*(?:%\S+ = )?(?:\w+ )?call\b[^@";]*\basm\b.*[^}\s]$')
@@ -26,8 +27,6 @@ _DEBUG_PLACE = re.compile(r"!dbg (!\d+)")
 _METADATA_FIELD = re.compile(r'(\w+): (?:"([^"]*)"|([^,)\s]+))')
 
 _START, _END = re.compile(r"\s*;+#ASMSTART\s*"), re.compile(r"\s*;+#ASMEND\s*")
-_FILE = re.compile(r'\s*\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]*)"')
-_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
 _ASSEMBLER_ERROR = re.compile(r"^[^:\n]*:(\d+):\d+: error: (.+)$", re.M)
 _MARK = ".Lblock_of_inline_assembly_"
 # The assembler's names for labels such as `1:`, which the listing may have for something else.
@@ -79,6 +78,12 @@ def quoted(text: str) -> str:
     return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in text.encode())
 
 
+def unquoted(text: str) -> str:
+    """What `quoted` has written."""
+    escaped = re.sub(r"\\([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
+    return escaped.encode("latin-1", errors="replace").decode(errors="replace")
+
+
 def check_constraints(constraints: str) -> None:
     """Raise CompileError for clobbered registers that do not exist: LLVM ignores them."""
     for name in _CLOBBERS.findall(constraints):
@@ -110,7 +115,7 @@ def canonical(listing: str, arch: Arch) -> str:
 
 
 def _blocks(lines: list[str]) -> Iterator[_Block]:
-    files: dict[str, str] = {}
+    files: dict[int, str] = {}
     at: SourceLocation | None = None
     start: int | None = None
     for i, line in enumerate(lines):
@@ -120,16 +125,17 @@ def _blocks(lines: list[str]) -> Iterator[_Block]:
                 start = None
         elif _START.fullmatch(line):
             start = i + 1
-        elif file := _FILE.match(line):
-            files[file[1]] = str(PurePath(file[2] or "", file[3]))
-        elif loc := _LOC.match(line):
-            at = _location(files.get(loc[1]), loc[2], loc[3])
+        elif file := read_file(line.lstrip()):
+            files[file[0]] = file[1]
+        elif loc := read_loc(line.lstrip()):
+            at = _location(files.get(loc[0]), *loc[1:])
 
 
-def _location(file: str | None, line: str, column: str | None) -> SourceLocation | None:
-    if file is None or line == "0":
+def _location(file: str | None, line: int, column: int) -> SourceLocation | None:
+    """line, column: 0 where they are not known."""
+    if file is None or line == 0:
         return None
-    return SourceLocation(file, int(line), int(column) - 1 if column and column != "0" else None)
+    return SourceLocation(file, line, column - 1 if column else None)
 
 
 def _assembled(blocks: list[_Block], arch: Arch) -> list[list[str]]:
@@ -176,10 +182,10 @@ def _source_of_line(llvm_ir: str, number: int) -> SourceLocation | None:
         scope = _fields(lines, scope["scope"])
     file = _fields(lines, scope["file"]) if "file" in scope else {}
     path = str(PurePath(file.get("directory", ""), file["filename"])) if "filename" in file else None
-    return _location(path, place.get("line", "0"), place.get("column"))
+    return _location(path, int(place.get("line", 0)), int(place.get("column", 0)))
 
 
 def _fields(lines: Iterable[str], node: str) -> dict[str, str]:
     """The fields of a metadata node."""
     line = next((line for line in lines if line.startswith(f"{node} = ")), "")
-    return {name: quoted or plain for name, quoted, plain in _METADATA_FIELD.findall(line)}
+    return {name: unquoted(text) or plain for name, text, plain in _METADATA_FIELD.findall(line)}

@@ -20,8 +20,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import IO, Any, NoReturn, TypeVar
 
-from flydsl.codegen.scratch import NoRoomError, temporary_file
 from flydsl.errors import CompileError
+from flydsl.scratch import NoRoomError, temporary_file
 
 T = TypeVar("T")
 

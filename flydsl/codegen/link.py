@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Iterator
 
 from flydsl import env
-from flydsl.codegen.scratch import temporary_folder
 from flydsl.errors import CompileError
+from flydsl.scratch import temporary_folder
 from flydsl.ziglang import find_zig, run_tool
 
 _DEBIANS = "/usr/bin"

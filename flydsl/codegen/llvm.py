@@ -76,7 +76,7 @@ def finish(work: Job, llvm_ir: str, arch: Arch) -> Compiled:
     try:
         result, diagnostics = work.result()
     except ProcessEndedError as error:
-        raise _diagnosed(error.output, llvm_ir, arch) from None
+        raise diagnosed(error.output, llvm_ir, arch) from None
     if isinstance(result, str):
         raise CompileError(f"LLVM does not accept the LLVM IR: {result}")
     bitcode, obj, listing = result
@@ -150,7 +150,7 @@ def _parse_bitcode(bitcode: bytes) -> Any:
     return binding.parse_bitcode(bitcode, binding.create_context())
 
 
-def _diagnosed(output: str, llvm_ir: str, arch: Arch) -> CompileError:
+def diagnosed(output: str, llvm_ir: str, arch: Arch) -> CompileError:
     """LLVM's last message as an error, with the source location if LLVM names one."""
     errors = _ERROR_LINE.findall(output) or [output or "it ended without a word"]
     message, at = inline_assembly.place_in_message(errors[0], llvm_ir)
@@ -165,5 +165,6 @@ def _diagnosed(output: str, llvm_ir: str, arch: Arch) -> CompileError:
 
 def _source_path(name: str, llvm_ir: str) -> str:
     """The path of a source file: a diagnostic only has its name, the line table has its directory too."""
-    found = re.search(rf'!DIFile\(filename: "{re.escape(name)}", directory: "([^"]*)"', llvm_ir)
-    return str(PurePath(found[1], name)) if found else name
+    written = re.escape(inline_assembly.quoted(name))
+    found = re.search(rf'!DIFile\(filename: "{written}", directory: "([^"]*)"', llvm_ir)
+    return str(PurePath(inline_assembly.unquoted(found[1]), name)) if found else name

@@ -22,8 +22,8 @@ from pathlib import Path
 from flydsl.codegen import llvm_worker
 from flydsl.codegen.isolate import ProcessEndedError
 from flydsl.codegen.llvm_worker import Request, Result
-from flydsl.codegen.scratch import temporary_file
 from flydsl.errors import CompileError
+from flydsl.scratch import temporary_file
 
 _lock = threading.Lock()
 _requests: socket.socket | None = None

@@ -354,7 +354,7 @@ def _seconds(text: str) -> float:
 
 def _summary(name: str) -> str:
     """The first line of a pass's docstring, without its name."""
-    return (PASSES[name].__doc__ or "").splitlines()[0].removeprefix(f"{name}: ")
+    return (PASSES[name].__doc__ or "").partition("\n")[0].removeprefix(f"{name}: ")
 
 
 if __name__ == "__main__":

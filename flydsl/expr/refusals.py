@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -52,6 +53,8 @@ _HASHING = {"hash", "set", "frozenset", "fromkeys", "add", "setdefault", "Counte
 # Behind the text of a value that a user prints: Python's print runs once, when the kernel is traced.
 WHILE_TRACED = " (of the trace; fx.printf prints its value on the device)"
 ELEMENTS_WHILE_TRACED = " (of the trace; fx.printf prints elements on the device)"
+# What the `repr` of a runtime number or vector looks like, inside of others too: [Int32(?), 3].
+_REPR = re.compile(r"\b[A-Z]\w*\(\?\)|\bVector\(vector<")
 
 
 class TracedText(str):
@@ -78,8 +81,10 @@ class TracedText(str):
 
 
 def text_of(value: Any) -> Any:
-    """What an f-string, `%`, `format` or `join` made: a `TracedText` if the text of a runtime value is in it."""
-    has_one = type(value) is str and (WHILE_TRACED in value or ELEMENTS_WHILE_TRACED in value)
+    """What an f-string, `%`, `format`, `join` or `repr` made: a `TracedText` if a runtime value's text is in it."""
+    if type(value) is not str:
+        return value
+    has_one = WHILE_TRACED in value or ELEMENTS_WHILE_TRACED in value or _REPR.search(value)
     return TracedText(value) if has_one else value
 
 

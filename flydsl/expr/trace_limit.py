@@ -2,24 +2,30 @@
 
 Every traced operation counts, and every iteration of a loop that Python runs and that may not end. Beyond the limit the
 trace is refused, with the loop's line. A warning comes earlier, since passes take seconds on so many operations.
+
+A `break` on a runtime condition never ends a loop that Python runs: each of its iterations is traced, until there are
+no more items. If they have no end, or nobody knows how many there are and many have come, the loop is refused sooner.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
 from flydsl import env
+from flydsl.dialect.location import trace_error
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.places import is_users, source_lines, user_frame, user_location
 
 VARIABLE = "FLYDSL_COMPILE_MAX_TRACED_OPS"
 _WARN_AT = 50_000
+_MOST_AFTER_A_BREAK = 1000
 
 
 class _Count:
@@ -58,19 +64,37 @@ def counted(condition: Any) -> Any:
     return condition
 
 
-def counted_items(items: Iterable[Any]) -> Iterable[Any]:
+def counted_items(items: Iterable[Any], broken: Callable[[], Any]) -> Iterable[Any]:
     """The items of a `for` that Python runs. They are counted where nobody knows how many there are.
 
-    What has no items is Python's to refuse, at the user's line.
+    What has no items is Python's to refuse, at the user's line. broken: gives whether the loop has met a `break`, of
+    which only a runtime value is looked at. Raises TraceError if that is one and the items do not end.
     """
     is_open = hasattr(items, "__iter__") and not hasattr(items, "__len__")
-    return _counted_items(items) if is_open else items
+    return _counted_items(items, broken) if is_open else items
 
 
-def _counted_items(items: Iterable[Any]) -> Iterator[Any]:
+def _counted_items(items: Iterable[Any], broken: Callable[[], Any]) -> Iterator[Any]:
+    after_a_break = 0
     for item in items:
         count_operation()
         yield item
+        after_a_break += not isinstance(broken(), bool | None)
+        if after_a_break >= (1 if _has_no_end(items) else _MOST_AFTER_A_BREAK):
+            raise _not_ended_by_break(after_a_break)
+
+
+def _has_no_end(items: Iterable[Any]) -> bool:
+    endless_repeat = isinstance(items, itertools.repeat) and "," not in repr(items)
+    return endless_repeat or isinstance(items, itertools.count | itertools.cycle)
+
+
+def _not_ended_by_break(iterations: int) -> TraceError:
+    so_far = "whose items have no end" if iterations == 1 else f"which has not ended {iterations} iterations later"
+    return trace_error(
+        f"`break` on a runtime condition does not end a loop that Python unrolls, {so_far}",
+        "`while` and range(...) are loops on the device, which `break` ends; a list of the items is unrolled whole",
+    )
 
 
 def _stop() -> None:

@@ -14,8 +14,8 @@ MOST_BYTES = 1 << 26
 """The limit for data, and for padding: a few characters of a listing can ask for any amount of memory."""
 
 _INTEGERS = {".byte": 1, ".short": 2, ".long": 4, ".quad": 8}
-_ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
-_NAMED_ESCAPES = {"n": 10, "t": 9, "r": 13, "b": 8, "f": 12}
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)")
+_NAMED_ESCAPES = {b"n": 10, b"t": 9, b"r": 13, b"b": 8, b"f": 12}
 
 _ADDRESS = re.compile(r"([A-Za-z_.$][\w.$]*)([+-]\d+)?$")
 
@@ -114,12 +114,18 @@ def _room(data: bytearray, size: int) -> int:
 
 
 def _string(text: str) -> bytes:
-    """The bytes of a quoted string with C escapes, octal ones included."""
+    """The bytes of a quoted string."""
     if not (text.startswith('"') and text.endswith('"')):
         raise ValueError("expected a quoted string")
+    return unescaped(text[1:-1])
 
-    def replace(match: re.Match[str]) -> str:
+
+def unescaped(text: str) -> bytes:
+    """The bytes of what stands between quotation marks, with C escapes, octal ones included."""
+
+    def replace(match: re.Match[bytes]) -> bytes:
         escaped = match[1]
-        return chr(int(escaped, 8) & 255 if escaped[0] in "01234567" else _NAMED_ESCAPES.get(escaped, ord(escaped)))
+        number = int(escaped, 8) if escaped[0] in b"01234567" else _NAMED_ESCAPES.get(escaped, escaped[0])
+        return bytes([number & 255])
 
-    return _ESCAPE.sub(replace, text[1:-1]).encode("latin-1")
+    return _ESCAPE.sub(replace, text.encode(errors="surrogateescape"))

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from flydsl.errors import SimulatorError, SourceLocation
-from flydsl.hsaco.data import DATA_DIRECTIVES, MOST_BYTES, DataReader, DataSegment
+from flydsl.hsaco.data import DATA_DIRECTIVES, MOST_BYTES, DataReader, DataSegment, unescaped
 
 
 class ListingError(SimulatorError):
@@ -182,16 +182,18 @@ class _Reader:
 
 
 def read_file(line: str) -> tuple[int, str] | None:
-    """The number and the path of a source file, from `.file`; None for another line.
+    r"""The number and the path of a source file, from `.file`; None for another line.
 
     >>> read_file('.file 1 "/home" "k.py"')
     (1, '/home/k.py')
+    >>> read_file(r'.file 1 "/Gr\303\266\303\237e\"n" "k.py"')
+    (1, '/Größe"n/k.py')
     """
     match = _FILE.match(line)
     if match is None:
         return None
     directory, name = (match[2], match[3]) if match[3] is not None else ("", match[2])
-    return int(match[1]), posixpath.join(_unescape(directory), _unescape(name))
+    return int(match[1]), posixpath.join(*(unescaped(part).decode(errors="replace") for part in (directory, name)))
 
 
 def read_loc(line: str) -> tuple[int, int, int] | None:
@@ -214,7 +216,3 @@ def _without_comment(line: str) -> str:
     if _CONTROL_CHARACTERS.search(line.replace("\t", " ")):
         raise ValueError("a control character")
     return line
-
-
-def _unescape(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)

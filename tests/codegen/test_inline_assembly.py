@@ -7,8 +7,9 @@ import pytest
 from flydsl.arch import ARCHS, Arch, get_arch
 from flydsl.codegen import compile_llvm_ir
 from flydsl.codegen.assemble import assemble
-from flydsl.codegen.inline_assembly import canonical, check_constraints, occurs_in, with_places
-from flydsl.errors import CompileError
+from flydsl.codegen.inline_assembly import canonical, check_constraints, occurs_in, quoted, unquoted, with_places
+from flydsl.codegen.llvm import diagnosed
+from flydsl.errors import CompileError, SourceLocation
 from flydsl.hsaco import read_contents
 
 GFX942 = get_arch("gfx942")
@@ -79,3 +80,12 @@ def test_a_macro_and_labels_of_two_assemblies() -> None:
     )
     lines = [line.strip() for line in canonical(listing, GFX942).split("\n") if "ASM" not in line]
     assert lines == [".Lasm0:", "s_nop 0", "s_nop 0", "s_branch .Lasm0", ".Lasm1:", "s_branch .Lasm1"]
+
+
+def test_a_file_with_any_name_is_found() -> None:
+    """LLVM's error has the name's own bytes, the line table has escapes."""
+    name = 'Größe "漢".py'
+    llvm_ir = f'!1 = !DIFile(filename: "{quoted(name)}", directory: "{quoted("/Straße")}")'
+    error = diagnosed(f"error: {name}:3:5: in function f: too large", llvm_ir, GFX942)
+    assert error.at == SourceLocation(f"/Straße/{name}", 3, 4)
+    assert unquoted(quoted(name)) == name

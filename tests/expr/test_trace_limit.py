@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -69,6 +70,49 @@ def test_the_error_names_the_loop(monkeypatch: pytest.MonkeyPatch, body: Any, li
     assert line in str(caught.value)
     assert "range(...)" in str(caught.value)
     assert "FLYDSL_COMPILE_MAX_TRACED_OPS" in str(caught.value)
+
+
+def numbers() -> Iterator[int]:
+    k = 0
+    while True:
+        yield k
+        k += 1
+
+
+@pytest.mark.parametrize(
+    ("items", "ends"),
+    [
+        (itertools.count, "whose items have no end"),
+        (lambda: itertools.cycle([1, 2]), "whose items have no end"),
+        (lambda: itertools.repeat(1), "whose items have no end"),
+        (numbers, "which has not ended 1000 iterations later"),
+    ],
+    ids=["count", "cycle", "repeat", "generator"],
+)
+def test_a_break_on_the_device_ends_no_loop_of_python(items: Callable[[], Any], ends: str) -> None:
+    @flyc.jit
+    def body(A):
+        for k in items():  # here
+            if A[k] > 0:
+                break
+
+    with pytest.raises(TraceError, match=f"`break` on a runtime condition .*, {ends}") as caught:
+        launch(body)
+    assert "# here" in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_break_on_the_device_skips_the_rest_of_the_items() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        for k in itertools.repeat(1, 4):
+            if A[0] >= 2:
+                break
+            A[0] = A[0] + k
+
+    A = torch.zeros(64)
+    launcher_of(kernel, grid=1, block=1)(A)
+    assert A[0] == 2
 
 
 def test_there_is_a_warning_before(monkeypatch: pytest.MonkeyPatch) -> None:

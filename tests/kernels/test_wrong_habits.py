@@ -166,6 +166,22 @@ def text_by_percent(A, C, I, n):
 
 
 @habit("the text of a runtime value", "compare the value itself")
+def text_by_a_named_format(A, C, I, n):
+    pattern = "%s"
+    I[0] = 1 if pattern % n == "3" else 2  # here
+
+
+@habit("the text of a runtime value", "compare the value itself")
+def text_for_a_programmer(A, C, I, n):
+    I[0] = 1 if repr(n) == "3" else 2  # here
+
+
+@habit("the text of a runtime value", "compare the value itself")
+def text_for_a_programmer_in_a_list(A, C, I, n):
+    I[0] = 1 if f"{[n, 4]!r}" == "[3, 4]" else 2  # here
+
+
+@habit("the text of a runtime value", "compare the value itself")
 def text_by_format(A, C, I, n):
     I[0] = 1 if "n={}".format(n).startswith("n=3") else 2  # here
 

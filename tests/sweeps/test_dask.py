@@ -11,7 +11,10 @@ import pytest
 
 import flydsl
 from flydsl.sweeps import Table
+from tests.shared_memory import needs_shared_memory
 from tests.sweeps.launchers import doubled, scale, tensors
+
+pytestmark = needs_shared_memory
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed", reason="dask.distributed, the extra [distributed], is not installed")

@@ -18,7 +18,7 @@ from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.host_objects import CHANGING_METHODS
 
 _OF_VALUES = {"ArithmeticError", "FloatingPointError", "OverflowError", "ZeroDivisionError"}
-_MAKING_TEXT = {"format", "join"}
+_MAKING_TEXT = {"ascii", "format", "join", "repr", "str"}
 _HINT = "range(...) is a loop on the device; range_constexpr(...) unrolls and is plain Python"
 
 
@@ -122,13 +122,14 @@ class Rewriter(ast.NodeTransformer):
         node.body = without_continue(node.body)
         made: list[ast.stmt] = [node]
         self.changed = True
-        if isinstance(node, ast.While):
-            node.test = expression("__fly_counted__(__TEST)", node.test, TEST=node.test)
-        else:
-            node.iter = expression("__fly_items__(__ITEMS)", node.iter, ITEMS=node.iter)
+        flag = None
         if isinstance(node, ast.For) and not node.orelse:
             flag, _ = without_break(node)
             made = stopping_python_loop(node, flag) if flag else made
+        if isinstance(node, ast.While):
+            node.test = expression("__fly_counted__(__TEST)", node.test, TEST=node.test)
+        else:
+            node.iter = expression(f"__fly_items__(__ITEMS, lambda: {flag})", node.iter, ITEMS=node.iter)
         self._scopes[-1].open.append(_Open(None, True))
         self.generic_visit(node)
         self._scopes[-1].open.pop()
@@ -245,7 +246,8 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(method, ast.Attribute) and method.attr == "get" and node.args:
             self.changed = True
             node.func = boolean_operators.lookup(method)
-        return self._text(node) if isinstance(method, ast.Attribute) and method.attr in _MAKING_TEXT else node
+        name = getattr(method, "attr", getattr(method, "id", ""))
+        return self._text(node) if name in _MAKING_TEXT else node
 
     # --- texts -------------------------------------------------------------------------------------------------------
 
@@ -262,8 +264,8 @@ class Rewriter(ast.NodeTransformer):
                     self._formatted(part.format_spec)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        formats = isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant | ast.JoinedStr)
-        formats = formats and isinstance(getattr(node.left, "value", ""), str)
+        """`left % right` is a remainder or makes a text: only if either is a number in the source is that known."""
+        formats = isinstance(node.op, ast.Mod) and not _is_number(node.left) and not _is_number(node.right)
         self.generic_visit(node)
         return self._text(node) if formats else node
 
@@ -345,6 +347,10 @@ def _is_const_expr(node: ast.expr) -> bool:
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
     return name == "const_expr"
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not isinstance(node.value, str)
 
 
 def _is_none(node: ast.Compare) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from flydsl.errors import SimulatorError
+from flydsl.scratch import NoRoomError
 from flydsl.simulator.native import runtime
 from flydsl.simulator.native.runtime import Translation, source
 
@@ -48,3 +49,18 @@ def test_a_compiler_of_another_machine_is_an_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(runtime, "find_zig", lambda: str(zig))
     with pytest.raises(SimulatorError, match="does not start: Exec format error"):
         Translation(source("runtime"), TRIPLES[0])
+
+
+def test_no_room_for_the_source_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "temporary_file", lambda: open("/dev/full", "w+b", buffering=0))  # noqa: SIM115
+    with pytest.raises(NoRoomError, match="No space left"):
+        Translation(source("runtime"), TRIPLES[0])
+
+
+def test_no_room_for_what_clang_writes_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    zig = tmp_path / "zig"
+    zig.write_text("#!/bin/sh\necho \"error: unable to write '-': 'No space left on device'\" >&2\nexit 1\n")
+    zig.chmod(0o755)
+    monkeypatch.setattr(runtime, "find_zig", lambda: str(zig))
+    with pytest.raises(NoRoomError, match="unable to write '-'"):
+        Translation(source("runtime"), TRIPLES[0]).result()

@@ -7,14 +7,17 @@ clang's output is LLVM IR without the host's CPU; `host` compiles it as it compi
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, ttmp
+from flydsl.scratch import NoRoomError, temporary_file
 from flydsl.simulator import tensor_descriptor as tensor
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, SLOT_SHIFT
@@ -45,7 +48,6 @@ class Translation:
     """C that another process is translating to LLVM IR."""
 
     def __init__(self, text: str, triple: str) -> None:
-        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `result` closes it
         zig = find_zig()
         if zig is None:
             raise SimulatorError(
@@ -53,32 +55,44 @@ class Translation:
                 hint="pip install ziglang; or use the lock-step backend: FLYDSL_SIMULATOR_BACKEND=lockstep",
             )
         command = [zig, "clang", "-target", triple, *_FLAGS, "-x", "c", "-", "-o", "-"]
-        try:
-            with tempfile.TemporaryFile("w+") as content:  # all of it is there: clang waits for nobody
-                content.write(text)
-                content.seek(0)
+        self._output = temporary_file()  # `result` closes it
+        with _file_with(text) as content:  # all of it is there: clang waits for nobody
+            try:
                 self._process = subprocess.Popen(
-                    command, stdin=content, stdout=self._output, stderr=subprocess.PIPE, text=True
+                    command, stdin=content, stdout=self._output, stderr=subprocess.PIPE, text=True, errors="replace"
                 )
-        except OSError as error:  # another machine's program, or a folder that must not run any
-            raise SimulatorError(
-                f"{zig} compiles the simulator's runtime, and does not start: {error.strerror}",
-                hint="install ziglang for this machine; or FLYDSL_SIMULATOR_BACKEND=lockstep",
-            ) from None
+            except OSError as error:  # another machine's program, or a folder that must not run any
+                raise SimulatorError(
+                    f"{zig} compiles the simulator's runtime, and does not start: {error.strerror}",
+                    hint="install ziglang for this machine; or FLYDSL_SIMULATOR_BACKEND=lockstep",
+                ) from None
 
     def result(self) -> str:
-        """Wait for the LLVM IR, once."""
+        """Wait for the LLVM IR, once. Raises SimulatorError, and NoRoomError if it has no room in TMPDIR."""
         with self._output:
             try:
-                errors = self._process.communicate(timeout=_MOST_SECONDS)[1]
+                errors = self._process.communicate(timeout=_MOST_SECONDS)[1].strip()
             except BaseException:  # a KeyboardInterrupt, mostly, or no end
                 self._process.kill()
                 self._process.wait()
                 raise
+            if os.strerror(errno.ENOSPC) in errors:
+                raise NoRoomError(errors)
             if self._process.returncode:
-                raise SimulatorError(f"clang does not translate the simulator's runtime: {errors.strip()}")
+                raise SimulatorError(f"clang does not translate the simulator's runtime: {errors}")
             self._output.seek(0)
-            return _for_any_cpu(self._output.read())
+            return _for_any_cpu(self._output.read().decode())
+
+
+def _file_with(text: str) -> IO[bytes]:
+    """A temporary file with a text, open at its start. Raises NoRoomError."""
+    content = temporary_file()
+    try:
+        content.write(text.encode())
+        content.seek(0)
+    except OSError as error:
+        raise NoRoomError(str(error)) from error
+    return content
 
 
 @cache
