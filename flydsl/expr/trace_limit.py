@@ -100,11 +100,14 @@ def _not_ended_by_break(iterations: int) -> TraceError:
 def _stop() -> None:
     if _count.operations < _count.limit:
         _count.next_stop = _count.limit
-        place = _loop() or user_location()
-        warnings.warn(
-            f"{_count.operations} operations are traced{f', in the loop at {place}' if place else ''}, and compiling "
-            "them takes long: range(...) is a loop on the device, range_constexpr(...) unrolls",
-            stacklevel=1,
+        loop = _loop()
+        place = loop or user_location() or SourceLocation("<unknown>", 1)
+        warnings.warn_explicit(
+            f"{_count.operations} operations are traced{'' if loop is None else f', in the loop at {loop}'}, and "
+            "compiling them takes long: range(...) is a loop on the device, range_constexpr(...) unrolls",
+            UserWarning,
+            place.file,
+            place.line,
         )
         return
     loop = _loop()

@@ -123,8 +123,9 @@ def test_there_is_a_warning_before(monkeypatch: pytest.MonkeyPatch) -> None:
         for k in fx.range_constexpr(60):
             A[fx.thread_idx.x] = float(k)
 
-    with pytest.warns(UserWarning, match=r"100 operations are traced, in the loop at .*test_trace_limit.py"):
+    with pytest.warns(UserWarning, match="100 operations are traced, in the loop at .*test_trace_limit.py") as caught:
         launch(body)
+    assert caught[0].filename == __file__  # so that Python shows the user's line
 
 
 @pytest.mark.slow
