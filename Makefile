@@ -65,6 +65,7 @@ bench: setup ## Measure import, first call, each stage, warm call; also writes b
 
 sweep: setup ## The kernel library at long shapes and all types, on the simulator, all figures of its machine code, and more
 	$(PY) -m pytest $(PARALLEL) tests/kernels/sweep/*.py tests/simulator/isa/sweep_*.py
+	$(PY) -m pytest $(TESTS) -m sweep tests
 
 table: setup ## Compile every kernel and write kernels/README.md, the table of their machine code
 	$(PY) -m tools.kernel_table

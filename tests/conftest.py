@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 HERE = Path(__file__).parent
@@ -77,9 +80,15 @@ collect_ignore = ["benchmarks"]  # no tests, and imports that take seconds
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C, which a shell has its background jobs ignore: several tests send one."""
+    """Take Ctrl-C, which a shell has its background jobs ignore: several tests send one.
+
+    Where several processes run tests, each takes one core: LLVM makes object and listing in one process, which takes
+    less than two, and a launch has one thread. Tests of threads say how many.
+    """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os.environ.setdefault("FLYDSL_SIMULATOR_THREADS", "1")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -87,15 +96,47 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == "not slow" and collection_path in SLOW else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark slow tests, which `make fast` leaves out, and put their files first: the last ones to run are short, so no
-    process is left with a long one while the others have nothing to do."""
+    process is left with a long one while the others have nothing to do. Leave to the sweep what is its."""
+    for_the_sweep = left_to_the_sweep(items)
+    for item in for_the_sweep:
+        item.add_marker(pytest.mark.sweep)
+    if "sweep" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=for_the_sweep)
+        items[:] = [item for item in items if not item.get_closest_marker("sweep")]
     in_slow = {path for path in {item.path for item in items} if any(path.is_relative_to(place) for place in SLOW)}
     for item in items:
         if item.path in in_slow:
             item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def left_to_the_sweep(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of tests that are marked `diagonal(n)` the combinations of parameters whose numbers do not add up to a multiple
+    of n. Each value of a parameter stays, with a part of those of the others. A test that is asked for alone stays."""
+    tests: dict[Any, list[Any]] = {}
+    for item in items:
+        if item.get_closest_marker("diagonal"):
+            tests.setdefault((item.path, item.originalname), []).append(item)  # type: ignore[attr-defined]
+    left = []
+    for cases in tests.values():
+        (step,) = cases[0].get_closest_marker("diagonal").args
+        names = cases[0].callspec.indices  # parameters that are given together have the same numbers
+        columns = {tuple(case.callspec.indices[name] for case in cases) for name in names}
+        numbers = map(sum, zip(*columns, strict=True))
+        left += [case for case, number in zip(cases, numbers, strict=True) if number % step and len(cases) > 1]
+    return left
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Have each test draw the same random numbers, whichever tests this process ran before."""
+    random.seed(0)
+    np.random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

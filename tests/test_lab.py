@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from jupyter_server.services.contents.filemanager import FileContentsManager
 
 from tests.notebooks import NOTEBOOKS
+
+if TYPE_CHECKING:
+    from jupyter_server.services.contents.filemanager import FileContentsManager
 
 # What JupyterLab writes when a kernel has started.
 _OF_A_KERNEL = {
@@ -20,6 +23,9 @@ _OF_A_KERNEL = {
 
 @pytest.fixture
 def contents(tmp_path: Path) -> FileContentsManager:
+    # Takes seconds, which processes that collect these tests and run others need not spend.
+    from jupyter_server.services.contents.filemanager import FileContentsManager
+
     return FileContentsManager(root_dir=str(tmp_path), pre_save_hook="tools.lab.keep_kernel_metadata")
 
 

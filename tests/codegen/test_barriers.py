@@ -125,6 +125,7 @@ def kinds(arch: Arch) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("opt_level", range(4))
 @pytest.mark.parametrize(("arch", "kind"), [(arch, kind) for arch in ARCHS for kind in kinds(arch)])
+@pytest.mark.diagonal(4)
 def test_no_access_moves_across_a_barrier(arch: Arch, kind: str, opt_level: int) -> None:
     checked = 0
     for seed in (12, 20 + opt_level):  # 12 is one that LLVM 22.1 compiles wrongly without guards

@@ -25,6 +25,7 @@ def llvm_occupancy(code: CodeObject) -> int:
 
 @EVERY_ARCH
 @pytest.mark.parametrize("opt_level", range(4))
+@pytest.mark.diagonal(4)
 def test_compiles(arch: Arch, opt_level: int, loop_with_lines: str) -> None:
     code = compile_llvm_ir(loop_with_lines, arch, opt_level=opt_level)
     assert code.contents.arch_name == arch.name
@@ -42,6 +43,7 @@ def test_compiles(arch: Arch, opt_level: int, loop_with_lines: str) -> None:
 @EVERY_ARCH
 @pytest.mark.parametrize("kind", ["listing", "isa"])
 @pytest.mark.parametrize("source", ["vector_add", "loop_with_lines"])
+@pytest.mark.diagonal(2)
 def test_assembly_is_what_the_object_holds(arch: Arch, kind: str, source: str, request: pytest.FixtureRequest) -> None:
     code = compile_llvm_ir(request.getfixturevalue(source), arch)
     text = getattr(code, kind)
@@ -66,6 +68,7 @@ def test_same_source_gives_same_bytes(vector_add: str) -> None:
 
 @EVERY_ARCH
 @pytest.mark.parametrize("opt_level", [0, 2])
+@pytest.mark.diagonal(2)
 def test_line_tables_do_not_change_the_code(arch: Arch, opt_level: int, loop_with_lines: str) -> None:
     without_lines = re.sub(r",? !dbg !\d+|^!.*(\n +.*)?$", "", loop_with_lines, flags=re.M)
     assert "!" not in without_lines

@@ -24,6 +24,7 @@ define amdgpu_kernel void @k(ptr addrspace(1) %p) {
 
 @pytest.mark.parametrize("opt_level", range(4))
 @pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
+@pytest.mark.diagonal(4)
 def test_the_listing_is_canonical_and_gives_the_code(arch: Arch, opt_level: int) -> None:
     code = compile_llvm_ir(NAMED, arch, opt_level=opt_level)
     assert "v_mov_b32_e32 v7, 5" in code.listing

@@ -99,6 +99,7 @@ def test_negative_zero_beside_another_f16(way: str, opt_level: int) -> None:
 
 @pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
 @pytest.mark.parametrize("way", NEGATIVE_ZEROS)
+@pytest.mark.diagonal(4)
 def test_negative_zero_is_there_on_every_arch(arch: Arch, way: str) -> None:
     assert "8000" in compile_llvm_ir(kernel_of_half(NEGATIVE_ZEROS[way]), arch).listing
 

@@ -56,6 +56,7 @@ def by_slot(data: torch.Tensor) -> torch.Tensor:
     [torch.float32, torch.int32, *(pytest.param(d, marks=pytest.mark.slow) for d in (torch.int64, torch.float64))],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_sums(kind: str, dtype: torch.dtype) -> None:
     data = torch.randint(-50, 50, (THREADS,), generator=torch.Generator().manual_seed(0)).to(dtype)
     kinds = {torch.float32: fx.Float32, torch.int32: fx.Int32, torch.int64: fx.Int64, torch.float64: fx.Float64}
@@ -67,6 +68,7 @@ def test_sums(kind: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("kind", ["global", pytest.param("shared", marks=pytest.mark.slow), "buffer"])
 @pytest.mark.parametrize("op", ["Max", "And", *(pytest.param(op, marks=pytest.mark.slow) for op in ("Min", "Or"))])
 @pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.diagonal(2)
 def test_integers(kind: str, op: str, signed: bool) -> None:
     data = torch.randint(-(2**31), 2**31, (THREADS,), generator=torch.Generator().manual_seed(1)).int()
     dtype = fx.Int32 if signed else fx.Uint32

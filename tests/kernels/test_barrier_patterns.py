@@ -241,6 +241,7 @@ PATTERNS = [
 @pytest.mark.parametrize(
     ("kernel", "in_numpy"), PATTERNS, ids=[reference.__name__.removesuffix("_in_numpy") for _, reference in PATTERNS]
 )
+@pytest.mark.diagonal(4)
 def test_pattern(
     kernel: flyc.kernel, in_numpy: Callable[[Array, int], Array], opt_level: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

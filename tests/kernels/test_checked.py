@@ -25,6 +25,7 @@ def numbers(*shape: int, dtype: str = "float32") -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", vector_add.DTYPES)
 @pytest.mark.parametrize("n", [1, 100, 1023, 4096])
+@pytest.mark.diagonal(4)
 def test_vector_add(n: int, dtype: str) -> None:
     a, b = numbers(n, dtype=dtype), numbers(n, dtype=dtype)
     out = torch.zeros_like(a)
@@ -35,6 +36,7 @@ def test_vector_add(n: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", preshuffle_gemm_v2.DTYPES)
 @pytest.mark.parametrize(("m", "n", "k"), [(128, 128, 64), (100, 128, 256), (130, 200, 336)])
+@pytest.mark.diagonal(2)
 def test_preshuffle_gemm(m: int, n: int, k: int, dtype: str) -> None:
     a, b = numbers(m, k, dtype=dtype), numbers(n, k, dtype=dtype)
     out = torch.zeros(m, n, dtype=torch.float16)

@@ -60,6 +60,7 @@ def test_shapes(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("window", [1, 40, 100])
+@pytest.mark.diagonal(2)
 def test_sliding_window(window: int, causal: bool) -> None:
     compare("f16", 1, (150, 200), (1, 1), (64, 64), causal=causal, sliding_window=window)
 

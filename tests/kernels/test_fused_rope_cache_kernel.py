@@ -63,6 +63,7 @@ def of_slots(cache: torch.Tensor, keys: bool, flash: bool) -> torch.Tensor:
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(3)
 def test_equals_torch(number: int, shape: Any, variant: tuple[bool, bool, bool, bool]) -> None:
     flash, wide, half, fp8 = variant
     _, qh, kh, d = shape

@@ -44,6 +44,7 @@ def in_bytes(dtype: str, size: int) -> int:
 
 @pytest.mark.parametrize("dtype", ["fp8", "int8", "int4", "fp16", "bf16"])
 @pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.diagonal(2)
 def test_equals_torch(dtype: str, stages: int) -> None:
     k, tile_k = in_bytes(dtype, 768), in_bytes(dtype, 256)
     assert_close(*product(33, 128, k, dtype, (16, 64, tile_k), lds_stage=stages))
@@ -87,6 +88,7 @@ def test_a_tile_that_is_half_of_a_scaled_instruction(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("dtype", ["fp4", "fp6", "fp8"])
 @pytest.mark.parametrize(("k", "tile_k", "stages"), [(512, 128, 2), (768, 256, 2), (512, 128, 1)])
+@pytest.mark.diagonal(3)
 def test_micro_scales(dtype: str, k: int, tile_k: int, stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCH", "gfx950")
     m, n = 33, 128

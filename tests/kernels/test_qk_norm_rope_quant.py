@@ -28,6 +28,7 @@ def operands(t: int, h: int, rd: int, dtype: torch.dtype = torch.bfloat16) -> tu
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(3)
 def test_equals_torch(number: int, shape: tuple[int, int, int], variant: tuple[bool, int | None, str]) -> None:
     (t, h, rd), (weighted, group, scale_dtype) = shape, variant
     q, kv, weight, cos, sin, positions = operands(t, h, rd, (torch.bfloat16, torch.float16)[number % 2])

@@ -45,6 +45,7 @@ def test_rows(quant: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("quant", kernel.GROUPS)
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.BLOCK_SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_groups(number: int, shape: tuple[int, int, int], quant: str) -> None:
     m, n, group = shape
     dtype, mx = kernel.DTYPES[number % 3], quant.startswith("mx")

@@ -13,6 +13,7 @@ EVERY_DTYPE = pytest.mark.parametrize("dtype", kernel.DTYPES)
 
 @EVERY_DTYPE
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
+@pytest.mark.diagonal(3)
 def test_equals_torch(shape: tuple[int, int], dtype: str) -> None:
     m, n = shape
     a, c = matrix(m, n, dtype, scale=2), torch.full((m, n), torch.nan, dtype=matrix(1, 1, dtype).dtype)
@@ -23,6 +24,7 @@ def test_equals_torch(shape: tuple[int, int], dtype: str) -> None:
 
 @EVERY_DTYPE
 @pytest.mark.parametrize("n", [100, 517])
+@pytest.mark.diagonal(2)
 def test_rows_of_every_kind_and_any_stride(n: int, dtype: str) -> None:
     a = strided(odd_rows(n, dtype), 3)
     c = strided(torch.zeros(a.shape, dtype=a.dtype), 5)

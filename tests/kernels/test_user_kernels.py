@@ -139,6 +139,7 @@ def softmax(X: fx.Tensor, Y: fx.Tensor, stream: fx.Stream = fx.Stream(None)):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("shape", [(3, 64), (2, 1000), (1, 1), (4, 65)])
+@pytest.mark.diagonal(2)
 def test_softmax(shape: tuple[int, int], dtype: torch.dtype) -> None:
     X, Y = random(*shape, dtype=dtype), unwritten(*shape, dtype=dtype)
     softmax(X, Y)
@@ -349,6 +350,7 @@ def gelu(X: fx.Tensor, Y: fx.Tensor, n: fx.Int32):
 
 @pytest.mark.parametrize("out", [torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fnuz], ids=str)
 @pytest.mark.parametrize("n", [512, 1001, 3])
+@pytest.mark.diagonal(2)
 def test_elementwise_with_vectors_and_casts(n: int, out: torch.dtype) -> None:
     X, Y = random(n, dtype=torch.bfloat16), unwritten(n).to(out)
     gelu(X, Y, n)

@@ -48,6 +48,7 @@ def test_first_kernel_of_the_guide(n: int, dtype: Any) -> None:
 
 @pytest.mark.parametrize("stride", [1, 3])
 @sizes(*(min(n, LARGE + 3) for (n,) in kernel.SHAPES))  # the largest in sweep_rows
+@pytest.mark.diagonal(2)
 def test_kernel(n: int, stride: int, dtype: Any) -> None:
     A, B, C = examples.vectors(n, dtype, stride)
     kernel.vector_add(A, B, C)

@@ -27,6 +27,7 @@ def arch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
+@pytest.mark.diagonal(2)
 def test_vector_add(dtype: torch.dtype) -> None:
     A, B, C = examples.vectors(1001, dtype)
     with checking():
@@ -43,6 +44,7 @@ def test_tiled_copy(bounded: bool) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(64, 64, 128), (65, 3, 64)], ids=str)
+@pytest.mark.diagonal(2)
 def test_product(arch: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
     """Of four waves; rows and columns that do not fill a tile."""
     m, n, k = shape
@@ -61,6 +63,7 @@ def test_product_of_f32(arch: str) -> None:
 
 
 @pytest.mark.parametrize(("n", "dtype"), [(1, "f32"), (100, "f16"), (512, "bf16"), (1999, "f32")])
+@pytest.mark.diagonal(2)
 def test_softmax(n: int, dtype: str) -> None:
     a, c = matrix(9, n, dtype, scale=2), torch.full((9, n), torch.nan, dtype=matrix(1, 1, dtype).dtype)
     with checking():
@@ -69,6 +72,7 @@ def test_softmax(n: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("mean", "n", "quant"), [(True, 200, None), (False, 512, "i8"), (True, 1500, "i8")])
+@pytest.mark.diagonal(2)
 def test_norm(mean: bool, n: int, quant: str | None) -> None:
     norm = Norm(n, "bf16", mean, True, False, quant)
     given = norms.operands(norm, 5)
@@ -79,6 +83,7 @@ def test_norm(mean: bool, n: int, quant: str | None) -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 1024, 4), (9, 8, 2), (5, 128, 3)], ids=str)
+@pytest.mark.diagonal(2)
 def test_gating(shape: tuple[int, int, int]) -> None:
     check_gating(topk_gating_softmax_kernel.DTYPES.index("f32"), shape, True)
 

@@ -33,6 +33,7 @@ def product(m: int, n: int, k: int, dtype: str = "bf16", **options: Any) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("store", [True, False])
 @pytest.mark.parametrize("buffers", [2, 3, 4])
+@pytest.mark.diagonal(2)
 def test_product(buffers: int, store: bool) -> None:
     product(40, 72, 160, num_buffers=buffers, use_tdm_store=store)
 

@@ -52,13 +52,11 @@ def float_edges(f: ieee.Format) -> list[int]:
 
 def random_floats(f: ieee.Format, rng: np.random.Generator, count: int) -> list[int]:
     """Half of them any bits, half of exponents near that of 1, so that sums and products round and cancel."""
-    any_bits = [int(x) for x in rng.integers(0, 1 << 63, count // 2, dtype=np.uint64)]
+    any_bits = rng.integers(0, 1 << 63, count // 2, dtype=np.uint64).tolist()
     close = []
-    for x in rng.integers(0, 1 << 63, count - len(any_bits), dtype=np.uint64):
-        spread = (int(x) >> 55) % 9 - 4
-        close.append(
-            (f.one + spread * f.smallest_normal) | int(x) & (f.smallest_normal - 1) | (int(x) >> 54 & 1) * f.sign_bit
-        )
+    for x in rng.integers(0, 1 << 63, count - len(any_bits), dtype=np.uint64).tolist():
+        spread = (x >> 55) % 9 - 4
+        close.append((f.one + spread * f.smallest_normal) | x & (f.smallest_normal - 1) | (x >> 54 & 1) * f.sign_bit)
     return [x & (2 * f.sign_bit - 1) for x in any_bits] + close
 
 
@@ -67,7 +65,7 @@ def samples(word: str, rng: np.random.Generator, count: int) -> list[int]:
     word = word.rstrip("~")
     if word in ieee.FORMATS:
         f = ieee.FORMATS[word]
-        pool = [int(rng.choice(np.array(float_edges(f), np.uint64))) for _ in range(count // 2)]
+        pool = rng.choice(np.array(float_edges(f), np.uint64), count // 2).tolist()
         values = pool + random_floats(f, rng, count - len(pool))
     elif word in ("f16x2", "f32x2"):
         part = word[:3]
@@ -76,11 +74,11 @@ def samples(word: str, rng: np.random.Generator, count: int) -> list[int]:
     elif word == "number":
         values = [x for x in samples("f32", rng, 3 * count) if not ieee.is_nan(ieee.F32, x)][:count]
     elif word.startswith("exponent"):
-        values = [int(x) & 0xFFFFFFFF for x in rng.integers(-80, 80, count)]
-        values[::7] = [int(x) for x in rng.integers(0, 1 << 32, len(values[::7]))]
+        values = [x & 0xFFFFFFFF for x in rng.integers(-80, 80, count).tolist()]
+        values[::7] = rng.integers(0, 1 << 32, len(values[::7])).tolist()
     elif word == "classes":
-        values = [1 << int(x) for x in rng.integers(0, 10, count)]
-        values[::2] = [int(x) for x in rng.integers(0, 1 << 10, len(values[::2]))]
+        values = [1 << x for x in rng.integers(0, 10, count).tolist()]
+        values[::2] = rng.integers(0, 1 << 10, len(values[::2])).tolist()
     elif word == "selectors":
         values = [sum(int(b) << 8 * i for i, b in enumerate(rng.integers(0, 16, 4))) for _ in range(count)]
     elif word == "field":
@@ -90,17 +88,17 @@ def samples(word: str, rng: np.random.Generator, count: int) -> list[int]:
     elif word == "i128":
         values = [a | b << 64 for a, b in zip(samples("i64", rng, count), samples("i64", rng, count), strict=True)]
     elif word in ("mask", "vcc"):
-        values = [int(x) for x in rng.integers(0, 2, count)]
+        values = rng.integers(0, 2, count).tolist()
     elif word == "i3":
-        values = [int(x) for x in rng.integers(0, 5, count)]
+        values = rng.integers(0, 5, count).tolist()
     else:
         bits = width_of(word)
         edges = EDGES[word]
-        chosen = [edges[int(i)] for i in rng.integers(0, len(edges), count // 2)]
-        loose = rng.integers(0, 1 << 63, count - len(chosen), dtype=np.uint64)
-        sizes = rng.integers(0, bits, count - len(chosen))
-        values = chosen + [(int(x) << 1 & (1 << bits) - 1) >> int(s) for x, s in zip(loose, sizes, strict=True)]
-    return [values[int(i)] for i in rng.permutation(count)]
+        chosen = [edges[i] for i in rng.integers(0, len(edges), count // 2).tolist()]
+        loose = rng.integers(0, 1 << 63, count - len(chosen), dtype=np.uint64).tolist()
+        sizes = rng.integers(0, bits, count - len(chosen)).tolist()
+        values = chosen + [(x << 1 & (1 << bits) - 1) >> s for x, s in zip(loose, sizes, strict=True)]
+    return [values[i] for i in rng.permutation(count).tolist()]
 
 
 def run(
@@ -184,9 +182,16 @@ class Trial:
         place = self.results[index]
         if isinstance(place, int):
             pair = np.ascontiguousarray(self.state.sgpr[:, place : place + self.state.lanes // 32]).view(np.uint8)
-            return [int(b) for b in np.unpackbits(pair, axis=1, bitorder="little").reshape(-1)]
-        parts = [self.state.vgpr[place.first + i].reshape(-1) for i in range(place.dwords)]
-        return [sum(int(p[lane]) << 32 * i for i, p in enumerate(parts)) for lane in range(parts[0].size)]
+            return np.unpackbits(pair, axis=1, bitorder="little").reshape(-1).tolist()
+        return joined([self.state.vgpr[place.first + i] for i in range(place.dwords)])
+
+
+def joined(dwords: list[Array]) -> list[int]:
+    """The numbers of which these are the dwords, the lowest first."""
+    numbers = dwords[0].reshape(-1).tolist()
+    for i, dword in enumerate(dwords[1:], start=1):
+        numbers = [number | upper << 32 * i for number, upper in zip(numbers, dword.reshape(-1).tolist(), strict=True)]
+    return numbers
 
 
 OLD_VALUE = 0xA5A5_5A5A
@@ -369,18 +374,24 @@ def _scalar_disagreements(
     text: str, case: Case, operands: list[list[int]], scc: Array, state: Waves, mode: int
 ) -> list[str]:
     found = []
+    words = [word for word in case.results if word != "scc"]
+    results = {word: joined(_scalar_dwords(word, state)) for word in words}
     for wave in range(SCALAR_WAVES):
         row = [values[wave] for values, word in zip(operands, case.operands, strict=True) if not word.startswith("0x")]
         for word, wanted in zip(case.results, case.evaluate(Mode(mode), *row), strict=True):
             if word == "scc":
                 got = int(state.scc[wave, 0])
             else:
-                first = EXEC if word == "exec" else 10
-                count = 2 if word == "exec" or width_of(word) == 64 else 1
-                got = sum(int(state.sgpr[wave, first + j]) << 32 * j for j in range(count))
-                wanted &= (1 << 32 * count) - 1
+                got = results[word][wave]
+                wanted &= (1 << 32 * len(_scalar_dwords(word, state))) - 1
             if got != int(wanted) and not (word[0] == "f" and same(word, got, int(wanted), case.exact_nan, 0)):
                 found.append(f"{text}: {word} of ({', '.join(map(hex, row))}) is {got:#x}, not {int(wanted):#x}")
         if "scc" not in case.results and state.scc[wave, 0] != scc[wave]:
             found.append(f"{text} changes SCC")
     return found
+
+
+def _scalar_dwords(word: str, state: Waves) -> list[Array]:
+    """Where a scalar instruction leaves a result: one number per wave in each."""
+    first, count = (EXEC, 2) if word == "exec" else (10, max(width_of(word) // 32, 1))
+    return [state.sgpr[:, first + j] for j in range(count)]

@@ -80,6 +80,7 @@ def words(elements: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("intrinsic", ON_GFX942, ids=lambda i: i.name)
+@pytest.mark.diagonal(3)
 def test_equals_the_matrix_product(intrinsic: MatrixIntrinsic) -> None:
     i, accumulated = intrinsic, {"f32": torch.float32, "i32": torch.int32, "f64": torch.float64}
     a_format, b_format = formats(i)

@@ -34,6 +34,7 @@ launch = launcher_of(kernel, grid=1, block=len(NUMBERS))
 
 @pytest.mark.parametrize("opt_level", range(4))
 @pytest.mark.parametrize(("known", "branch"), [(1e20, 1), (-1e20, 2), (float("nan"), 2)])
+@pytest.mark.diagonal(2)
 def test_out_of_range(known: float, branch: int, opt_level: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYDSL_COMPILE_OPT_LEVEL", str(opt_level))
     wide, narrow = torch.zeros(11, dtype=torch.int32), torch.zeros(10, dtype=torch.int32)

@@ -59,6 +59,7 @@ def bits(value: Any) -> Any:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", TORCH)
+@pytest.mark.diagonal(2)
 def test_narrowing_is_torchs(dtype: type[fx.Numeric], width: int) -> None:
     x = numbers()
     result = convert(x, dtype, width, torch.zeros(x.numel(), dtype=torch.int8)).view(TORCH[dtype])
@@ -69,6 +70,7 @@ def test_narrowing_is_torchs(dtype: type[fx.Numeric], width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", TORCH)
+@pytest.mark.diagonal(2)
 def test_widening_is_torchs(dtype: type[fx.Numeric], width: int) -> None:
     a = torch.arange(256, dtype=torch.int16).to(torch.uint8).view(TORCH[dtype])
     out = convert(a, fx.Float32, width, torch.zeros(BLOCK))
@@ -149,6 +151,7 @@ def test_other_types_go_through_f32(dtype: type[fx.Numeric]) -> None:
 
 @pytest.mark.parametrize("dtype", TORCH)
 @pytest.mark.parametrize("wider", WIDER)
+@pytest.mark.diagonal(2)
 def test_narrowing_of_other_types_is_that_of_their_f32(wider: type[fx.Numeric], dtype: type[fx.Numeric]) -> None:
     x = (numbers()[:1024].nan_to_num() * 3).clamp(-120, 120).to(WIDER[wider])
     result = convert(x, dtype, 0, torch.zeros(x.numel(), dtype=torch.int8)).view(TORCH[dtype])

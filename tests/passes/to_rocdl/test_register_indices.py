@@ -98,6 +98,7 @@ WHAT_THEY_GIVE: dict[Callable[..., Any], Callable[[int], list[int]]] = {
 
 @pytest.mark.parametrize("opt_level", ["0", "2"])
 @pytest.mark.parametrize("body", WHAT_THEY_GIVE)
+@pytest.mark.diagonal(2)
 def test_an_index_outside_is_the_last(body, opt_level, monkeypatch):
     monkeypatch.setenv("FLYDSL_COMPILE_OPT_LEVEL", opt_level)
     assert launched(body, *INDICES) == [WHAT_THEY_GIVE[body](n) for n in INDICES]

@@ -6,6 +6,7 @@ A number is held as a bit pattern (a Python int). `Mode` is the MODE register (C
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 NEAREST, UP, DOWN, ZERO = range(4)
 """Rounding modes by their number in the MODE register: to nearest even, towards +inf, towards -inf, towards zero."""
@@ -16,39 +17,39 @@ class Format:
     exponent_bits: int
     mantissa_bits: int
 
-    @property
+    @cached_property
     def bits(self) -> int:
         return 1 + self.exponent_bits + self.mantissa_bits
 
-    @property
+    @cached_property
     def bias(self) -> int:
         return (1 << (self.exponent_bits - 1)) - 1
 
-    @property
+    @cached_property
     def sign_bit(self) -> int:
         return 1 << (self.bits - 1)
 
-    @property
+    @cached_property
     def infinity(self) -> int:
         return ((1 << self.exponent_bits) - 1) << self.mantissa_bits
 
-    @property
+    @cached_property
     def largest(self) -> int:
         return self.infinity - 1
 
-    @property
+    @cached_property
     def smallest_normal(self) -> int:
         return 1 << self.mantissa_bits
 
-    @property
+    @cached_property
     def quiet_bit(self) -> int:
         return 1 << (self.mantissa_bits - 1)
 
-    @property
+    @cached_property
     def default_nan(self) -> int:
         return self.infinity | self.quiet_bit
 
-    @property
+    @cached_property
     def one(self) -> int:
         return self.bias << self.mantissa_bits
 
