@@ -325,7 +325,7 @@ def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
         return _bfloat16_bits(number) if kind is BFloat16 else number
     except ArgumentError as error:
         raise argument_error(f"{parameter.name}: {error.message}", error.hint) from None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         shown = f"{value!r} ({type(value).__name__})"[:300]
         raise argument_error(
             f"{parameter.name} is {kind.__name__}, got {shown}",

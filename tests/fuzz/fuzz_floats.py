@@ -115,6 +115,12 @@ def multiplied_and_added(kind: Any, x: Array, y: Array, z: Array) -> Array:
     return np.vectorize(each, [float])(x, y, z)
 
 
+def like(value: Any, number: float) -> Any:
+    """A known number beside a value of the device."""
+    return fx.full_like(value, number) if isinstance(value, fx.Vector) else value.dtype(number)
+
+
+# The sign of maxnum's zero is left open, as is that of a NaN.
 BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Array, Array], Array]]] = {
     "+": (operator.add, lambda k, x, y: as_kind(k, x + y)),
     "-": (operator.sub, lambda k, x, y: as_kind(k, x - y)),
@@ -124,9 +130,12 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Array, Array],
     "%": (operator.mod, lambda k, x, y: np.fmod(x, y)),
     "max": (lambda x, y: fx.max(x, y), lambda k, x, y: larger(x, y)),
     "min": (lambda x, y: fx.min(x, y), lambda k, x, y: smaller(x, y)),
-    "maxnum": (fx.arith.maxnumf, lambda k, x, y: number_of(x, y, larger)),
-    "minnum": (fx.arith.minnumf, lambda k, x, y: number_of(x, y, smaller)),
-    "copysign": (fx.copysign, lambda k, x, y: np.copysign(x, y)),
+    "maxnum": (lambda x, y: fx.arith.maxnumf(x, y) + like(x, 0.0), lambda k, x, y: number_of(x, y, larger) + 0.0),
+    "minnum": (lambda x, y: fx.arith.minnumf(x, y) + like(x, 0.0), lambda k, x, y: number_of(x, y, smaller) + 0.0),
+    "copysign": (
+        lambda x, y: fx.copysign(x, fx.isnan(y).select(like(y, 1.0), y)),
+        lambda k, x, y: np.copysign(x, np.where(np.isnan(y), 1, y)),
+    ),
 }
 UNARY: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Array], Array]]] = {
     "-": (operator.neg, lambda k, x: -x),
@@ -215,7 +224,7 @@ class Chain:
         before = self.random.random() < 0.5
 
         def traced(values: list[Any]) -> Any:
-            known = fx.full_like(values[a], number) if self.length else kind(number)
+            known = like(values[a], number)
             return on_device(known, values[a]) if before else on_device(values[a], known)
 
         def in_python(values: Values) -> Array:
@@ -269,8 +278,7 @@ class Chain:
 
         def traced(values: list[Any]) -> Any:
             x = values[a]
-            small = fx.absf(x) < (fx.full_like(x, bound) if self.length else kind(bound))
-            return small.select(x, fx.full_like(x, 1.0) if self.length else kind(1.0)).to(integer).to(target)
+            return (fx.absf(x) < like(x, bound)).select(x, like(x, 1.0)).to(integer).to(target)
 
         def in_python(values: Values) -> Array:
             whole = [int(x) if abs(x) < bound else 1 for x in values[a].ravel().tolist()]
