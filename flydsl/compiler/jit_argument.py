@@ -41,7 +41,6 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
 from flydsl.expr.struct_value import StructValue, runtime_fields
-from flydsl.expr.tree import parts
 from flydsl.expr.typing import Pointer, Stream, Tensor
 
 
@@ -326,7 +325,7 @@ def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
         return _bfloat16_bits(number) if kind is BFloat16 else number
     except ArgumentError as error:
         raise argument_error(f"{parameter.name}: {error.message}", error.hint) from None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         shown = f"{value!r} ({type(value).__name__})"[:300]
         raise argument_error(
             f"{parameter.name} is {kind.__name__}, got {shown}",
@@ -349,22 +348,18 @@ def _python_number(kind: type[Numeric], value: Any) -> Any:
 
 
 def _adapt_container(parameter: Parameter, value: Any) -> Adapted:
-    """A list, tuple, dict or namespace, whose parts are arguments without annotation, text or None."""
+    """A list, tuple, dict or namespace, whose parts are arguments, text or None."""
     if isinstance(value, StructValue):
         return _adapt_struct(parameter, type(value), value)
-    keys, items = parts(value)
-    names = [f"[{key!r}]" for key in (range(keys) if isinstance(keys, int) else keys)]
-    if isinstance(value, SimpleNamespace):
-        names = [f".{key}" for key in keys]
-    each = zip(names, items, strict=True)
-    adapted = [_adapt_part(Parameter(parameter.name + name, None), item) for name, item in each]
-    return _container(parameter, type(value), names, adapted)
+    each = parameter.parts_of(value)
+    names = [part.name.removeprefix(parameter.name) for part, _ in each]
+    return _container(parameter, type(value), names, [_adapt_part(part, item) for part, item in each])
 
 
 def _adapt_part(parameter: Parameter, value: Any) -> Adapted:
-    if value is None or isinstance(value, str):
+    if parameter.kind is None and (value is None or isinstance(value, str)):
         return _constant(parameter, value), value
-    if isinstance(value, Stream):
+    if isinstance(value, Stream) or parameter.kind is Stream:
         raise argument_error(
             f"{parameter.name} is a stream, which is an argument of its own",
             "give it a parameter of its own, annotated fx.Stream",

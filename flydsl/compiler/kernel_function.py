@@ -28,7 +28,7 @@ from flydsl.expr.numeric import Index, Numeric
 from flydsl.expr.operands import FlyValue, located
 from flydsl.expr.protocol import extract_to_ir_values, flatten_runtime, value_like
 from flydsl.expr.struct_value import StructValue
-from flydsl.expr.tree import Container, is_own_object
+from flydsl.expr.tree import Container, is_own_object, with_parts
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 from flydsl.passes.fly_rocdl_cluster_attr import CLUSTER
 from flydsl.places import definition_location, user_location
@@ -83,7 +83,8 @@ class KernelFunction(DecoratedFunction):
             raise TraceError(
                 f"kernel {name} is called inside a kernel", at=at, hint="share code in a function without @flyc.kernel"
             )
-        values = self.signature.bind(args, kwargs)
+        given = zip(self.signature.parameters, self.signature.bind(args, kwargs), strict=True)
+        values = [_as_annotated(parameter, value) for parameter, value in given]
         operands = [_operands(p, value) for p, value in zip(self.signature.parameters, values, strict=True)]
 
         def emit(symbol: str, size: tuple[int, ...] | None) -> ir.Block:
@@ -152,8 +153,8 @@ def _end(at: SourceLocation) -> None:
         ) from None
 
 
-def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
-    """The operands that a launch passes for an argument; none for one that is known when compiling."""
+def _as_annotated(parameter: Parameter, value: Any) -> Any:
+    """An argument as its parameter takes it: numbers as its type, in containers too. Raises ArgumentError."""
     kind = parameter.kind
     if kind is Constexpr:
         if isinstance(value, FlyValue) or (isinstance(value, Numeric) and not value.is_static):
@@ -162,26 +163,34 @@ def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
                 "pass it to the launcher as a parameter that is fx.Constexpr; sizes of tensors are runtime values",
             )
         parameter.check_constexpr(value)
-        return []
-    if kind is Tensor and not isinstance(value, Tensor):
+    elif kind is Tensor and not isinstance(value, Tensor):
         raise argument_error(
             f"{parameter.name} takes a tensor, got {shown(value)}",
             "a parameter of the launcher, annotated fx.Tensor, is one",
         )
-    if kind is Pointer and not isinstance(value, Pointer):
+    elif kind is Pointer and not isinstance(value, Pointer):
         hint = "fx.get_iter(tensor) is one" if isinstance(value, Tensor) else None
         raise argument_error(f"{parameter.name} takes a pointer, got {shown(value)}", hint)
-    if kind is not None and issubclass(kind, Numeric):
+    elif kind is not None and issubclass(kind, Numeric):
         if not isinstance(value, ArithValue | bool | int | float):
             raise argument_error(
                 f"{parameter.name} is {kind.__name__}, got {shown(value)}", f"fx.{kind.__name__}(...) of a number"
             )
-        return [kind(value).ir_value()]
-    if kind is not None and issubclass(kind, StructValue) and not isinstance(value, kind):
+        return kind(value)
+    elif kind is not None and issubclass(kind, StructValue) and not isinstance(value, kind):
         raise argument_error(
             f"{parameter.name} is a {kind.__name__}, got {value!r}",
             "pass a value of the type that the parameter is annotated with",
         )
+    elif parameter.part_types and isinstance(value, Container):
+        return with_parts(value, [_as_annotated(part, item) for part, item in parameter.parts_of(value)])
+    return value
+
+
+def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
+    """The operands that a launch passes for an argument; none for one that is known when compiling."""
+    if parameter.kind is Constexpr:
+        return []
     if isinstance(value, Container):
         return flatten_runtime(value).leaves
     is_value = isinstance(value, FlyValue | ArithValue | ir.Value) or is_own_object(value)

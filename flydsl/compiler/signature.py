@@ -21,6 +21,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.operands import FlyValue
 from flydsl.expr.struct_value import StructValue
+from flydsl.expr.tree import parts
 from flydsl.expr.typing import (
     Constexpr,
     CopyAtom,
@@ -49,12 +50,48 @@ class Parameter:
 
     kind: `Tensor`, `Pointer`, `Stream`, `Constexpr` or a scalar type; None where the argument decides.
     constexpr_type: T of `Constexpr[T]`, where T is a class.
+    part_types: of a container, as its annotation has them: (T1, T2) of `tuple[T1, T2]`, (T, ...) of `list[T]`.
     """
 
     name: str
     kind: type | None
     constexpr_type: type | None = None
     default: Any = _MISSING
+    part_types: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, annotation: Any, default: Any = _MISSING) -> Parameter | None:
+        """The parameter of an annotation; None if that is no type of the DSL."""
+        if annotation is _MISSING or annotation in _PYTHON_TYPES:
+            return cls(name, None, default=default)
+        if annotation is Constexpr or get_origin(annotation) is Constexpr:
+            (inner,) = get_args(annotation) or (None,)
+            known = isinstance(inner, type) and inner is not Any
+            return cls(name, Constexpr, inner if known else None, default)
+        if isinstance(annotation, type) and issubclass(annotation, Tensor | Pointer | Stream | Numeric | StructValue):
+            return cls(name, annotation, default=default)
+        if isinstance(annotation, type) and issubclass(annotation, _ATOMS):
+            return cls(name, Constexpr, annotation, default)
+        if annotation in (Layout, IntTuple) or is_own_class(annotation):  # static or not: the argument decides
+            return cls(name, None, default=default, part_types=_part_types(annotation))
+        return None
+
+    def parts_of(self, container: Any) -> list[tuple[Parameter, Any]]:
+        """The parts of a container, each with the parameter that its annotation makes of it.
+
+        Raises ArgumentError if a tuple has another number of parts than its annotation.
+        """
+        keys, items = parts(container)
+        kinds = self.part_types[:1] * len(items) if self.part_types[1:] == (...,) else self.part_types
+        if kinds and len(kinds) != len(items):
+            raise argument_error(
+                f"{self.name} is a tuple of {len(kinds)}, got {len(items)} parts",
+                "tuple[T, ...] is one of any length",
+            )
+        form = ".{}" if isinstance(container, SimpleNamespace) else "[{!r}]"
+        names = [self.name + form.format(key) for key in (range(keys) if isinstance(keys, int) else keys)]
+        each = zip(names, kinds or (Any,) * len(items), items, strict=True)
+        return [(Parameter.of(name, kind) or Parameter(name, None), item) for name, kind, item in each]
 
     def check_constexpr(self, value: Any) -> None:
         """Raise ArgumentError unless a compile-time argument has its type."""
@@ -77,6 +114,14 @@ def is_own_class(annotation: Any) -> bool:
         return False
     follows = hasattr(kind, "__construct_from_ir_values__") and not issubclass(kind, ArithValue | FlyValue)
     return follows or issubclass(kind, _CONTAINERS) or any(own(kind) for own in OWN)
+
+
+def _part_types(annotation: Any) -> tuple[Any, ...]:
+    """`Parameter.part_types` of an annotation; () if it says nothing of parts."""
+    kind, given = get_origin(annotation), get_args(annotation)
+    if not (isinstance(kind, type) and issubclass(kind, tuple | list | dict)):
+        return ()
+    return given if issubclass(kind, tuple) else (*given[-1:], ...)
 
 
 OWN: list[Callable[[type], bool]] = []
@@ -144,18 +189,9 @@ class Signature:
         name, default = parameter.name, parameter.default
         if name == "self" and annotation is _MISSING:  # the object of a method
             return Parameter(name, Constexpr, default=default)
-        if annotation is _MISSING or annotation in _PYTHON_TYPES:
-            return Parameter(name, None, default=default)
-        if annotation is Constexpr or get_origin(annotation) is Constexpr:
-            (inner,) = get_args(annotation) or (None,)
-            known = isinstance(inner, type) and inner is not Any
-            return Parameter(name, Constexpr, inner if known else None, default)
-        if isinstance(annotation, type) and issubclass(annotation, Tensor | Pointer | Stream | Numeric | StructValue):
-            return Parameter(name, annotation, default=default)
-        if isinstance(annotation, type) and issubclass(annotation, _ATOMS):
-            return Parameter(name, Constexpr, annotation, default)
-        if annotation in (Layout, IntTuple) or is_own_class(annotation):  # static or not: the argument decides
-            return Parameter(name, None, default=default)
+        made = Parameter.of(name, annotation, default)
+        if made is not None:
+            return made
         raise TraceError(
             f"{self.name}: parameter {name} is annotated {annotation!r}, which is not a type of the DSL",
             at=self._place_of(name),

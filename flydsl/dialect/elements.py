@@ -110,7 +110,7 @@ def is_float(name: str) -> bool:
 def round_float(name: str, value: float) -> float:
     """`value` rounded to the nearest number of a floating point type, ties to even.
 
-    Raises ArgumentError where a narrow format has none near it.
+    Raises ArgumentError where the format has none near it: 1e9 is none of f16, though infinity is.
 
     >>> round_float("f16", 0.1), round_float("f8E4M3FN", 100.0)
     (0.0999755859375, 96.0)
@@ -123,7 +123,13 @@ def round_float(name: str, value: float) -> float:
     if name == "f64" or not math.isfinite(value):
         return value
     with context(), ir.Location.unknown():
-        return float(ir.FloatAttr.get(element_type(name), value).value)
+        rounded = float(ir.FloatAttr.get(element_type(name), value).value)
+    if math.isinf(rounded):
+        raise ArgumentError(
+            f"{name} cannot hold {value}, which would be {rounded}",
+            hint=f"write float('{rounded}') for infinity; a wider type, such as fx.Float64, holds {value}",
+        )
+    return rounded
 
 
 @cache

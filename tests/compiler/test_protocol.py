@@ -137,7 +137,8 @@ def test_containers_are_launcher_arguments() -> None:
 @pytest.mark.parametrize(
     ("pair", "says"),
     [
-        ((torch.zeros(64), object()), r"pair\[1\] takes a tensor or a number"),
+        ((torch.zeros(64), object()), r"pair\[1\] takes a tensor, got <object"),
+        ((torch.zeros(64),), "pair is a tuple of 2, got 1 parts"),
         ((torch.zeros(64), fx.Stream(None)), r"pair\[1\] is a stream"),
         ((torch.zeros(64), torch.zeros(64, device="meta")), r"pair\[1\]: a tensor that is on device meta"),
     ],
@@ -145,6 +146,26 @@ def test_containers_are_launcher_arguments() -> None:
 def test_containers_of_other_things(pair: Any, says: str) -> None:
     with pytest.raises(ArgumentError, match=says):
         weighted(torch.zeros(64), pair, SimpleNamespace(a=1.0, b=0.0), ["sum"])
+
+
+def test_annotations_of_parts_are_the_types_of_the_numbers() -> None:
+    @flyc.kernel
+    def kernel(Out: fx.Tensor, numbers: tuple[fx.Float64, fx.Float64, fx.Constexpr[int]]):
+        Out[0] = numbers[0]
+        Out[1] = numbers[1]
+        assert type(numbers[2]) is int
+
+    @flyc.jit
+    def launch(Out: fx.Tensor, numbers: dict[str, list[fx.Float64]], count: tuple[fx.Constexpr[int], ...]):
+        kernel(Out, (numbers["a"][0], fx.Float32(0.5), count[0])).launch(grid=1, block=1)
+
+    out = torch.zeros(2, dtype=torch.float64)
+    launch(out, {"a": [0.1]}, (3,))
+    assert out.tolist() == [0.1, 0.5]
+    with pytest.raises(ArgumentError, match=r"count\[0\] is Constexpr\[int\], got 'x'"):
+        launch(out, {"a": [0.1]}, ("x",))
+    with pytest.raises(ArgumentError, match=r"numbers\['a'\]\[0\] is Float64, got 'x'"):
+        launch(out, {"a": ["x"]}, (3,))
 
 
 def test_values_are_taken_apart_and_put_together() -> None:

@@ -33,6 +33,15 @@ def test_rounding_is_torchs(name: str) -> None:
         assert round_float(name, value) == expected
 
 
+@pytest.mark.parametrize(("name", "last"), [("f16", 65520.0), ("bf16", 3.39617752923046e38), ("f32", 3.4028235677973366e38)])
+def test_numbers_that_would_be_infinite_are_refused(name: str, last: float) -> None:
+    for sign in (1, -1):
+        assert math.isfinite(round_float(name, sign * math.nextafter(last, 0)))
+        assert round_float(name, sign * math.inf) == sign * math.inf
+        with pytest.raises(ArgumentError, match="cannot hold"):
+            round_float(name, sign * last)
+
+
 @pytest.mark.parametrize("name", NARROW_FLOATS)
 def test_narrow_floats_hold_their_limits_and_no_more(name: str) -> None:
     limits = NARROW_FLOATS[name]

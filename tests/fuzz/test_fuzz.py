@@ -14,6 +14,7 @@ TRIALS = {
     "programs": 16,
     "conversions": 16,
     "integers": 6,
+    "floats": 4,
     "calls": 12,
     "mlir_builders": 15,
     "tiles": 12,
