@@ -31,7 +31,7 @@ from flydsl.dialect.ops import is_on_device_only, printed_name
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.fastmath_flags import fastmath
-from flydsl.expr.outlived import values_end
+from flydsl.expr.outlived import is_kept, values_end
 from flydsl.expr.trace_limit import limited
 
 if TYPE_CHECKING:
@@ -169,9 +169,11 @@ def trace(
             with values_end(module), limited() as count, fastmath(None if hints.fastmath == "none" else hints.fastmath):
                 extra_stream = _trace_launcher(state, rewrite(function), signature, arguments, values)
                 operations = count.operations
+            module = _copy(module) if is_kept(module) else module
             remove_stand_ins(module.operation)
-            for kernel in [op for op in state.gpu_module_body.operations if op.operation.name == "gpu.func"]:
-                hints.mark(kernel)
+            for kernel in module.body.operations[0].regions[0].blocks[0].operations:
+                if kernel.operation.name == "gpu.func":
+                    hints.mark(kernel)
         finally:
             _current.reset(token)
             for function_at_end in state.at_end:
@@ -202,6 +204,16 @@ def _empty_module(arch: Arch) -> ir.Module:
         "module attributes {gpu.container_module} { "
         f'gpu.module @{_GPU_MODULE} [#rocdl.target<chip = "{arch.name}">] {{ }} }}'
     )
+
+
+def _copy(module: ir.Module) -> ir.Module:
+    """The same operations once more."""
+    made = ir.Module.create()
+    for name, attribute in module.operation.attributes.items():
+        made.operation.attributes[name] = attribute
+    for op in module.body.operations:
+        op.operation.clone(ip=ir.InsertionPoint(made.body))
+    return made
 
 
 def _trace_launcher(

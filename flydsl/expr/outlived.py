@@ -2,7 +2,7 @@
 
 Their memory is MLIR's, which is gone after the trace: without this, reading one ends the process. Values of the DSL
 lose what they hold. MLIR's own values have no place for that, so the module of one that somebody has kept lives on, and
-a later trace that has met the value is searched for its uses.
+later traces are searched for its uses.
 """
 
 from __future__ import annotations
@@ -30,9 +30,20 @@ class _Trace:
     raw: dict[int, Any] = field(default_factory=dict)
 
 
+@dataclass
+class _Kept:
+    """A module that has ended: what somebody keeps of it, and the hashes of the values that these objects stand for.
+
+    A value's hash is its address, which can be looked up even if a pass has meanwhile removed it.
+    """
+
+    module: ir.Module
+    raw: list[Any]
+    hashes: frozenset[int]
+
+
 _traces: list[_Trace] = []
-_kept: list[tuple[ir.Module, list[Any]]] = []
-"""Modules that have ended, with what somebody keeps of each."""
+_kept: list[_Kept] = []
 
 
 _REASON = "a value of a kernel or launcher that was traced before, which the host has kept"
@@ -55,7 +66,10 @@ def note(made: Any) -> None:
 def note_raw(made: Any) -> None:
     """Remember a value, an operation or a list of results of MLIR's own that the current trace has made or met."""
     if _traces:
-        _traces[-1].raw[id(made)] = made
+        raw = _traces[-1].raw
+        raw[id(made)] = made
+        if (operation := _operation(made)) is not None:  # whoever keeps one of its results refers to it, too
+            raw[id(operation)] = operation
 
 
 @contextmanager
@@ -81,29 +95,58 @@ def _end(module: ir.Module) -> ir.Location | None:
     for holder in trace.holders:
         if (made := holder()) is not None:
             made.value = _outlived()
-    earlier = {id(one) for _, raw in _kept for one in raw}
-    at = None
-    for value in [value for one in trace.raw.values() if id(one) in earlier for value in _values(one)]:
-        for use in [use for use in value.uses if _root(use.owner) == module.operation]:
-            at = use.owner.location
-            with at, ir.InsertionPoint(use.owner):
-                stand_in = ir.Operation.create("builtin.unrealized_conversion_cast", results=[value.type])
-            use.owner.operands[use.operand_number] = stand_in.result
-    _kept.append((module, [one for one in trace.raw.values() if id(one) not in earlier]))
+    at = _take_out(module, frozenset().union(*(kept.hashes for kept in _kept))) if _kept else None
+    earlier = {id(one) for kept in _kept for one in kept.raw}
+    _kept.append(_Kept(module, [one for one in trace.raw.values() if id(one) not in earlier], frozenset()))
     del trace
     _forget()
+    if is_kept(module):
+        _kept[-1].hashes = frozenset(hash(value) for one in _kept[-1].raw for value in _values(one))
     return at
+
+
+def is_kept(module: ir.Module) -> bool:
+    """True if somebody keeps values of the trace that ended last. Its module must stay as it is: compile a copy."""
+    return bool(_kept) and _kept[-1].module is module
+
+
+def _take_out(module: ir.Module, hashes: frozenset[int]) -> ir.Location | None:
+    """Replace operands of other modules by values of no meaning. Returns where the first of them is used."""
+    found: list[tuple[ir.Operation, int]] = []
+
+    def look(op: ir.Operation) -> ir.WalkResult:
+        for number, value in enumerate(op.operands):
+            if hash(value) in hashes and _root(value.owner) != module.operation:
+                found.append((op, number))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    for op, number in found:
+        with op.location, ir.InsertionPoint(op):
+            kind = op.operands[number].type
+            op.operands[number] = ir.Operation.create("builtin.unrealized_conversion_cast", results=[kind]).result
+    return found[0][0].location if found else None
+
+
+def _operation(raw: Any) -> ir.Operation | None:
+    """The operation that an object of MLIR's bindings is, or is a result of: one object, whoever asks for it."""
+    if isinstance(raw, ir.OpResult | ir.OpResultList):
+        raw = raw.owner
+    return raw.operation if isinstance(raw, ir.Operation | ir.OpView) else None
 
 
 def _values(raw: Any) -> list[ir.Value]:
     """Those that an object of MLIR's bindings stands for."""
     if isinstance(raw, ir.Operation | ir.OpView):
-        return list(raw.results)
+        try:
+            return list(raw.results)
+        except RuntimeError:  # the kernel has erased it
+            return []
     return [one for one in (raw if isinstance(raw, ir.OpResultList | list) else [raw]) if isinstance(one, ir.Value)]
 
 
-def _root(op: ir.Operation | ir.OpView) -> ir.Operation:
-    inner = op.operation
+def _root(owner: ir.Operation | ir.OpView | ir.Block) -> ir.Operation:
+    inner = (owner.owner if isinstance(owner, ir.Block) else owner).operation
     while (outer := inner.parent) is not None:
         inner = outer.operation
     return inner
@@ -111,7 +154,9 @@ def _root(op: ir.Operation | ir.OpView) -> ir.Operation:
 
 def _forget() -> None:
     """Let go of the modules of which nobody keeps anything any more."""
-    _kept[:] = [(module, kept) for module, raw in _kept if (kept := _referenced(raw))]
+    for kept in _kept:
+        kept.raw = _referenced(kept.raw)
+    _kept[:] = [kept for kept in _kept if kept.raw]
 
 
 def _referenced(raw: list[Any]) -> list[Any]:

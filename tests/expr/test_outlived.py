@@ -10,8 +10,10 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl._mlir.dialects import arith
 from flydsl.errors import TraceError
 from flydsl.expr import outlived
+from flydsl.expr.typing import T
 from tests.launchers import launcher_of
 
 Keep = Callable[[Any, Any], Any]
@@ -70,6 +72,24 @@ def test_a_number_that_was_kept_prints_as_before() -> None:
 
     flyc.jit(lambda n: kernel(n).launch(grid=1, block=1))(fx.Int32(3))
     assert repr(kept) == "[Int32(?)]"
+
+
+@pytest.mark.parametrize("use", [stored, added, printed])
+def test_a_result_of_mlirs_own_operation(use: Use) -> None:
+    """The operation, which nobody keeps himself, lives on with its result."""
+    kept: list[Any] = []
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, n: fx.Int32) -> None:
+        kept.append(arith.ConstantOp(T.i32, 3).result)
+        use(A, kept[0], n)
+
+    launch = launcher_of(kernel, grid=1, block=1)
+    launch(torch.zeros(2, dtype=torch.int32), 1)
+    with pytest.raises(TraceError, match="traced before, which the host has kept") as caught:
+        launch(torch.zeros(2, 2, dtype=torch.int32)[0], 1)
+    assert caught.value.at is not None
+    assert "# here" in (caught.value.at.source_line or "")
 
 
 def test_a_value_of_mlirs_own_of_an_earlier_trace(monkeypatch: pytest.MonkeyPatch) -> None:
