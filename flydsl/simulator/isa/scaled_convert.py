@@ -202,8 +202,7 @@ def _wider_by_a_byte(
     if place > 3:
         raise NotImplementedError(f"scale_sel:{place}")
     byte = b.and_(b.lshr(scales, b.const("i32", 8 * place)), b.const("i32", 0xFF))
-    result: tuple[Value, ...] = convert(b, block, b.shl(byte, b.const("i32", 23)))
-    return result
+    return convert(b, block, b.shl(byte, b.const("i32", 23)))
 
 
 @curried
