@@ -50,8 +50,7 @@ def _error(outcome: Mapping[str, Any]) -> FlyError:
     """The error of a trial in another process."""
     kind = getattr(errors, outcome["error"], FlyError)
     at = None if outcome["at"] is None else SourceLocation(*outcome["at"])
-    found: FlyError = kind(outcome["message"], at=at, hint=outcome["hint"])
-    return found
+    return kind(outcome["message"], at=at, hint=outcome["hint"])
 
 
 class Autotuner:

@@ -270,8 +270,7 @@ def _noted_get(environment: Any, name: Any) -> Any:
 def _noted_iterate(environment: Any) -> Iterator[Any]:
     for note in tuple(_watchers):
         note(None)
-    found: Iterator[Any] = _iterate(environment)
-    return found
+    return _iterate(environment)
 
 
 @contextmanager

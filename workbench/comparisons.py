@@ -17,6 +17,8 @@ def compare(
 ) -> Comparison | TextComparison | TraceComparison | RunComparison:
     """Compare two pipelines or artifacts (stage: only that stage of both), two stages, texts, counted runs or traces.
 
+    Of two runs (launches that were counted, or what `counting()` yields) the first one is the baseline.
+
     Raises ArgumentError for things that cannot be compared.
     """
     if isinstance(before, Run) and isinstance(after, Run):

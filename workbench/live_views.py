@@ -173,7 +173,11 @@ EXPLORERS: dict[type, Callable[..., Any]] = {
 
 
 def explore(value: Any, *arguments: Any, **options: Any) -> Any:
-    """The live view of a value, as a widget. Raises ArgumentError for what has none."""
+    """The live view of a pipeline, stage, artifact, kernel or layout: an ipywidgets widget.
+
+    A launcher is compiled for the arguments of a call; nothing is launched. Raises ArgumentError for a value that has
+    no live view.
+    """
     for kind in type(value).__mro__:
         if kind in EXPLORERS:
             return EXPLORERS[kind](value, *arguments, **options)

@@ -419,8 +419,7 @@ def _named_as_the_cell(shell: Any) -> Iterator[None]:
     cache = shell.compile.cache
 
     def cache_as_the_cell(code: str, count: int = 0, raw_code: str | None = None) -> str:
-        name: str = cache(code, int(number[0]) if number else count, raw_code=raw_code)
-        return name
+        return cache(code, int(number[0]) if number else count, raw_code=raw_code)
 
     shell.compile.cache = cache_as_the_cell
     try:

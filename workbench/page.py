@@ -61,7 +61,7 @@ diffs and the machine code. The script is in the page; nothing is fetched.</p>
 
 
 def export(value: Any, path: str | Path) -> Path:
-    """Write the page of a pipeline, an artifact, a launch, a trace, a module or a comparison, or of several.
+    """Write one self-contained HTML page of a pipeline, artifact, launch, trace, module, comparison, or several.
 
     A pipeline is shown as far as it has run; the page of a launch includes its counters.
     Raises ArgumentError for other objects, and if there is nothing to write or the folder does not exist.

@@ -139,8 +139,7 @@ def _beside_number(dtype: type[Numeric], number: Any) -> type[Numeric]:
 
 
 def _dtype(value: Any) -> type[Numeric]:
-    dtype: type[Numeric] = as_numeric(value).dtype
-    return dtype
+    return as_numeric(value).dtype
 
 
 def check_numbers(operation: str, dtype: type[Numeric], left: Any, right: Any) -> int | None:

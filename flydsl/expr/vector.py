@@ -68,8 +68,7 @@ class CombiningKind(str, Enum):
 def _bare(function: Callable[_P, _T]) -> Callable[_P, _T]:
     @wraps(function)
     def bare(*arguments: _P.args, **options: _P.kwargs) -> _T:
-        result: _T = bare_value(function(*arguments, **options))
-        return result
+        return bare_value(function(*arguments, **options))
 
     return bare
 

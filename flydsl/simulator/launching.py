@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from flydsl import env
@@ -22,7 +20,6 @@ from flydsl.simulator.timing.session import TracedLaunch, current_tracing
 
 if TYPE_CHECKING:
     from flydsl.simulator.arrays import Array
-    from flydsl.simulator.lockstep.machine import Step
     from flydsl.simulator.timing.session import Tracing
     from flydsl.simulator.timing.trace import Trace
 
@@ -120,7 +117,7 @@ def _execute(
         from flydsl.simulator.native.machine import run  # brings LLVM, which lock-step does not need
 
         threads = threads or env.simulator_threads()
-        return run(dispatch, limit, threads, partial(_bound_steps, dispatch), counts, task)
+        return run(dispatch, limit, threads, counts, task)
 
 
 def _timed(dispatch: Dispatch, limit: int, threads: int | None, tracing: Tracing) -> tuple[Trace | None, str]:
@@ -143,13 +140,6 @@ def _trace(dispatch: Dispatch, limit: int, threads: int | None) -> Trace:
     from flydsl.simulator.timing.sampling import estimate  # brings LLVM, too
 
     return estimate(dispatch, limit, threads)
-
-
-def _bound_steps(dispatch: Dispatch) -> Sequence[Step]:
-    """`lockstep.bind.bound_steps`, imported where there is something without a native handler."""
-    from flydsl.simulator.lockstep.bind import bound_steps
-
-    return bound_steps(dispatch)
 
 
 def _counting() -> Counting | None:

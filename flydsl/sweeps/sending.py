@@ -65,8 +65,7 @@ def _use_one_thread() -> None:
 @functools.lru_cache(maxsize=_KEPT_JOBS)
 def _loaded(job: bytes) -> Job:
     """The job, unpickled once, so that its launchers keep what they have compiled."""
-    found: Job = pickle.loads(job)
-    return found
+    return pickle.loads(job)
 
 
 def received(answer: str) -> dict[str, Any]:

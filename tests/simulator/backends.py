@@ -56,7 +56,7 @@ class OneWorkgroup:
 def run_native(program: Program, waves: Waves, memory: Memory, symbols: dict[str, int]) -> Waves:
     """The state that the native backend ends in."""
     work = OneWorkgroup(program, memory, symbols, waves, vgprs=waves.vgprs, agprs=waves.agprs)
-    execution = Execution(work, INSTRUCTION_LIMIT, lambda: bind_program(program))
+    execution = Execution(work, INSTRUCTION_LIMIT)
     group = WorkgroupSlot(waves, execution.launch.block)
     state = group.waves([(0, 0, 0)])
     for name in ("sgpr", "scc", "vgpr", "lds", "scratch", "may_pass"):

@@ -78,7 +78,14 @@ def part_of(
     registers: str = "",
     encodings: bool = False,
 ) -> IsaListing:
-    """Any part of the machine code; see `workbench.listing`."""
+    """Any part of the machine code of a pipeline or artifact. The other views end after 300 lines of a kernel.
+
+    kernel: the name of one; by default all. first, count: the lines to show. registers: such as "v[4:7], s2"; marks the
+    instructions that read (r) or write (w) any of them, and those at which one is in use. encodings: show the bytes of
+    each instruction, as dwords.
+
+    Raises ArgumentError for objects without machine code, unknown kernels, and invalid line numbers.
+    """
     if isinstance(value, Pipeline):
         value = value.artifact
     if isinstance(value, BinaryModule):

@@ -8,6 +8,7 @@ from flydsl.arch import Usage
 from flydsl.arch.occupancy import RESOURCES
 from flydsl.codegen import Kernel
 from workbench.kit.html import INK, PAPER, svg_image
+from workbench.kit.kinds import require
 from workbench.kit.plot_theme import AXIS, PLOT, ink
 from workbench.resources.limits import curve
 
@@ -26,12 +27,16 @@ _PANEL_WIDTH, _PANEL_HEIGHT, _MARGIN = 230, 170, 34
 
 
 def occupancy_figure(kernel: Kernel | Usage) -> Figure:
-    """A plotly figure with a curve for each resource: what it alone allows, and where the kernel is."""
+    """Waves per SIMD against each resource, with the kernel's point on each curve, as a plotly figure.
+
+    kernel: of an artifact, `p.artifact.kernels[0]`. Raises ArgumentError for anything else.
+    """
     from plotly import graph_objects as go
     from plotly.subplots import make_subplots
 
     from workbench.kit.picture import Picture
 
+    require("occupancy_figure", kernel, (Kernel, Usage), "a kernel: p.artifact.kernels[0] of a compilation p")
     usage = kernel if isinstance(kernel, Usage) else kernel.usage
     now = usage.occupancy
     heading = f"{now.waves_per_simd} of {now.max_waves_per_simd} waves per SIMD on {usage.arch.name}"

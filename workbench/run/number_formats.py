@@ -51,8 +51,7 @@ def _codes(raw: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     """Fields of so many bits, the lowest first."""
     ones = np.unpackbits(raw, bitorder="little")
     whole = ones[: ones.size // bits * bits].reshape(-1, bits)
-    found: NDArray[np.uint8] = np.packbits(whole, axis=1, bitorder="little")[:, 0]
-    return found
+    return np.packbits(whole, axis=1, bitorder="little")[:, 0]
 
 
 @cache

@@ -19,6 +19,7 @@ from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cyc
 from flydsl.simulator.counters import LaunchCounters
 from workbench.kit import plot_theme
 from workbench.kit.html import svg_image
+from workbench.kit.kinds import require
 from workbench.kit.plot_theme import AXIS, PLOT, ink
 
 if TYPE_CHECKING:
@@ -156,11 +157,16 @@ def rate_text(operations_per_second: float) -> str:
 
 
 def roofline_figure(counters: LaunchCounters) -> Figure:
-    """The picture for plotly. ArchError for an architecture whose peak figures are not known."""
+    """The roofline of the GPU with the point of a launch, as a plotly figure.
+
+    counters: of a launch, `workbench.profile(...).counters[0]`. Raises ArgumentError for anything else, and ArchError
+    for an architecture whose peak figures are not known.
+    """
     from plotly import graph_objects as go
 
     from workbench.kit.picture import Picture
 
+    require("roofline_figure", counters, LaunchCounters, "counters: workbench.profile(launcher, ...).counters[0]")
     drawn = picture(counters)
     low, high = drawn.y_range
     figure = go.Figure([go.Scatter(**trace) for trace in _traces(drawn)])

@@ -17,7 +17,8 @@ _MAX_ELEMENTS = 8
 
 
 def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
-    """Launch and count; the launch shows itself as the run view. On a GPU it also runs, but is not counted.
+    """Launch, count what the simulator executes, and return the launch. It displays itself; `.counters` has the
+    numbers. On a GPU it also runs, but is not counted.
 
     Raises the errors of the call, and ArgumentError for an object that is not a launcher.
     """
@@ -25,7 +26,9 @@ def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
 
 
 def trace(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
-    """Launch, and time it by the simulator's model: the launch has the traces of its kernels. On a GPU it only runs.
+    """Launch, time what the simulator executes, and return the launch. `.trace` displays itself as a timeline.
+
+    The time is that of the simulator's model. On a GPU the launch only runs.
 
     Raises the errors of the call, and ArgumentError for an object that is not a launcher.
     """

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from flydsl.compiler import Pipeline
 from workbench.kit.html import code, escape, table, title
+from workbench.kit.kinds import require
 from workbench.stages.levels import Level, levels
 
 
@@ -45,7 +46,8 @@ class Search:
 
 
 def find(pipeline: Pipeline, text: str) -> Search:
-    """Search a compilation for operations and instructions whose name contains `text`, such as "logical_divide"."""
+    """Search a compilation for operations whose name contains a text: where they appear and where they disappear."""
+    require("find", text, str, 'a part of a name, such as "logical_divide"')
     return search(levels(pipeline), text)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flydsl.sweeps import Row, Table
 from flydsl.sweeps.table import cell_text
 from workbench.kit.html import PAPER, svg_image
+from workbench.kit.kinds import require
 from workbench.kit.plot_theme import AXIS, PLOT, ink
 from workbench.sweeps.choice import distinct, two_parameters
 from workbench.sweeps.rows import checked, label
@@ -90,18 +91,21 @@ def _field(rows: list[Row], value: str) -> Field:
 
 
 def heat_map_figure(
-    rows: Table, x: str | None = None, y: str | None = None, value: str | None = None, **where: Any
+    table: Table, x: str | None = None, y: str | None = None, value: str | None = None, **where: Any
 ) -> Figure:
-    """A heat map as a plotly figure: `value` (the time) over two parameters, by default the first two that vary.
+    """The times of a sweep (or another column) over two of its parameters, as a plotly figure.
 
-    where: values of other columns, such as n=4096. Where several rows fall into a field, the smallest number counts.
-    Raises ArgumentError for names that no row has.
+    x, y: by default the first two parameters with several values. where: values of other columns, such as n=4096.
+    Where several rows fall into a field, the smallest number counts.
+
+    Raises ArgumentError for what is no table, and for names that no row has.
     """
     from plotly import graph_objects as go
 
     from workbench.kit.picture import Picture
 
-    drawn = heat_map(rows, x, y, value, where)
+    require("heat_map_figure", table, Table, "the table that flydsl.sweep returns")
+    drawn = heat_map(table, x, y, value, where)
     at = [[drawn.fields[i, j] for i in range(len(drawn.xs))] for j in range(len(drawn.ys))]
     figure = go.Figure(
         go.Heatmap(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from flydsl.sweeps import Row, Table
 from workbench.kit.html import PAPER, svg_image
+from workbench.kit.kinds import require
 from workbench.kit.plot_theme import AXIS, LINE, PLOT, POINT, ink
 from workbench.sweeps.rows import checked, label
 
@@ -51,16 +52,18 @@ def pareto(rows: Table, small: str | None = None, large: str = "waves_per_simd")
     return Front(small, large, front, [row for row in numbers if id(row) not in kept])
 
 
-def pareto_figure(rows: Table, small: str | None = None, large: str = "waves_per_simd") -> Figure:
-    """Every row as a point, `small` (the time) against `large`, and the front, as a plotly figure.
+def pareto_figure(table: Table, small: str | None = None, large: str = "waves_per_simd") -> Figure:
+    """The rows of a sweep by time and waves per SIMD, and the front that no other row beats in both; for plotly.
 
-    Raises ArgumentError for names that no row has.
+    small, large: other columns, of which small and large numbers are good. Raises ArgumentError for what is no table,
+    and for names that no row has.
     """
     from plotly import graph_objects as go
 
     from workbench.kit.picture import Picture
 
-    drawn = pareto(rows, small, large)
+    require("pareto_figure", table, Table, "the table that flydsl.sweep returns")
+    drawn = pareto(table, small, large)
     figure = go.Figure()
     for name, chosen, mode, color, symbol in (
         ("beaten in both", drawn.others, "markers", LINE, "circle"),

@@ -38,7 +38,7 @@ def timeline(
     arch: str | None = None,
     clock_mhz: float | None = None,
 ) -> TraceView | TraceComparison:
-    """The view of a trace, or of two over each other; `.explore()` of it is live.
+    """The view of a thread trace, or of two over each other. Its `.explore()` zooms.
 
     source, baseline: a `Trace`, a launch that was timed, the folder that `rocprofv3 --att` wrote, or a file with
     `Trace.to_json()` in it.

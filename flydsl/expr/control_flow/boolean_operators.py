@@ -119,8 +119,7 @@ def stops(flag: Any) -> bool:
 def lookup(owner: Any) -> Callable[..., Any]:
     """`owner.get`. That of a mapping raises TraceError where `membership` does."""
     if not isinstance(owner, Mapping):
-        method: Callable[..., Any] = owner.get
-        return method
+        return owner.get
 
     def get(key: Any, *default: Any, **named: Any) -> Any:
         if key not in owner:

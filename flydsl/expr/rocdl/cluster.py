@@ -30,8 +30,7 @@ _MOST_WORKGROUPS = 16
 def is_wave_leader() -> Boolean:
     """True in the first wave of a workgroup, the one that signals the cluster's barrier."""
     require_target("cluster.is_wave_leader", GFX1250)
-    is_first: Boolean = wave_id() == 0
-    return is_first
+    return wave_id() == 0
 
 
 def cluster_signal_once_per_wg() -> None:

@@ -73,8 +73,7 @@ def _wmma(kind: type[MmaOp]) -> Callable[..., MmaOp]:
         *, sign_a: bool = False, sign_b: bool = False, clamp: bool = False,
     ) -> MmaOp:  # fmt: skip
         elements = [value_name(element_name(dtype)) for dtype in (elem_ty_a, elem_ty_b, elem_ty_acc)]
-        made: MmaOp = located(kind, m, n, k, *elements, sign_a, sign_b, clamp)
-        return made
+        return located(kind, m, n, k, *elements, sign_a, sign_b, clamp)
 
     return make
 

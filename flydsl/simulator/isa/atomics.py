@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import minimum
+from flydsl.simulator.isa.common import curried, minimum
 from flydsl.simulator.isa.extremes import extreme_number
 
 
@@ -43,45 +43,35 @@ def _compare_swap(b: Builder, old: Value, new: Value, expected: Value) -> Value:
     return b.select(b.icmp("eq", old, expected), new, old)
 
 
-def _increment(type_: str) -> Any:
+@curried
+def _increment(type_: str, b: Builder, old: Value, limit: Value) -> Value:
     """old >= limit ? 0 : old + 1."""
-
-    def update(b: Builder, old: Value, limit: Value) -> Value:
-        return b.select(b.icmp("uge", old, limit), b.const(type_, 0), b.add(old, b.const(type_, 1)))
-
-    return update
+    return b.select(b.icmp("uge", old, limit), b.const(type_, 0), b.add(old, b.const(type_, 1)))
 
 
-def _decrement(type_: str) -> Any:
+@curried
+def _decrement(type_: str, b: Builder, old: Value, limit: Value) -> Value:
     """old == 0 or old > limit ? limit : old - 1."""
-
-    def update(b: Builder, old: Value, limit: Value) -> Value:
-        wraps = b.or_(b.icmp("eq", old, b.const(type_, 0)), b.icmp("ugt", old, limit))
-        return b.select(wraps, limit, b.sub(old, b.const(type_, 1)))
-
-    return update
+    wraps = b.or_(b.icmp("eq", old, b.const(type_, 0)), b.icmp("ugt", old, limit))
+    return b.select(wraps, limit, b.sub(old, b.const(type_, 1)))
 
 
-def _float_extreme(predicate: str) -> Any:
-    def update(b: Builder, old: Value, x: Value) -> Value:
-        return b.select(b.or_(b.fcmp(predicate, x, old), b.fcmp("uno", old, old)), x, old)
-
-    return update
+@curried
+def _float_extreme(predicate: str, b: Builder, old: Value, x: Value) -> Value:
+    return b.select(b.or_(b.fcmp(predicate, x, old), b.fcmp("uno", old, old)), x, old)
 
 
-def _packed_add(type_: str) -> Any:
+@curried
+def _packed_add(type_: str, b: Builder, old: Value, x: Value) -> Value:
     """Two 16-bit floats in one dword."""
 
     def add_half(b: Builder, x: Value, y: Value) -> Value:
         return b.zext(from_float(b, b.fadd(to_float(b, x, type_), to_float(b, y, type_)), type_), "i32")
 
-    def update(b: Builder, old: Value, x: Value) -> Value:
-        sixteen = b.const("i32", 16)
-        low = add_half(b, b.trunc(old, "i16"), b.trunc(x, "i16"))
-        high = add_half(b, b.trunc(b.lshr(old, sixteen), "i16"), b.trunc(b.lshr(x, sixteen), "i16"))
-        return b.or_(low, b.shl(high, sixteen))
-
-    return update
+    sixteen = b.const("i32", 16)
+    low = add_half(b, b.trunc(old, "i16"), b.trunc(x, "i16"))
+    high = add_half(b, b.trunc(b.lshr(old, sixteen), "i16"), b.trunc(b.lshr(x, sixteen), "i16"))
+    return b.or_(low, b.shl(high, sixteen))
 
 
 def to_float(b: Builder, bits: Value, type_: str) -> Value:

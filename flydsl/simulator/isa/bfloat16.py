@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from flydsl.simulator.isa.atomics import round_to_bf16
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.extremes import extreme_number
 from flydsl.simulator.isa.table import define
 from flydsl.simulator.isa.transcendental import cosine, plain, sine, tanh_of_f64
@@ -76,12 +75,10 @@ for _name, _function in (("sin", sine("f64")), ("cos", cosine("f64")), ("tanh", 
 # --- two at once
 
 
-def _packed(function: Callable[..., Value]) -> Any:
-    def evaluate(b: Builder, *operands: Value) -> Value:
-        wide = [_wide(b, x) for x in operands]
-        return _narrow(b, b.settle_nan(function(b, *wide), *wide))
-
-    return evaluate
+@curried
+def _packed(function: Callable[..., Value], b: Builder, *operands: Value) -> Value:
+    wide = [_wide(b, x) for x in operands]
+    return _narrow(b, b.settle_nan(function(b, *wide), *wide))
 
 
 def _product(b: Builder, x: Value, y: Value) -> Value:
@@ -123,14 +120,11 @@ for _name, _maximum in (("min", False), ("max", True)):
 define("v_fma_mix_f32_bf16", "f32 = bmix bmix bmix", lambda b, x, y, z: b.fma(x, y, z), of="cdna5")
 
 
-def _mix_half(*, high: bool) -> Any:
+@curried
+def _mix_half(b: Builder, x: Value, y: Value, z: Value, old: Value, *, high: bool) -> Value:
     """Rounded to f32 by the fma, then to bf16; the other half of the register is kept."""
-
-    def evaluate(b: Builder, x: Value, y: Value, z: Value, old: Value) -> Value:
-        half = b.zext(round_to_bf16(b, b.fma(x, y, z)), "i32")
-        return insert_half(b, old, half, high=high)
-
-    return evaluate
+    half = b.zext(round_to_bf16(b, b.fma(x, y, z)), "i32")
+    return insert_half(b, old, half, high=high)
 
 
 define("v_fma_mixlo_bf16", "i32 = bmix bmix bmix dst", _mix_half(high=False), of="cdna5")

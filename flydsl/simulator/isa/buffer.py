@@ -15,7 +15,7 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_RDNA, NEW_ON_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, store_to_lds
 from flydsl.simulator.isa.scalar_memory import records_of_cdna5
 from flydsl.simulator.isa.table import define
@@ -255,14 +255,11 @@ def _define_atomics(at: type[_Place], atomics: Mapping[str, Atomic], of: str) ->
         define(f"buffer_atomic_{name}/returning", f"{atomic.data_word} = dst {_ADDRESS}", returning, of=set_)
 
 
-def _returning(evaluate: Any) -> Any:
+@curried
+def _returning(evaluate: Any, b: Builder, data: tuple[Value, ...], *address: Any) -> tuple[Value, ...]:
     """The old value takes the place of the first data registers; a compare-and-swap's others stay."""
-
-    def with_old(b: Builder, data: tuple[Value, ...], *address: Any) -> tuple[Value, ...]:
-        old = evaluate(b, data, *address)
-        return (*old, *data[len(old) :])
-
-    return with_old
+    old = evaluate(b, data, *address)
+    return (*old, *data[len(old) :])
 
 
 for _at, _set, _atomics in (

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
+
+
+def curried(semantics: Callable[..., Any]) -> Callable[..., Any]:
+    """Semantics of several instructions: called with what tells them apart, it leaves the builder and the operands."""
+    return partial(partial, semantics)
 
 
 def nothing(b: Builder, *operands: Any) -> None:
@@ -23,14 +30,11 @@ def masked_amount(b: Builder, amount: Value, type_: str) -> Value:
     return b.zext(masked, type_) if source != type_ else masked
 
 
-def shift(operation: str, type_: str, *, reversed_: bool = False) -> Any:
+@curried
+def shift(operation: str, type_: str, b: Builder, x: Value, y: Value, *, reversed_: bool = False) -> Value:
     """shl, lshr or ashr with the amount masked; `reversed_` takes the amount first, as v_lshlrev does."""
-
-    def evaluate(b: Builder, x: Value, y: Value) -> Value:
-        value, amount = (y, x) if reversed_ else (x, y)
-        return getattr(b, operation)(value, masked_amount(b, amount, type_))
-
-    return evaluate
+    value, amount = (y, x) if reversed_ else (x, y)
+    return getattr(b, operation)(value, masked_amount(b, amount, type_))
 
 
 def minimum(predicate: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import curried
 from flydsl.simulator.isa.table import define
 from flydsl.simulator.isa.vector_float import is_signaling
 
@@ -56,32 +57,29 @@ for _bits in (16, 32, 64):
 _EXPONENT_AND_MANTISSA = {"f16": (0x7C00, 0x3FF), "f32": (0x7F800000, 0x7FFFFF), "f64": (0x7FF << 52, (1 << 52) - 1)}
 
 
-def _class(type_: str) -> Any:
+@curried
+def _class(type_: str, b: Builder, x: Value, wanted: Value) -> Value:
     """Bit i of the second operand asks for class i: signalling and quiet NaN, then -inf, -normal, -denormal, -0, +0,
     +denormal, +normal, +inf."""
     integer = "i" + type_[1:]
     narrow = type_ == "f16"  # then the document gives constants the format f16, for the second operand too
     exponent_bits, mantissa_bits = _EXPONENT_AND_MANTISSA[type_]
+    bits = b.bitcast(x, integer)
+    exponent, mantissa = b.const(integer, exponent_bits), b.const(integer, mantissa_bits)
+    zero = b.const(integer, 0)
+    exponent_field, mantissa_field = b.and_(bits, exponent), b.and_(bits, mantissa)
+    negative = b.icmp("slt", bits, zero)
+    no_exponent, no_mantissa = b.icmp("eq", exponent_field, zero), b.icmp("eq", mantissa_field, zero)
+    all_exponent = b.icmp("eq", exponent_field, exponent)
 
-    def evaluate(b: Builder, x: Value, wanted: Value) -> Value:
-        bits = b.bitcast(x, integer)
-        exponent, mantissa = b.const(integer, exponent_bits), b.const(integer, mantissa_bits)
-        zero = b.const(integer, 0)
-        exponent_field, mantissa_field = b.and_(bits, exponent), b.and_(bits, mantissa)
-        negative = b.icmp("slt", bits, zero)
-        no_exponent, no_mantissa = b.icmp("eq", exponent_field, zero), b.icmp("eq", mantissa_field, zero)
-        all_exponent = b.icmp("eq", exponent_field, exponent)
+    def by_sign(minus: int, plus: int) -> Value:
+        return b.select(negative, b.const("i32", 1 << minus), b.const("i32", 1 << plus))
 
-        def by_sign(minus: int, plus: int) -> Value:
-            return b.select(negative, b.const("i32", 1 << minus), b.const("i32", 1 << plus))
-
-        finite = b.select(no_exponent, b.select(no_mantissa, by_sign(5, 6), by_sign(4, 7)), by_sign(3, 8))
-        nan = b.select(is_signaling(b, x, type_), b.const("i32", 1), b.const("i32", 2))
-        class_bit = b.select(all_exponent, b.select(no_mantissa, by_sign(2, 9), nan), finite)
-        asked = b.zext(b.bitcast(wanted, "i16"), "i32") if narrow else wanted
-        return b.icmp("ne", b.and_(class_bit, asked), b.const("i32", 0))
-
-    return evaluate
+    finite = b.select(no_exponent, b.select(no_mantissa, by_sign(5, 6), by_sign(4, 7)), by_sign(3, 8))
+    nan = b.select(is_signaling(b, x, type_), b.const("i32", 1), b.const("i32", 2))
+    class_bit = b.select(all_exponent, b.select(no_mantissa, by_sign(2, 9), nan), finite)
+    asked = b.zext(b.bitcast(wanted, "i16"), "i32") if narrow else wanted
+    return b.icmp("ne", b.and_(class_bit, asked), b.const("i32", 0))
 
 
 for _type in ("f16", "f32", "f64"):

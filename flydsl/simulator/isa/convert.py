@@ -6,7 +6,7 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import round_to_bf16, to_float
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.narrow_floats import (
     BY_INSTRUCTION_SET,
     OCP,
@@ -107,18 +107,15 @@ define(
 )
 
 
-def _normalized(type_: str, *, signed: bool) -> Any:
+@curried
+def _normalized(type_: str, b: Builder, x: Value, *, signed: bool) -> Value:
     """[-1, 1] as -32767 to 32767, or [0, 1] as 0 to 65535, to the nearest even; NaN as 0."""
     low, high = (-32767, 32767) if signed else (0, 65535)
-
-    def evaluate(b: Builder, x: Value) -> Value:
-        single = b.fpext(x, "f32") if type_ == "f16" else x
-        scaled = b.fmul(b.fpext(single, "f64"), b.const("f64", float(high)))  # exact
-        whole = b.fptosi(b.roundeven(scaled), "i32")
-        whole = b.select(b.icmp("slt", whole, b.const("i32", low)), b.const("i32", low), whole)
-        return b.trunc(b.select(b.icmp("sgt", whole, b.const("i32", high)), b.const("i32", high), whole), "i16")
-
-    return evaluate
+    single = b.fpext(x, "f32") if type_ == "f16" else x
+    scaled = b.fmul(b.fpext(single, "f64"), b.const("f64", float(high)))  # exact
+    whole = b.fptosi(b.roundeven(scaled), "i32")
+    whole = b.select(b.icmp("slt", whole, b.const("i32", low)), b.const("i32", low), whole)
+    return b.trunc(b.select(b.icmp("sgt", whole, b.const("i32", high)), b.const("i32", high), whole), "i16")
 
 
 def _pair_of(convert: Any) -> Any:
@@ -190,14 +187,11 @@ for _set, _formats in BY_INSTRUCTION_SET.items():
 # --- 16-bit floats of an f32 with random bits below the last place that is kept, and bf16
 
 
-def _stochastic_half(convert: Any) -> Any:
+@curried
+def _stochastic_half(convert: Any, b: Builder, x: Value, random: Value, old: Value, modifiers: Any) -> Value:
     """The third bit of op_sel names the half of the register that is replaced."""
-
-    def evaluate(b: Builder, x: Value, random: Value, old: Value, modifiers: Any) -> Value:
-        half = b.zext(convert(b, x, random), "i32")
-        return insert_half(b, old, half, high=bool(modifiers.bits("op_sel", 4)[2]))
-
-    return evaluate
+    half = b.zext(convert(b, x, random), "i32")
+    return insert_half(b, old, half, high=bool(modifiers.bits("op_sel", 4)[2]))
 
 
 def _stochastic_bf16(b: Builder, x: Value, random: Value) -> Value:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import curried
 from flydsl.simulator.isa.fields import field_of, packed_fields
 from flydsl.simulator.isa.table import define
 
@@ -23,19 +24,16 @@ define("v_writelane_b32", "i32 = i32 i32 dst", _write_lane, ignores_exec=True)
 define("v_swap_b32", "i32 i32 = dst dst1", lambda b, x, y: (y, x))
 
 
-def _count_below(high: bool) -> Any:
+@curried
+def _count_below(b: Builder, mask: Value, start: Value, *, high: bool) -> Value:
     """v_mbcnt: the ones of the mask's half below this lane, plus the second operand."""
-
-    def evaluate(b: Builder, mask: Value, start: Value) -> Value:
-        lane = b.lane_id()
-        half = b.const("i32", 32)
-        in_upper = b.icmp("uge", lane, half)
-        below = b.sub(b.shl(b.const("i32", 1), b.and_(lane, b.const("i32", 31))), b.const("i32", 1))
-        edge = b.const("i32", 0) if high else b.const("i32", -1)
-        lanes = b.select(in_upper, below, edge) if high else b.select(in_upper, edge, below)
-        return b.add(b.ctpop(b.and_(mask, lanes)), start)
-
-    return evaluate
+    lane = b.lane_id()
+    half = b.const("i32", 32)
+    in_upper = b.icmp("uge", lane, half)
+    below = b.sub(b.shl(b.const("i32", 1), b.and_(lane, b.const("i32", 31))), b.const("i32", 1))
+    edge = b.const("i32", 0) if high else b.const("i32", -1)
+    lanes = b.select(in_upper, below, edge) if high else b.select(in_upper, edge, below)
+    return b.add(b.ctpop(b.and_(mask, lanes)), start)
 
 
 define("v_mbcnt_lo_u32_b32", "i32 = i32 i32", _count_below(high=False))
@@ -155,28 +153,25 @@ define("ds_swizzle_b32", "i32 = i32 modifiers", _swizzle)
 # --- rows of lanes that change places
 
 
-def _swap_rows(lanes: int) -> Any:
+@curried
+def _swap_rows(lanes: int, b: Builder, x: Value, y: Value, modifiers: Any) -> tuple[Value, Value]:
     """The odd rows of so many lanes of the first register change places with the even rows of the second.
 
     A lane whose counterpart is not active keeps its value, or becomes 0 with bound_ctrl; with fi it gets the value
     all the same.
     """
+    lane = b.per_lane(b.lane_id())
+    is_odd = b.icmp("ne", b.and_(lane, b.const("i32", lanes)), b.const("i32", 0))
+    partners = [i ^ lanes for i in range(b.lane_count)]
+    active = b.permute_constant(b.exec_mask(), partners)
 
-    def evaluate(b: Builder, x: Value, y: Value, modifiers: Any) -> tuple[Value, Value]:
-        lane = b.per_lane(b.lane_id())
-        is_odd = b.icmp("ne", b.and_(lane, b.const("i32", lanes)), b.const("i32", 0))
-        partners = [i ^ lanes for i in range(b.lane_count)]
-        active = b.permute_constant(b.exec_mask(), partners)
+    def taken(value: Value, own: Value) -> Value:
+        moved = b.permute_constant(b.per_lane(value), partners)
+        if modifiers.flag("fi"):
+            return moved
+        return b.select(active, moved, b.const("i32", 0) if modifiers.flag("bound_ctrl") else own)
 
-        def taken(value: Value, own: Value) -> Value:
-            moved = b.permute_constant(b.per_lane(value), partners)
-            if modifiers.flag("fi"):
-                return moved
-            return b.select(active, moved, b.const("i32", 0) if modifiers.flag("bound_ctrl") else own)
-
-        return b.select(is_odd, taken(y, x), x), b.select(is_odd, y, taken(x, y))
-
-    return evaluate
+    return b.select(is_odd, taken(y, x), x), b.select(is_odd, y, taken(x, y))
 
 
 for _lanes, _sets in ((16, "cdna4 cdna5"), (32, "cdna4")):
@@ -239,15 +234,12 @@ define("v_permlane64_b32", "i32 = i32", _swap_halves, of="rdna")
 # of two. Lanes that are not active are read. (CDNA 5 ISA, 15.14.)
 
 
-def _in_groups(source: Callable[..., Value]) -> Any:
+@curried
+def _in_groups(source: Callable[..., Value], b: Builder, x: Value, distance: Value, size: Value) -> Value:
     """source: the lane to read, of the lane, its place in the group, the distance and the size of groups."""
-
-    def evaluate(b: Builder, x: Value, distance: Value, size: Value) -> Value:
-        lane = b.per_lane(b.lane_id())
-        place = b.and_(lane, b.sub(size, b.const("i32", 1)))
-        return b.permute(b.per_lane(x), source(b, lane, place, distance, size))
-
-    return evaluate
+    lane = b.per_lane(b.lane_id())
+    place = b.and_(lane, b.sub(size, b.const("i32", 1)))
+    return b.permute(b.per_lane(x), source(b, lane, place, distance, size))
 
 
 def _broadcast_source(b: Builder, lane: Value, place: Value, distance: Value, size: Value) -> Value:
@@ -291,15 +283,12 @@ define("v_permlane_idx_gen_b32", "i32 = i32 i32", _address_in_group, of="cdna5")
 # --- tables in registers, of gfx1250
 
 
-def _looked_up(bits: int) -> Any:
+@curried
+def _looked_up(bits: int, b: Builder, upper: Any, lower: Any, indices: Any) -> tuple[Value, ...]:
     """16 elements of a table of 16, that many fields of 4 bits name. The first operand is the table's upper part."""
-
-    def evaluate(b: Builder, upper: Any, lower: Any, indices: Any) -> tuple[Value, ...]:
-        parts = [part if isinstance(part, tuple) else (part,) for part in (lower, upper)]
-        table = [field_of(b, (*parts[0], *parts[1]), i, bits) for i in range(16)]
-        return packed_fields(b, [_element(b, table, field_of(b, indices, i, 4)) for i in range(16)], bits)
-
-    return evaluate
+    parts = [part if isinstance(part, tuple) else (part,) for part in (lower, upper)]
+    table = [field_of(b, (*parts[0], *parts[1]), i, bits) for i in range(16)]
+    return packed_fields(b, [_element(b, table, field_of(b, indices, i, 4)) for i in range(16)], bits)
 
 
 def _element(b: Builder, table: list[Value], index: Value) -> Value:

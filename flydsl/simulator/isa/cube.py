@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import curried
 from flydsl.simulator.isa.table import define
 
 
-def _by_axis(choices: Any) -> Any:
+@curried
+def _by_axis(choices: Any, b: Builder, x: Value, y: Value, z: Value) -> Value:
     """The value for the axis of the largest component: z before y before x. choices gives those for x, y and z."""
-
-    def evaluate(b: Builder, x: Value, y: Value, z: Value) -> Value:
-        along_x, along_y, along_z = choices(b, x, y, z)
-        is_z = b.and_(b.fcmp("oge", b.fabs(z), b.fabs(x)), b.fcmp("oge", b.fabs(z), b.fabs(y)))
-        is_y = b.fcmp("oge", b.fabs(y), b.fabs(x))
-        return b.select(is_z, along_z, b.select(is_y, along_y, along_x))
-
-    return evaluate
+    along_x, along_y, along_z = choices(b, x, y, z)
+    is_z = b.and_(b.fcmp("oge", b.fabs(z), b.fabs(x)), b.fcmp("oge", b.fabs(z), b.fabs(y)))
+    is_y = b.fcmp("oge", b.fabs(y), b.fabs(x))
+    return b.select(is_z, along_z, b.select(is_y, along_y, along_x))
 
 
 def _negated_below_zero(b: Builder, x: Value, value: Value) -> Value:

@@ -10,34 +10,28 @@ from collections.abc import Callable
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import minimum
+from flydsl.simulator.isa.common import curried, minimum
 from flydsl.simulator.isa.table import define
 from flydsl.simulator.isa.vector_float import is_signaling, quiet
 
 Of2 = Callable[[Builder, Value, Value], Value]
 
 
-def extreme_number(type_: str, *, maximum: bool) -> Of2:
+@curried
+def extreme_number(type_: str, b: Builder, x: Value, y: Value, *, maximum: bool) -> Value:
     """minimumNumber or maximumNumber."""
-
-    def evaluate(b: Builder, x: Value, y: Value) -> Value:
-        x, y = b.canonicalize(x), b.canonicalize(y)
-        number = _extreme(b, x, y, type_, maximum=maximum)
-        return b.select(b.fcmp("uno", y, y), x, b.select(b.fcmp("uno", x, x), y, number))
-
-    return evaluate
+    x, y = b.canonicalize(x), b.canonicalize(y)
+    number = _extreme(b, x, y, type_, maximum=maximum)
+    return b.select(b.fcmp("uno", y, y), x, b.select(b.fcmp("uno", x, x), y, number))
 
 
-def extreme(type_: str, *, maximum: bool) -> Of2:
+@curried
+def extreme(type_: str, b: Builder, x: Value, y: Value, *, maximum: bool) -> Value:
     """minimum or maximum."""
-
-    def evaluate(b: Builder, x: Value, y: Value) -> Value:
-        first = b.or_(is_signaling(b, x, type_), b.and_(b.fcmp("uno", x, x), b.not_(is_signaling(b, y, type_))))
-        nan = b.select(first, quiet(b, x, type_), quiet(b, y, type_))
-        number = _extreme(b, b.canonicalize(x), b.canonicalize(y), type_, maximum=maximum)
-        return b.select(b.fcmp("uno", x, y), nan, number)
-
-    return evaluate
+    first = b.or_(is_signaling(b, x, type_), b.and_(b.fcmp("uno", x, x), b.not_(is_signaling(b, y, type_))))
+    nan = b.select(first, quiet(b, x, type_), quiet(b, y, type_))
+    number = _extreme(b, b.canonicalize(x), b.canonicalize(y), type_, maximum=maximum)
+    return b.select(b.fcmp("uno", x, y), nan, number)
 
 
 def _extreme(b: Builder, x: Value, y: Value, type_: str, *, maximum: bool) -> Value:
@@ -52,16 +46,13 @@ def _of_three(first: Of2, then: Of2) -> Any:
     return lambda b, x, y, z: then(b, first(b, x, y), z)
 
 
-def _median(type_: str) -> Any:
+@curried
+def _median(type_: str, b: Builder, x: Value, y: Value, z: Value) -> Value:
     """The number that is neither the smallest nor the largest; the minimum if any is NaN."""
     low, high = extreme_number(type_, maximum=False), extreme_number(type_, maximum=True)
-
-    def evaluate(b: Builder, x: Value, y: Value, z: Value) -> Value:
-        has_nan = b.or_(b.or_(b.fcmp("uno", x, x), b.fcmp("uno", y, y)), b.fcmp("uno", z, z))
-        median = high(b, low(b, x, y), low(b, high(b, x, y), z))
-        return b.select(has_nan, low(b, low(b, x, y), z), median)
-
-    return evaluate
+    has_nan = b.or_(b.or_(b.fcmp("uno", x, x), b.fcmp("uno", y, y)), b.fcmp("uno", z, z))
+    median = high(b, low(b, x, y), low(b, high(b, x, y), z))
+    return b.select(has_nan, low(b, low(b, x, y), z), median)
 
 
 def _define_floats(type_: str) -> None:

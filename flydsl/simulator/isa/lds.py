@@ -6,7 +6,7 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import ATOMICS, NEW_ON_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.extremes import extreme_number
 from flydsl.simulator.isa.fields import field_of, packed_fields
 from flydsl.simulator.isa.flat import extend_small
@@ -258,17 +258,14 @@ def _consecutive(b: Builder, m: Any, m0: Value) -> Value:
     return b.add(_base(b, m, m0), b.mul(b.lane_id(), b.const("i32", 4)))
 
 
-def _count_lanes(update: Any) -> Any:
+@curried
+def _count_lanes(update: Any, b: Builder, m: Any, m0: Value, exec_bits: Value) -> Value:
     """The first active lane adds or subtracts the number of active ones; all of them get the old value."""
-
-    def evaluate(b: Builder, m: Any, m0: Value, exec_bits: Value) -> Value:
-        lane = b.per_lane(b.lane_id())
-        is_first = b.icmp("eq", lane, b.read_first_lane(lane))
-        count = b.per_lane(b.trunc(b.ctpop(exec_bits), "i32"))
-        address = b.per_lane(_base(b, m, m0))
-        return b.read_first_lane(b.atomic("lds", address, lambda old, n: update(b, old, n), [count], is_first))
-
-    return evaluate
+    lane = b.per_lane(b.lane_id())
+    is_first = b.icmp("eq", lane, b.read_first_lane(lane))
+    count = b.per_lane(b.trunc(b.ctpop(exec_bits), "i32"))
+    address = b.per_lane(_base(b, m, m0))
+    return b.read_first_lane(b.atomic("lds", address, lambda old, n: update(b, old, n), [count], is_first))
 
 
 _define_reads()

@@ -19,6 +19,7 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import to_float
 from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import curried
 from flydsl.simulator.isa.convert import byte_of
 from flydsl.simulator.isa.narrow_floats import BY_INSTRUCTION_SET, OCP, NarrowFloat, decode
 from flydsl.simulator.isa.table import define
@@ -130,31 +131,25 @@ def _both_elements(b: Builder, *operands: tuple[Any, Format]) -> list[list[Value
     return [_elements(b, registers, format_) for registers, format_ in operands]
 
 
-def _mfma(shape: MatrixShape, a_format: Format, b_format: Format) -> Any:
-    def evaluate(
-        b: Builder, a_registers: Any, b_registers: Any, c: tuple[Value, ...], modifiers: Any
-    ) -> tuple[Value, ...]:
-        a_elements, b_elements = _both_elements(b, (a_registers, a_format), (b_registers, b_format))
-        if shape.result_type == "f64":
-            # For f64 the BLGP field holds signs, which the text calls neg.
-            negated = modifiers.bits("neg", 3)
-            a_elements = [b.fneg(x) for x in a_elements] if negated[0] else a_elements
-            b_elements = [b.fneg(x) for x in b_elements] if negated[1] else b_elements
-            c = tuple(b.fneg(x) for x in c) if negated[2] else c
-        elif modifiers.flag("blgp"):
-            source = [_broadcast_lane(lane, modifiers.integer("blgp")) for lane in range(LANES)]
-            b_elements = [b.permute_constant(x, source) for x in b_elements]
-        cbsz, abid = modifiers.integer("cbsz"), modifiers.integer("abid")
-        if 1 << cbsz > shape.blocks or (cbsz and abid >= 1 << cbsz):
-            raise NotImplementedError(
-                f"cbsz:{cbsz} abid:{abid} of {shape.blocks} blocks, which the ISA does not define"
-            )
-        if cbsz:
-            source = [_broadcast_block(lane, shape, cbsz, abid) for lane in range(LANES)]
-            a_elements = [b.permute_constant(x, source) for x in a_elements]
-        return b.matmul(a_elements, b_elements, c, shape)
-
-    return evaluate
+@curried
+def _mfma(shape: MatrixShape, formats: _Formats, b: Builder, x: Any, y: Any, c: Any, modifiers: Any) -> Any:
+    a_elements, b_elements = _both_elements(b, (x, formats.a), (y, formats.b))
+    if shape.result_type == "f64":
+        # For f64 the BLGP field holds signs, which the text calls neg.
+        negated = modifiers.bits("neg", 3)
+        a_elements = [b.fneg(x) for x in a_elements] if negated[0] else a_elements
+        b_elements = [b.fneg(x) for x in b_elements] if negated[1] else b_elements
+        c = tuple(b.fneg(x) for x in c) if negated[2] else c
+    elif modifiers.flag("blgp"):
+        source = [_broadcast_lane(lane, modifiers.integer("blgp")) for lane in range(LANES)]
+        b_elements = [b.permute_constant(x, source) for x in b_elements]
+    cbsz, abid = modifiers.integer("cbsz"), modifiers.integer("abid")
+    if 1 << cbsz > shape.blocks or (cbsz and abid >= 1 << cbsz):
+        raise NotImplementedError(f"cbsz:{cbsz} abid:{abid} of {shape.blocks} blocks, which the ISA does not define")
+    if cbsz:
+        source = [_broadcast_block(lane, shape, cbsz, abid) for lane in range(LANES)]
+        a_elements = [b.permute_constant(x, source) for x in a_elements]
+    return b.matmul(a_elements, b_elements, c, shape)
 
 
 def _define_mfma(
@@ -169,7 +164,7 @@ def _define_mfma(
     define(
         name or f"v_mfma_{result}_{m}x{n}x{k}{block_text}_{formats.text}",
         f"{accumulator} = {source} {source} {accumulator} modifiers",
-        _mfma(shape, formats.a, formats.b),
+        _mfma(shape, formats),
         ignores_exec=True,
         of=of,
     )
@@ -199,18 +194,17 @@ def dense_from_sparse(b: Builder, stored: list[Value], index: Value, zero: Value
     return result
 
 
-def _smfmac(shape: MatrixShape, formats: _Formats) -> Any:
+@curried
+def _smfmac(
+    shape: MatrixShape, formats: _Formats, b: Builder, x: Any, y: Any, index: Value, c: Any, modifiers: Any
+) -> Any:
     """CBSZ 0: ABID picks one of the sets of indices that a register holds."""
     set_bits = shape.elements_per_lane
-
-    def evaluate(b: Builder, a: Any, b_registers: Any, index: Value, c: tuple[Value, ...], modifiers: Any) -> Any:
-        stored, b_elements = _both_elements(b, (a, formats.a), (b_registers, formats.b))
-        chosen = 0 if modifiers.flag("cbsz") else modifiers.integer("abid") % (32 // set_bits)
-        index = b.lshr(index, b.const("i32", chosen * set_bits))
-        zero = b.const("i32", 0) if formats.text == "i8" else b.const(_VALUE_TYPE.get(formats.text, "f32"), 0.0)
-        return b.matmul(dense_from_sparse(b, stored, index, zero), b_elements, c, shape)
-
-    return evaluate
+    stored, b_elements = _both_elements(b, (x, formats.a), (y, formats.b))
+    chosen = 0 if modifiers.flag("cbsz") else modifiers.integer("abid") % (32 // set_bits)
+    index = b.lshr(index, b.const("i32", chosen * set_bits))
+    zero = b.const("i32", 0) if formats.text == "i8" else b.const(_VALUE_TYPE.get(formats.text, "f32"), 0.0)
+    return b.matmul(dense_from_sparse(b, stored, index, zero), b_elements, c, shape)
 
 
 def _define_smfmac(m: int, n: int, k: int, result: str, formats: _Formats, *, of: str = "") -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import round_to_bf16, to_float
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import flush_denormals, insert_half, saturated, shift
+from flydsl.simulator.isa.common import curried, flush_denormals, insert_half, saturated, shift
 from flydsl.simulator.isa.convert import byte_of
 from flydsl.simulator.isa.extremes import extreme, extreme_number
 from flydsl.simulator.isa.narrow_floats import OCP, NarrowFloat, decode
@@ -49,20 +49,17 @@ define("v_pk_mov_b32", "i32x2 = i64 i64 modifiers", _packed_move)
 define("v_fma_mix_f32", "f32 = mix mix mix", lambda b, x, y, z: b.fma(x, y, z))
 
 
-def _mix_half(*, high: bool) -> Any:
+@curried
+def _mix_half(b: Builder, x: Value, y: Value, z: Value, old: Value, modifiers: Any, *, high: bool) -> Value:
     """Rounded to f32 by the fma, then to f16; the other half of the register is kept."""
-
-    def evaluate(b: Builder, x: Value, y: Value, z: Value, old: Value, modifiers: Any) -> Value:
-        result = b.fma(x, y, z)
-        if modifiers.flag("clamp"):
-            zero, one = b.const("f32", 0.0), b.const("f32", 1.0)
-            at_rest = zero if b.dx10_clamp() else b.select(b.fcmp("uno", result, result), result, zero)
-            result = b.select(b.fcmp("ogt", result, zero), result, at_rest)
-            result = b.select(b.fcmp("ogt", result, one), one, result)
-        half = b.zext(b.bitcast(b.fptrunc(result, "f16"), "i16"), "i32")
-        return insert_half(b, old, half, high=high)
-
-    return evaluate
+    result = b.fma(x, y, z)
+    if modifiers.flag("clamp"):
+        zero, one = b.const("f32", 0.0), b.const("f32", 1.0)
+        at_rest = zero if b.dx10_clamp() else b.select(b.fcmp("uno", result, result), result, zero)
+        result = b.select(b.fcmp("ogt", result, zero), result, at_rest)
+        result = b.select(b.fcmp("ogt", result, one), one, result)
+    half = b.zext(b.bitcast(b.fptrunc(result, "f16"), "i16"), "i32")
+    return insert_half(b, old, half, high=high)
 
 
 define("v_fma_mixlo_f16", "i32 = mix mix mix dst modifiers", _mix_half(high=False))
@@ -81,17 +78,14 @@ def _fields(b: Builder, x: Value, bits: int, *, signed: bool) -> list[Value]:
     return result
 
 
-def _integer_dot(bits: int, *, signed: bool) -> Any:
+@curried
+def _integer_dot(bits: int, b: Builder, x: Value, y: Value, start: Value, modifiers: Any, *, signed: bool) -> Value:
     """The clamp modifier saturates the exact sum."""
-
-    def evaluate(b: Builder, x: Value, y: Value, start: Value, modifiers: Any) -> Value:
-        extend = b.sext if signed else b.zext
-        total = extend(start, "i64")
-        for p, q in zip(_fields(b, x, bits, signed=signed), _fields(b, y, bits, signed=signed), strict=True):
-            total = b.add(total, b.mul(extend(p, "i64"), extend(q, "i64")))
-        return saturated(b, total, "i32", signed=signed) if modifiers.flag("clamp") else b.trunc(total, "i32")
-
-    return evaluate
+    extend = b.sext if signed else b.zext
+    total = extend(start, "i64")
+    for p, q in zip(_fields(b, x, bits, signed=signed), _fields(b, y, bits, signed=signed), strict=True):
+        total = b.add(total, b.mul(extend(p, "i64"), extend(q, "i64")))
+    return saturated(b, total, "i32", signed=signed) if modifiers.flag("clamp") else b.trunc(total, "i32")
 
 
 for _letter, _signed in (("i", True), ("u", False)):
@@ -150,33 +144,28 @@ define("v_dot2_f16_f16", "f16~ = f16x2 f16x2 f16", _half_dot, of="rdna")
 define("v_dot2_bf16_bf16", "i16~ = bf16x2 bf16x2 i16", _bfloat_half_dot, of="rdna")
 
 
-def _mixed_dot(bits: int) -> Any:
+@curried
+def _mixed_dot(
+    bits: int, b: Builder, x: tuple[Value], y: tuple[Value], start: tuple[Value], modifiers: Any
+) -> tuple[Value, ...]:
     """neg_lo tells which of the factors are signed; clamp saturates the exact sum to a signed number."""
-
-    def evaluate(
-        b: Builder, x: tuple[Value], y: tuple[Value], start: tuple[Value], modifiers: Any
-    ) -> tuple[Value, ...]:
-        signed = [bool(bit) for bit in modifiers.bits("neg_lo", 3)]
-        factors = [_fields(b, v, bits, signed=s) for (v,), s in zip((x, y), signed, strict=False)]
-        total = b.sext(start[0], "i64")
-        for p, q in zip(*factors, strict=True):
-            product = b.mul(*((b.sext if s else b.zext)(v, "i64") for v, s in zip((p, q), signed, strict=False)))
-            total = b.add(total, product)
-        return (saturated(b, total, "i32", signed=True) if modifiers.flag("clamp") else b.trunc(total, "i32"),)
-
-    return evaluate
+    signed = [bool(bit) for bit in modifiers.bits("neg_lo", 3)]
+    factors = [_fields(b, v, bits, signed=s) for (v,), s in zip((x, y), signed, strict=False)]
+    total = b.sext(start[0], "i64")
+    for p, q in zip(*factors, strict=True):
+        product = b.mul(*((b.sext if s else b.zext)(v, "i64") for v, s in zip((p, q), signed, strict=False)))
+        total = b.add(total, product)
+    return (saturated(b, total, "i32", signed=True) if modifiers.flag("clamp") else b.trunc(total, "i32"),)
 
 
 define("v_dot4_i32_iu8", "i32x1 = i32x1 i32x1 i32x1 modifiers", _mixed_dot(8), of="rdna")
 define("v_dot8_i32_iu4", "i32x1 = i32x1 i32x1 i32x1 modifiers", _mixed_dot(4), of="rdna")
 
 
-def _float8_dot(x_format: NarrowFloat, y_format: NarrowFloat) -> Any:
-    def evaluate(b: Builder, x: Value, y: Value, total: Value) -> Value:
-        p, q = ([decode(b, byte_of(b, v, i), f) for i in range(4)] for v, f in ((x, x_format), (y, y_format)))
-        return _accumulated(b, p, q, total, smallest=_SMALLEST_NORMAL["f32"])
-
-    return evaluate
+@curried
+def _float8_dot(x_format: NarrowFloat, y_format: NarrowFloat, b: Builder, x: Value, y: Value, total: Value) -> Value:
+    p, q = ([decode(b, byte_of(b, v, i), f) for i in range(4)] for v, f in ((x, x_format), (y, y_format)))
+    return _accumulated(b, p, q, total, smallest=_SMALLEST_NORMAL["f32"])
 
 
 for _x in OCP:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import high_half, identity, minimum, mul_wide, nonzero, shift
+from flydsl.simulator.isa.common import curried, high_half, identity, minimum, mul_wide, nonzero, shift
 from flydsl.simulator.isa.table import define
 
 Pair = tuple[Value, Value]
@@ -77,25 +77,20 @@ define("s_abs_i32", "i32 scc = i32", _absolute)
 define("s_absdiff_i32", "i32 scc = i32 i32", lambda b, x, y: _absolute(b, b.sub(x, y)))
 
 
-def _shifted_add(distance: int) -> Any:
-    def evaluate(b: Builder, x: Value, y: Value) -> Pair:
-        wide = b.add(b.shl(b.zext(x, "i64"), b.const("i64", distance)), b.zext(y, "i64"))
-        return b.trunc(wide, "i32"), nonzero(b, b.lshr(wide, b.const("i64", 32)), "i64")
-
-    return evaluate
+@curried
+def _shifted_add(distance: int, b: Builder, x: Value, y: Value) -> Pair:
+    wide = b.add(b.shl(b.zext(x, "i64"), b.const("i64", distance)), b.zext(y, "i64"))
+    return b.trunc(wide, "i32"), nonzero(b, b.lshr(wide, b.const("i64", 32)), "i64")
 
 
 for _distance in (1, 2, 3, 4):
     define(f"s_lshl{_distance}_add_u32", "i32 scc = i32 i32", _shifted_add(_distance))
 
 
-def _select_extreme(predicate: str) -> Any:
+@curried
+def _select_extreme(predicate: str, b: Builder, x: Value, y: Value) -> Pair:
     """The operand that compares true; SCC says whether it was the first (of equal ones s_max takes the first)."""
-
-    def evaluate(b: Builder, x: Value, y: Value) -> Pair:
-        return minimum(predicate)(b, x, y), b.icmp(predicate, x, y)
-
-    return evaluate
+    return minimum(predicate)(b, x, y), b.icmp(predicate, x, y)
 
 
 for _name, _predicate in (("min_i32", "slt"), ("min_u32", "ult"), ("max_i32", "sge"), ("max_u32", "uge")):
@@ -104,14 +99,11 @@ for _name, _predicate in (("min_i32", "slt"), ("min_u32", "ult"), ("max_i32", "s
 # --- bits
 
 
-def with_scc(operation: Any, type_: str) -> Any:
+@curried
+def with_scc(operation: Any, type_: str, b: Builder, *operands: Value) -> Pair:
     """SCC says whether the result is not zero."""
-
-    def evaluate(b: Builder, *operands: Value) -> Pair:
-        result = operation(b, *operands)
-        return result, nonzero(b, result, type_)
-
-    return evaluate
+    result = operation(b, *operands)
+    return result, nonzero(b, result, type_)
 
 
 _BITWISE = {
@@ -126,24 +118,18 @@ _BITWISE = {
 }
 
 
-def _save_exec(operation: Any, type_: str) -> Any:
+@curried
+def _save_exec(operation: Any, type_: str, b: Builder, source: Value, old: Value) -> tuple[Value, Value, Value]:
     """The result is EXEC's old value; EXEC becomes operation(source, EXEC)."""
-
-    def evaluate(b: Builder, source: Value, old: Value) -> tuple[Value, Value, Value]:
-        new = operation(b, source, old)
-        return old, nonzero(b, new, type_), new
-
-    return evaluate
+    new = operation(b, source, old)
+    return old, nonzero(b, new, type_), new
 
 
-def _write_exec(operation: Any, type_: str) -> Any:
+@curried
+def _write_exec(operation: Any, type_: str, b: Builder, source: Value, old: Value) -> tuple[Value, Value, Value]:
     """Both the result and EXEC become operation(source, EXEC)."""
-
-    def evaluate(b: Builder, source: Value, old: Value) -> tuple[Value, Value, Value]:
-        new = operation(b, source, old)
-        return new, nonzero(b, new, type_), new
-
-    return evaluate
+    new = operation(b, source, old)
+    return new, nonzero(b, new, type_), new
 
 
 _NEGATED_SOURCE = {"andn1": lambda b, x, old: b.and_(b.not_(x), old), "orn1": lambda b, x, old: b.or_(b.not_(x), old)}
@@ -170,25 +156,19 @@ for _bits in (32, 64):
     define(f"s_ashr_i{_bits}", f"{_type} scc = {_type} i32", with_scc(shift("ashr", _type), _type))
 
 
-def _count(operation: str, type_: str, *, absent: bool) -> Any:
+@curried
+def _count(operation: str, type_: str, b: Builder, x: Value, *, absent: bool) -> Value:
     """A bit count or position as i32; with `absent`, -1 where no bit is found."""
-
-    def evaluate(b: Builder, x: Value) -> Value:
-        count = getattr(b, operation)(x)
-        count = b.trunc(count, "i32") if type_ == "i64" else count
-        return b.select(nonzero(b, x, type_), count, b.const("i32", -1)) if absent else count
-
-    return evaluate
+    count = getattr(b, operation)(x)
+    count = b.trunc(count, "i32") if type_ == "i64" else count
+    return b.select(nonzero(b, x, type_), count, b.const("i32", -1)) if absent else count
 
 
-def _sign_run(type_: str) -> Any:
+@curried
+def _sign_run(type_: str, b: Builder, x: Value) -> Value:
     """s_flbit_i32: the number of sign bits at the top, -1 for 0 and -1."""
-
-    def evaluate(b: Builder, x: Value) -> Value:
-        flipped = b.select(b.icmp("slt", x, b.const(type_, 0)), b.not_(x), x)
-        return _count("ctlz", type_, absent=True)(b, flipped)
-
-    return evaluate
+    flipped = b.select(b.icmp("slt", x, b.const(type_, 0)), b.not_(x), x)
+    return _count("ctlz", type_, absent=True)(b, flipped)
 
 
 for _bits in (32, 64):
@@ -216,37 +196,31 @@ define("s_bitset0_b64", "i64 = i32 dst", lambda b, i, old: b.and_(old, b.not_(_b
 define("s_bitset1_b64", "i64 = i32 dst", lambda b, i, old: b.or_(old, _bit("i64", b, i)))
 
 
-def _mask_of(type_: str) -> Any:
+@curried
+def _mask_of(type_: str, b: Builder, x: Value, y: Value) -> Value:
     """s_bfm: x ones, shifted up by y."""
-
-    def evaluate(b: Builder, x: Value, y: Value) -> Value:
-        ones = b.sub(_bit(type_, b, x), b.const(type_, 1))
-        return shift("shl", type_)(b, ones, y)
-
-    return evaluate
+    ones = b.sub(_bit(type_, b, x), b.const(type_, 1))
+    return shift("shl", type_)(b, ones, y)
 
 
 define("s_bfm_b32", "i32 = i32 i32", _mask_of("i32"))
 define("s_bfm_b64", "i64 = i32 i32", _mask_of("i64"))
 
 
-def _extract(type_: str, *, signed: bool) -> Any:
+@curried
+def _extract(type_: str, b: Builder, x: Value, control: Value, *, signed: bool) -> Value:
     """s_bfe: the width is in bits 22:16 of the second operand, the offset in its lowest 5 or 6 bits."""
     bits = int(type_[1:])
-
-    def evaluate(b: Builder, x: Value, control: Value) -> Value:
-        offset = b.and_(control, b.const("i32", bits - 1))
-        width = b.and_(b.lshr(control, b.const("i32", 16)), b.const("i32", 0x7F))
-        full = b.const("i32", bits)
-        width = b.select(b.icmp("ugt", width, full), full, width)
-        # Up to the top and down again leaves `width` bits; what lies beyond the top is zeros, or copies of the sign.
-        value = shift("ashr" if signed else "lshr", type_)(b, x, offset)
-        distance = b.sub(full, width)
-        up = shift("shl", type_)(b, value, distance)
-        down = shift("ashr" if signed else "lshr", type_)(b, up, distance)
-        return b.select(b.icmp("eq", width, b.const("i32", 0)), b.const(type_, 0), down)
-
-    return evaluate
+    offset = b.and_(control, b.const("i32", bits - 1))
+    width = b.and_(b.lshr(control, b.const("i32", 16)), b.const("i32", 0x7F))
+    full = b.const("i32", bits)
+    width = b.select(b.icmp("ugt", width, full), full, width)
+    # Up to the top and down again leaves `width` bits; what lies beyond the top is zeros, or copies of the sign.
+    value = shift("ashr" if signed else "lshr", type_)(b, x, offset)
+    distance = b.sub(full, width)
+    up = shift("shl", type_)(b, value, distance)
+    down = shift("ashr" if signed else "lshr", type_)(b, up, distance)
+    return b.select(b.icmp("eq", width, b.const("i32", 0)), b.const(type_, 0), down)
 
 
 for _bits in (32, 64):
@@ -255,14 +229,12 @@ for _bits in (32, 64):
     define(f"s_bfe_i{_bits}", f"{_type} scc = {_type} i32", with_scc(_extract(_type, signed=True), _type))
 
 
-def _pack(first_high: bool, second_high: bool) -> Any:
+@curried
+def _pack(first_high: bool, second_high: bool, b: Builder, x: Value, y: Value) -> Value:
     def half(b: Builder, x: Value, high: bool) -> Value:
         return b.lshr(x, b.const("i32", 16)) if high else b.and_(x, b.const("i32", 0xFFFF))
 
-    def evaluate(b: Builder, x: Value, y: Value) -> Value:
-        return b.or_(half(b, x, first_high), b.shl(half(b, y, second_high), b.const("i32", 16)))
-
-    return evaluate
+    return b.or_(half(b, x, first_high), b.shl(half(b, y, second_high), b.const("i32", 16)))
 
 
 define("s_pack_ll_b32_b16", "i32 = i32 i32", _pack(False, False))
@@ -387,14 +359,11 @@ for _name in ("s_setreg_b32", "s_setreg_imm32_b32"):
 define("s_getreg_b32", "i32 = word cluster_state", _get_register_or_cluster, of="cdna5")
 
 
-def _set_mode_bits(offset: int) -> Any:
+@curried
+def _set_mode_bits(offset: int, b: Builder, bits: int) -> None:
     """Four bits of MODE: how floats are rounded, or which denormals are kept."""
-
-    def evaluate(b: Builder, bits: int) -> None:
-        placed = b.shl(b.and_(b.const("i32", bits), b.const("i32", 15)), b.const("i32", offset))
-        b.write_mode(b.or_(b.and_(b.read_mode(), b.const("i32", ~(15 << offset))), placed))
-
-    return evaluate
+    placed = b.shl(b.and_(b.const("i32", bits), b.const("i32", 15)), b.const("i32", offset))
+    b.write_mode(b.or_(b.and_(b.read_mode(), b.const("i32", ~(15 << offset))), placed))
 
 
 define("s_round_mode", "= imm", _set_mode_bits(0), of="rdna")

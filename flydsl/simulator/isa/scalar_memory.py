@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import curried
 from flydsl.simulator.isa.table import define
 
 
@@ -14,15 +15,13 @@ def _scaled(b: Builder, offset: Value, modifiers: Any, bytes_: int) -> Value:
     return b.mul(offset, b.const("i64", bytes_)) if modifiers.flag("scale_offset") else offset
 
 
-def _load(dwords: int) -> Any:
-    def evaluate(b: Builder, base: Value, offset: Value, modifiers: Any) -> tuple[Value, ...]:
-        """Load from base and offset, whose two lowest bits are ignored."""
-        offset = _scaled(b, offset, modifiers, 4 * dwords)
-        offset = b.add(offset, b.const("i64", modifiers.integer("offset")))
-        aligned = b.and_(b.add(base, offset), b.const("i64", ~3))
-        return b.load("global", aligned, dwords)
-
-    return evaluate
+@curried
+def _load(dwords: int, b: Builder, base: Value, offset: Value, modifiers: Any) -> tuple[Value, ...]:
+    """Load from base and offset, whose two lowest bits are ignored."""
+    offset = _scaled(b, offset, modifiers, 4 * dwords)
+    offset = b.add(offset, b.const("i64", modifiers.integer("offset")))
+    aligned = b.and_(b.add(base, offset), b.const("i64", ~3))
+    return b.load("global", aligned, dwords)
 
 
 Resource = Callable[[Builder, tuple[Value, ...]], tuple[Value, Value]]
@@ -45,19 +44,19 @@ def _resource_of_cdna5(b: Builder, resource: tuple[Value, ...]) -> tuple[Value, 
     return b.and_(low, b.const("i64", (1 << 57) - 1)), records_of_cdna5(b, low, high)
 
 
-def _buffer_load(dwords: int, decode: Resource) -> Any:
-    def evaluate(b: Builder, resource: tuple[Value, ...], offset: Value, modifiers: Any) -> tuple[Value, ...]:
-        """Load through the base and num_records of a buffer resource; out of range reads 0."""
-        offset = b.and_(b.add(offset, b.const("i32", modifiers.integer("offset"))), b.const("i32", ~3))
-        base, size = decode(b, resource)
-        result: list[Value] = []
-        for i in range(dwords):
-            at = b.add(offset, b.const("i32", 4 * i))
-            in_range = b.icmp("ult", b.zext(at, "i64"), size)
-            result += b.load("global", b.add(base, b.zext(at, "i64")), 1, where=in_range)
-        return tuple(result)
-
-    return evaluate
+@curried
+def _buffer_load(
+    dwords: int, decode: Resource, b: Builder, resource: tuple[Value, ...], offset: Value, modifiers: Any
+) -> tuple[Value, ...]:
+    """Load through the base and num_records of a buffer resource; out of range reads 0."""
+    offset = b.and_(b.add(offset, b.const("i32", modifiers.integer("offset"))), b.const("i32", ~3))
+    base, size = decode(b, resource)
+    result: list[Value] = []
+    for i in range(dwords):
+        at = b.add(offset, b.const("i32", 4 * i))
+        in_range = b.icmp("ult", b.zext(at, "i64"), size)
+        result += b.load("global", b.add(base, b.zext(at, "i64")), 1, where=in_range)
+    return tuple(result)
 
 
 for _suffix, _dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4), ("x8", 8), ("x16", 16)):
@@ -75,26 +74,24 @@ def _part(b: Builder, dword: Value, address: Value, bits: int, *, signed: bool) 
     return (b.sext if signed else b.zext)(value, "i32")
 
 
-def _small_load(bits: int, *, signed: bool) -> Any:
-    def evaluate(b: Builder, base: Value, offset: Value, modifiers: Any) -> Value:
-        offset = _scaled(b, offset, modifiers, bits // 8)
-        address = b.add(base, b.add(offset, b.const("i64", modifiers.integer("offset"))))
-        (dword,) = b.load("global", b.and_(address, b.const("i64", ~3)), 1)
-        return _part(b, dword, b.trunc(address, "i32"), bits, signed=signed)
-
-    return evaluate
+@curried
+def _small_load(bits: int, b: Builder, base: Value, offset: Value, modifiers: Any, *, signed: bool) -> Value:
+    offset = _scaled(b, offset, modifiers, bits // 8)
+    address = b.add(base, b.add(offset, b.const("i64", modifiers.integer("offset"))))
+    (dword,) = b.load("global", b.and_(address, b.const("i64", ~3)), 1)
+    return _part(b, dword, b.trunc(address, "i32"), bits, signed=signed)
 
 
-def _small_buffer_load(bits: int, decode: Resource, *, signed: bool) -> Any:
-    def evaluate(b: Builder, resource: tuple[Value, ...], offset: Value, modifiers: Any) -> Value:
-        offset = b.add(offset, b.const("i32", modifiers.integer("offset")))
-        base, size = decode(b, resource)
-        address = b.add(base, b.zext(offset, "i64"))
-        in_range = b.icmp("ult", b.zext(offset, "i64"), size)
-        (dword,) = b.load("global", b.and_(address, b.const("i64", ~3)), 1, where=in_range)
-        return _part(b, dword, b.trunc(address, "i32"), bits, signed=signed)
-
-    return evaluate
+@curried
+def _small_buffer_load(
+    bits: int, decode: Resource, b: Builder, resource: tuple[Value, ...], offset: Value, modifiers: Any, *, signed: bool
+) -> Value:
+    offset = b.add(offset, b.const("i32", modifiers.integer("offset")))
+    base, size = decode(b, resource)
+    address = b.add(base, b.zext(offset, "i64"))
+    in_range = b.icmp("ult", b.zext(offset, "i64"), size)
+    (dword,) = b.load("global", b.and_(address, b.const("i64", ~3)), 1, where=in_range)
+    return _part(b, dword, b.trunc(address, "i32"), bits, signed=signed)
 
 
 for _name, _bits, _signed in (("ubyte", 8, False), ("sbyte", 8, True), ("ushort", 16, False), ("sshort", 16, True)):

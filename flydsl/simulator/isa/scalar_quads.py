@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import curried
 from flydsl.simulator.isa.scalar import with_scc
 from flydsl.simulator.isa.table import define
 
@@ -39,12 +38,10 @@ for _type in ("i32", "i64"):
     )
 
 
-def _quad_mask(type_: str) -> Any:
-    def evaluate(b: Builder, x: Value) -> Value:
-        quads = b.zext(_nonzero_quads(b, x, type_), "i64")
-        return b.trunc(_gather(b, quads, _QUADS_TO_BITS, "i64"), type_)
-
-    return evaluate
+@curried
+def _quad_mask(type_: str, b: Builder, x: Value) -> Value:
+    quads = b.zext(_nonzero_quads(b, x, type_), "i64")
+    return b.trunc(_gather(b, quads, _QUADS_TO_BITS, "i64"), type_)
 
 
 define("s_quadmask_b32", "i32 scc = i32", with_scc(_quad_mask("i32"), "i32"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import from_float, to_float
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.convert import insert_byte, pack_halves
 from flydsl.simulator.isa.fields import field_of, packed_fields
 from flydsl.simulator.isa.narrow_floats import MICROSCALING, OCP, NarrowFloat, decode, encode, encode_stochastically
@@ -64,32 +64,28 @@ def _selected(modifiers: Any, first: int, bits: int) -> int:
 # --- one element, or a pair, of 8 bits
 
 
-def _one_wider(format_: NarrowFloat, wide: str) -> Any:
+@curried
+def _one_wider(
+    format_: NarrowFloat, wide: str, b: Builder, x: Value, scale: Value, old: Value, modifiers: Any
+) -> Value:
     """op_sel names the byte, and for f16 the half of the register that is replaced."""
-
-    def evaluate(b: Builder, x: Value, scale: Value, old: Value, modifiers: Any) -> Value:
-        number = _times(b, decode(b, field_of(b, (x,), _selected(modifiers, 0, 2), 8), format_), scale)
-        if wide == "f32":
-            return b.bitcast(number, "i32")
-        half = b.zext(_half(b, number, wide), "i32")
-        return insert_half(b, old, half, high=bool(_selected(modifiers, 2, 1)))
-
-    return evaluate
+    number = _times(b, decode(b, field_of(b, (x,), _selected(modifiers, 0, 2), 8), format_), scale)
+    if wide == "f32":
+        return b.bitcast(number, "i32")
+    half = b.zext(_half(b, number, wide), "i32")
+    return insert_half(b, old, half, high=bool(_selected(modifiers, 2, 1)))
 
 
-def _pair_wider(format_: NarrowFloat, wide: str) -> Any:
+@curried
+def _pair_wider(format_: NarrowFloat, wide: str, b: Builder, x: Value, scale: Value, modifiers: Any) -> Any:
     """op_sel names the half of the register that two bytes are in, or the byte that two elements of 4 bits are in."""
     places = 1 if format_.bits == 8 else 2
-
-    def evaluate(b: Builder, x: Value, scale: Value, modifiers: Any) -> Any:
-        first = 2 * _selected(modifiers, 0, places)
-        codes = (field_of(b, (x,), first + i, format_.bits) for i in range(2))
-        low, high = (_times(b, decode(b, code, format_), scale) for code in codes)
-        if wide == "f32":
-            return b.bitcast(low, "i32"), b.bitcast(high, "i32")
-        return pack_halves(b, _half(b, low, wide), _half(b, high, wide))
-
-    return evaluate
+    first = 2 * _selected(modifiers, 0, places)
+    codes = (field_of(b, (x,), first + i, format_.bits) for i in range(2))
+    low, high = (_times(b, decode(b, code, format_), scale) for code in codes)
+    if wide == "f32":
+        return b.bitcast(low, "i32"), b.bitcast(high, "i32")
+    return pack_halves(b, _half(b, low, wide), _half(b, high, wide))
 
 
 def _insert_pair(
@@ -114,12 +110,12 @@ def _pair_narrower(format_: NarrowFloat, wide: str) -> Any:
     return of_two if wide == "f32" else of_one
 
 
-def _one_stochastic(format_: NarrowFloat, wide: str) -> Any:
-    def evaluate(b: Builder, x: Value, random: Value, scale: Value, old: Value, modifiers: Any) -> Value:
-        number = b.bitcast(x, "f32") if wide == "f32" else _halves(b, x, wide)[0]
-        return insert_byte(b, old, encode_stochastically(b, _divided(b, number, scale), random, format_), modifiers)
-
-    return evaluate
+@curried
+def _one_stochastic(
+    format_: NarrowFloat, wide: str, b: Builder, x: Value, random: Value, scale: Value, old: Value, modifiers: Any
+) -> Value:
+    number = b.bitcast(x, "f32") if wide == "f32" else _halves(b, x, wide)[0]
+    return insert_byte(b, old, encode_stochastically(b, _divided(b, number, scale), random, format_), modifiers)
 
 
 def _define_pairs() -> None:
@@ -196,29 +192,23 @@ def _define_blocks() -> None:
 # --- 8 elements, or 16 of 6 bits, of gfx1250
 
 
-def _wider_by_a_byte(format_: NarrowFloat, wide: str, count: int) -> Any:
+@curried
+def _wider_by_a_byte(
+    format_: NarrowFloat, wide: str, count: int, b: Builder, block: tuple[Value, ...], scales: Value, modifiers: Any
+) -> tuple[Value, ...]:
     """The scale is a byte, E8M0, of a register: scale_sel says which. What scale_sel means beyond 3 is not known."""
     convert = _block_wider(format_, wide, count)
-
-    def evaluate(b: Builder, block: tuple[Value, ...], scales: Value, modifiers: Any) -> tuple[Value, ...]:
-        place = modifiers.integer("scale_sel")
-        if place > 3:
-            raise NotImplementedError(f"scale_sel:{place}")
-        byte = b.and_(b.lshr(scales, b.const("i32", 8 * place)), b.const("i32", 0xFF))
-        result: tuple[Value, ...] = convert(b, block, b.shl(byte, b.const("i32", 23)))
-        return result
-
-    return evaluate
+    place = modifiers.integer("scale_sel")
+    if place > 3:
+        raise NotImplementedError(f"scale_sel:{place}")
+    byte = b.and_(b.lshr(scales, b.const("i32", 8 * place)), b.const("i32", 0xFF))
+    return convert(b, block, b.shl(byte, b.const("i32", 23)))
 
 
-def _narrower(format_: NarrowFloat, wide: str) -> Any:
-    def evaluate(b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
-        numbers = (
-            [b.bitcast(v, "f32") for v in block] if wide == "f32" else [x for d in block for x in _halves(b, d, wide)]
-        )
-        return packed_fields(b, [encode(b, _divided(b, x, scale), format_) for x in numbers], format_.bits)
-
-    return evaluate
+@curried
+def _narrower(format_: NarrowFloat, wide: str, b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
+    numbers = [b.bitcast(v, "f32") for v in block] if wide == "f32" else [x for d in block for x in _halves(b, d, wide)]
+    return packed_fields(b, [encode(b, _divided(b, x, scale), format_) for x in numbers], format_.bits)
 
 
 def _define_small_blocks() -> None:

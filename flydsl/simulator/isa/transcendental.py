@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import flush_denormals
+from flydsl.simulator.isa.common import curried, flush_denormals
 from flydsl.simulator.isa.table import define
 from flydsl.simulator.isa.vector_float import flush_to_mode
 
@@ -30,12 +30,10 @@ def plain(operation: str, type_: str) -> Any:
     return lambda b, x: _invalid(b, x, getattr(b, operation)(x), type_)
 
 
-def _flushing(operation: str) -> Any:
-    def evaluate(b: Builder, x: Value) -> Value:
-        result = getattr(b, operation)(flush_denormals(b, x, _SMALLEST_NORMAL))
-        return _invalid(b, x, flush_denormals(b, result, _SMALLEST_NORMAL), "f32")
-
-    return evaluate
+@curried
+def _flushing(operation: str, b: Builder, x: Value) -> Value:
+    result = getattr(b, operation)(flush_denormals(b, x, _SMALLEST_NORMAL))
+    return _invalid(b, x, flush_denormals(b, result, _SMALLEST_NORMAL), "f32")
 
 
 for _name, _operation in (("rcp", "rcp"), ("rsq", "rsq"), ("sqrt", "sqrt"), ("exp", "exp2"), ("log", "log2")):
@@ -53,31 +51,25 @@ def _turn(b: Builder, x: Value, type_: str) -> Value:
     return b.select(small, x, b.fsub(x, b.roundeven(x)))  # -0 stays -0
 
 
-def sine(type_: str) -> Any:
+@curried
+def sine(type_: str, b: Builder, x: Value) -> Value:
     """The argument is in turns. Beyond a quarter turn, what is left to the half turn has the same sine."""
-
-    def evaluate(b: Builder, x: Value) -> Value:
-        turn = _turn(b, x, type_)
-        positive = b.fcmp("ogt", turn, b.const(type_, 0.0))
-        half = b.select(positive, b.const(type_, 0.5), b.const(type_, -0.5))
-        beyond = b.fcmp("ogt", b.fabs(turn), b.const(type_, 0.25))
-        sine = b.sin_turns(b.select(beyond, b.fsub(half, turn), turn))
-        sine = b.select(b.fcmp("oeq", turn, b.const(type_, 0.0)), flush_to_mode(b, turn), sine)  # -0 keeps its sign
-        return _invalid(b, x, sine, type_)
-
-    return evaluate
+    turn = _turn(b, x, type_)
+    positive = b.fcmp("ogt", turn, b.const(type_, 0.0))
+    half = b.select(positive, b.const(type_, 0.5), b.const(type_, -0.5))
+    beyond = b.fcmp("ogt", b.fabs(turn), b.const(type_, 0.25))
+    sine = b.sin_turns(b.select(beyond, b.fsub(half, turn), turn))
+    sine = b.select(b.fcmp("oeq", turn, b.const(type_, 0.0)), flush_to_mode(b, turn), sine)  # -0 keeps its sign
+    return _invalid(b, x, sine, type_)
 
 
-def cosine(type_: str) -> Any:
+@curried
+def cosine(type_: str, b: Builder, x: Value) -> Value:
     """Away from 0, the sine of what is left to the quarter turn: so the zeros are exact."""
-
-    def evaluate(b: Builder, x: Value) -> Value:
-        turn = b.fabs(_turn(b, x, type_))
-        small = b.fcmp("olt", turn, b.const(type_, 0.125))
-        complement = b.fsub(b.const(type_, 0.25), turn)
-        return _invalid(b, x, b.select(small, b.cos_turns(turn), b.sin_turns(complement)), type_)
-
-    return evaluate
+    turn = b.fabs(_turn(b, x, type_))
+    small = b.fcmp("olt", turn, b.const(type_, 0.125))
+    complement = b.fsub(b.const(type_, 0.25), turn)
+    return _invalid(b, x, b.select(small, b.cos_turns(turn), b.sin_turns(complement)), type_)
 
 
 for _type in ("f16", "f32"):

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import field, nonzero, saturated
+from flydsl.simulator.isa.common import curried, field, nonzero, saturated
 from flydsl.simulator.isa.table import define
 
 
-def _align(unit_bits: int) -> Any:
+@curried
+def _align(unit_bits: int, b: Builder, high: Value, low: Value, amount: Value) -> Value:
     """The 64 bits (first : second) shifted down by a number of bits or bytes."""
     mask = 31 if unit_bits == 1 else 3
-
-    def evaluate(b: Builder, high: Value, low: Value, amount: Value) -> Value:
-        distance = b.mul(b.and_(amount, b.const("i32", mask)), b.const("i32", unit_bits))
-        return b.trunc(b.lshr(b.join((low, high)), b.zext(distance, "i64")), "i32")
-
-    return evaluate
+    distance = b.mul(b.and_(amount, b.const("i32", mask)), b.const("i32", unit_bits))
+    return b.trunc(b.lshr(b.join((low, high)), b.zext(distance, "i64")), "i32")
 
 
 define("v_alignbit_b32", "i32 = i32 i32 i32", _align(1))
@@ -82,14 +79,11 @@ def _differences(b: Builder, x: Value, y: Value, bits: int, *, masked: bool = Fa
     return total
 
 
-def _accumulated(sum_of: Any) -> Any:
+@curried
+def _accumulated(sum_of: Any, b: Builder, x: Value, y: Value, start: Value, modifiers: Any) -> Value:
     """sum_of(x, y) plus the third operand, saturated with the clamp modifier."""
-
-    def evaluate(b: Builder, x: Value, y: Value, start: Value, modifiers: Any) -> Value:
-        total = b.add(b.zext(sum_of(b, x, y), "i64"), b.zext(start, "i64"))
-        return saturated(b, total, "i32", signed=False) if modifiers.flag("clamp") else b.trunc(total, "i32")
-
-    return evaluate
+    total = b.add(b.zext(sum_of(b, x, y), "i64"), b.zext(start, "i64"))
+    return saturated(b, total, "i32", signed=False) if modifiers.flag("clamp") else b.trunc(total, "i32")
 
 
 def _in_upper_half(b: Builder, x: Value, y: Value) -> Value:
@@ -112,21 +106,16 @@ def _windows(b: Builder, x: Value, y: Value, *, masked: bool) -> list[Value]:
     return [_differences(b, window, y, 8, masked=masked) for window in shifted]
 
 
-def _packed_sums(*, masked: bool) -> Any:
+@curried
+def _packed_sums(b: Builder, x: Value, y: Value, start: Value, modifiers: Any, *, masked: bool) -> Value:
     """Four 16-bit sums, each added to a field of the third operand."""
-
-    def evaluate(b: Builder, x: Value, y: Value, start: Value, modifiers: Any) -> Value:
-        if modifiers.flag("clamp"):
-            raise NotImplementedError("clamp on four sums")
-        sums = _windows(b, x, y, masked=masked)
-        starts = [field(b, dword, i, 16) for dword in b.split(start) for i in range(2)]
-        low, high, low2, high2 = (
-            b.and_(b.add(s, t), b.const("i32", 0xFFFF)) for s, t in zip(sums, starts, strict=True)
-        )
-        sixteen = b.const("i32", 16)
-        return b.join([b.or_(low, b.shl(high, sixteen)), b.or_(low2, b.shl(high2, sixteen))])
-
-    return evaluate
+    if modifiers.flag("clamp"):
+        raise NotImplementedError("clamp on four sums")
+    sums = _windows(b, x, y, masked=masked)
+    starts = [field(b, dword, i, 16) for dword in b.split(start) for i in range(2)]
+    low, high, low2, high2 = (b.and_(b.add(s, t), b.const("i32", 0xFFFF)) for s, t in zip(sums, starts, strict=True))
+    sixteen = b.const("i32", 16)
+    return b.join([b.or_(low, b.shl(high, sixteen)), b.or_(low2, b.shl(high2, sixteen))])
 
 
 def _four_sums(b: Builder, x: Value, y: Value, start: tuple[Value, ...], modifiers: Any) -> tuple[Value, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import flush_denormals
+from flydsl.simulator.isa.common import curried, flush_denormals
 from flydsl.simulator.isa.table import define
 
 _QUIET_BIT = {"f16": 1 << 9, "f32": 1 << 22, "f64": 1 << 51}
@@ -30,51 +30,42 @@ def flush_to_mode(b: Builder, x: Value) -> Value:
     return b.select(b.fcmp("uno", x, x), x, b.canonicalize(x))
 
 
-def _extreme(type_: str, *, maximum: bool) -> Any:
+@curried
+def _extreme(type_: str, b: Builder, x: Value, y: Value, *, maximum: bool) -> Value:
     """With -0 below +0. A NaN loses, and of two the second is taken; but in IEEE mode a signalling NaN wins, and
     becomes quiet (ISA, V_MIN_F32)."""
     integer = "i" + type_[1:]
-
-    def evaluate(b: Builder, x: Value, y: Value) -> Value:
-        x_bits, y_bits = b.bitcast(x, integer), b.bitcast(y, integer)
-        # Of equal operands only zeros can differ: and-ing their signs gives +0, or-ing them -0.
-        tie = b.bitcast(b.and_(x_bits, y_bits) if maximum else b.or_(x_bits, y_bits), type_)
-        better = b.fcmp("ogt" if maximum else "olt", x, y)
-        number = b.canonicalize(b.select(better, x, b.select(b.fcmp("oeq", x, y), tie, y)))
-        x, y = flush_to_mode(b, x), flush_to_mode(b, y)
-        result = b.select(b.fcmp("uno", x, x), y, b.select(b.fcmp("uno", y, y), x, number))
-        if b.ieee_mode():
-            result = b.select(is_signaling(b, y, type_), quiet(b, y, type_), result)
-            result = b.select(is_signaling(b, x, type_), quiet(b, x, type_), result)
-        return result
-
-    return evaluate
+    x_bits, y_bits = b.bitcast(x, integer), b.bitcast(y, integer)
+    # Of equal operands only zeros can differ: and-ing their signs gives +0, or-ing them -0.
+    tie = b.bitcast(b.and_(x_bits, y_bits) if maximum else b.or_(x_bits, y_bits), type_)
+    better = b.fcmp("ogt" if maximum else "olt", x, y)
+    number = b.canonicalize(b.select(better, x, b.select(b.fcmp("oeq", x, y), tie, y)))
+    x, y = flush_to_mode(b, x), flush_to_mode(b, y)
+    result = b.select(b.fcmp("uno", x, x), y, b.select(b.fcmp("uno", y, y), x, number))
+    if b.ieee_mode():
+        result = b.select(is_signaling(b, y, type_), quiet(b, y, type_), result)
+        result = b.select(is_signaling(b, x, type_), quiet(b, x, type_), result)
+    return result
 
 
-def _median(type_: str) -> Any:
+@curried
+def _median(type_: str, b: Builder, x: Value, y: Value, z: Value) -> Value:
     """The larger of the two that remain without the (first) largest; the minimum if any is NaN (ISA, V_MED3)."""
     low, high = _extreme(type_, maximum=False), _extreme(type_, maximum=True)
-
-    def evaluate(b: Builder, x: Value, y: Value, z: Value) -> Value:
-        has_nan = b.or_(b.or_(b.fcmp("uno", x, x), b.fcmp("uno", y, y)), b.fcmp("uno", z, z))
-        largest = high(b, high(b, x, y), z)
-        others = b.select(b.fcmp("oeq", largest, y), high(b, x, z), high(b, x, y))
-        median = b.select(b.fcmp("oeq", largest, x), high(b, y, z), others)
-        return b.select(has_nan, low(b, low(b, x, y), z), median)
-
-    return evaluate
+    has_nan = b.or_(b.or_(b.fcmp("uno", x, x), b.fcmp("uno", y, y)), b.fcmp("uno", z, z))
+    largest = high(b, high(b, x, y), z)
+    others = b.select(b.fcmp("oeq", largest, y), high(b, x, z), high(b, x, y))
+    median = b.select(b.fcmp("oeq", largest, x), high(b, y, z), others)
+    return b.select(has_nan, low(b, low(b, x, y), z), median)
 
 
-def _fraction(type_: str) -> Any:
+@curried
+def _fraction(type_: str, b: Builder, x: Value) -> Value:
     """x - floor(x), kept below 1 (ISA, V_FRACT)."""
     largest = {"f16": 0x3BFF, "f32": 0x3F7FFFFF, "f64": 0x3FEFFFFFFFFFFFFF}[type_]
-
-    def evaluate(b: Builder, x: Value) -> Value:
-        below_one = b.bitcast(b.const("i" + type_[1:], largest), type_)
-        fraction = b.fsub(x, b.floor(x))
-        return b.select(b.fcmp("ogt", fraction, below_one), below_one, fraction)
-
-    return evaluate
+    below_one = b.bitcast(b.const("i" + type_[1:], largest), type_)
+    fraction = b.fsub(x, b.floor(x))
+    return b.select(b.fcmp("ogt", fraction, below_one), below_one, fraction)
 
 
 def _ldexp(type_: str) -> Any:
@@ -135,17 +126,15 @@ define("v_madmk_f16", "f16 = f16 f16 f16", lambda b, x, k, y: b.fadd(b.fmul(x, k
 define("v_madak_f16", "f16 = f16 f16 f16", lambda b, x, y, k: b.fadd(b.fmul(x, y), k))
 
 
-def _multiply_add(multiply: Any) -> Any:
+@curried
+def _multiply_add(multiply: Any, b: Builder, x: Value, y: Value, z: Value) -> Value:
     """The multiply-adds of f32 know no denormals, whatever the mode."""
 
     def flushed(b: Builder, x: Value) -> Value:
         return flush_denormals(b, x, 2.0**-126)
 
-    def evaluate(b: Builder, x: Value, y: Value, z: Value) -> Value:
-        product = flushed(b, multiply(b, flushed(b, x), flushed(b, y)))
-        return flushed(b, b.fadd(product, flushed(b, z)))
-
-    return evaluate
+    product = flushed(b, multiply(b, flushed(b, x), flushed(b, y)))
+    return flushed(b, b.fadd(product, flushed(b, z)))
 
 
 def _define_multiply_adds() -> None:
@@ -171,19 +160,16 @@ _define_multiply_adds()
 # --- minimum and maximum of IEEE 754-2019: NaN if an operand is one, and -0 is less than +0
 
 
-def ieee_extreme(type_: str, *, maximum: bool) -> Any:
+@curried
+def ieee_extreme(type_: str, b: Builder, x: Value, y: Value, *, maximum: bool) -> Value:
     bits_type = "i" + type_[1:]
-
-    def evaluate(b: Builder, x: Value, y: Value) -> Value:
-        x, y = b.canonicalize(x), b.canonicalize(y)
-        both = (b.bitcast(v, bits_type) for v in (x, y))
-        equal = b.bitcast((b.and_ if maximum else b.or_)(*both), type_)  # which matters for zeros alone
-        chosen = b.select(b.fcmp("ogt" if maximum else "olt", x, y), x, y)
-        chosen = b.select(b.fcmp("oeq", x, y), equal, chosen)
-        nan = b.select(b.fcmp("uno", x, x), x, y)
-        return b.select(b.fcmp("uno", x, y), nan, chosen)
-
-    return evaluate
+    x, y = b.canonicalize(x), b.canonicalize(y)
+    both = (b.bitcast(v, bits_type) for v in (x, y))
+    equal = b.bitcast((b.and_ if maximum else b.or_)(*both), type_)  # which matters for zeros alone
+    chosen = b.select(b.fcmp("ogt" if maximum else "olt", x, y), x, y)
+    chosen = b.select(b.fcmp("oeq", x, y), equal, chosen)
+    nan = b.select(b.fcmp("uno", x, x), x, y)
+    return b.select(b.fcmp("uno", x, y), nan, chosen)
 
 
 for _name, _maximum in (("minimum", False), ("maximum", True)):

@@ -6,6 +6,7 @@ from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import (
+    curried,
     high_half,
     i24,
     identity,
@@ -31,20 +32,19 @@ define("v_cndmask_b32", "f32 = f32 f32 mask", lambda b, x, y, mask: b.select(mas
 # --- addition and subtraction
 
 
-def _with_carry(operation: str, *, reversed_: bool = False) -> Any:
+@curried
+def _with_carry(
+    operation: str, b: Builder, x: Value, y: Value, *carry_and_modifiers: Any, reversed_: bool = False
+) -> tuple[Value, Value]:
     """Addition or subtraction of two u32 (and a carry or borrow), and whether it carries or borrows: whether the upper
     half of the 64-bit result is not zero. The clamp modifier saturates the number, not the carry."""
-
-    def evaluate(b: Builder, x: Value, y: Value, *carry_and_modifiers: Any) -> tuple[Value, Value]:
-        *carry, modifiers = carry_and_modifiers
-        x, y = (y, x) if reversed_ else (x, y)
-        wide = b.zext(x, "i64")
-        for operand in (y, *carry):
-            wide = getattr(b, operation)(wide, b.zext(operand, "i64"))
-        number = saturated(b, wide, "i32", signed=False) if modifiers.flag("clamp") else b.trunc(wide, "i32")
-        return number, nonzero(b, b.lshr(wide, b.const("i64", 32)), "i64")
-
-    return evaluate
+    *carry, modifiers = carry_and_modifiers
+    x, y = (y, x) if reversed_ else (x, y)
+    wide = b.zext(x, "i64")
+    for operand in (y, *carry):
+        wide = getattr(b, operation)(wide, b.zext(operand, "i64"))
+    number = saturated(b, wide, "i32", signed=False) if modifiers.flag("clamp") else b.trunc(wide, "i32")
+    return number, nonzero(b, b.lshr(wide, b.const("i64", 32)), "i64")
 
 
 for _name, _carrying, _operation in (("add", "addc", "add"), ("sub", "subb", "sub"), ("subrev", "subbrev", "sub")):
@@ -53,16 +53,15 @@ for _name, _carrying, _operation in (("add", "addc", "add"), ("sub", "subb", "su
     define(f"v_{_carrying}_co_u32", "i32 mask = i32 i32 mask modifiers", _evaluate)
 
 
-def clamped(operation: str, type_: str, *, signed: bool, reversed_: bool = False) -> Any:
+@curried
+def clamped(
+    operation: str, type_: str, b: Builder, x: Value, y: Value, modifiers: Any, *, signed: bool, reversed_: bool = False
+) -> Value:
     """Addition or subtraction that the clamp modifier makes saturating."""
-
-    def evaluate(b: Builder, x: Value, y: Value, modifiers: Any) -> Value:
-        x, y = (y, x) if reversed_ else (x, y)
-        if modifiers.flag("clamp"):
-            return saturating(b, operation, x, y, type_, signed=signed)
-        return getattr(b, operation)(x, y)
-
-    return evaluate
+    x, y = (y, x) if reversed_ else (x, y)
+    if modifiers.flag("clamp"):
+        return saturating(b, operation, x, y, type_, signed=signed)
+    return getattr(b, operation)(x, y)
 
 
 for _bits in (16, 32):
@@ -87,15 +86,14 @@ define("v_mul_hi_u32_u24", "i32 = i32 i32", lambda b, x, y: high_half(b, mul_wid
 define("v_mul_hi_i32_i24", "i32 = i32 i32", lambda b, x, y: high_half(b, mul_wide(b, i24(b, x), i24(b, y), "sext")))
 
 
-def _mad(product_of: Any, type_: str, *, signed: bool) -> Any:
+@curried
+def _mad(
+    product_of: Any, type_: str, b: Builder, x: Value, y: Value, z: Value, modifiers: Any, *, signed: bool
+) -> Value:
     """A multiply-add that the clamp modifier makes saturating. product_of gives the product as i64."""
     extend = "sext" if signed else "zext"
-
-    def evaluate(b: Builder, x: Value, y: Value, z: Value, modifiers: Any) -> Value:
-        total = b.add(product_of(b, x, y), getattr(b, extend)(z, "i64"))
-        return saturated(b, total, type_, signed=signed) if modifiers.flag("clamp") else b.trunc(total, type_)
-
-    return evaluate
+    total = b.add(product_of(b, x, y), getattr(b, extend)(z, "i64"))
+    return saturated(b, total, type_, signed=signed) if modifiers.flag("clamp") else b.trunc(total, type_)
 
 
 def _product(extend: str) -> Any:
@@ -121,24 +119,21 @@ for _letter, _extend in (("u", "zext"), ("i", "sext")):
     define(f"v_mad_{_letter}32_{_letter}16", "i32 = i16 i16 i32 modifiers", _evaluate)
 
 
-def _mad_wide(extend: str) -> Any:
+@curried
+def _mad_wide(extend: str, b: Builder, x: Value, y: Value, z: Value, modifiers: Any) -> tuple[Value, Value]:
     """64-bit multiply-add; the mask is bit 64 of the exact sum: the carry, or the sign. The clamp modifier saturates
     the number, not the mask."""
-
-    def evaluate(b: Builder, x: Value, y: Value, z: Value, modifiers: Any) -> tuple[Value, Value]:
-        product = mul_wide(b, x, y, extend)
-        total = b.add(product, z)
-        if extend == "zext":
-            carry = b.icmp("ult", total, product)
-            return b.select(carry, b.const("i64", -1), total) if modifiers.flag("clamp") else total, carry
-        overflow = b.and_(b.xor(product, total), b.xor(z, total))
-        sign = b.icmp("slt", b.xor(total, overflow), b.const("i64", 0))
-        if modifiers.flag("clamp"):
-            extreme = b.select(sign, b.const("i64", -1 << 63), b.const("i64", (1 << 63) - 1))
-            total = b.select(b.icmp("slt", overflow, b.const("i64", 0)), extreme, total)
-        return total, sign
-
-    return evaluate
+    product = mul_wide(b, x, y, extend)
+    total = b.add(product, z)
+    if extend == "zext":
+        carry = b.icmp("ult", total, product)
+        return b.select(carry, b.const("i64", -1), total) if modifiers.flag("clamp") else total, carry
+    overflow = b.and_(b.xor(product, total), b.xor(z, total))
+    sign = b.icmp("slt", b.xor(total, overflow), b.const("i64", 0))
+    if modifiers.flag("clamp"):
+        extreme = b.select(sign, b.const("i64", -1 << 63), b.const("i64", (1 << 63) - 1))
+        total = b.select(b.icmp("slt", overflow, b.const("i64", 0)), extreme, total)
+    return total, sign
 
 
 define("v_mad_u64_u32", "i64 mask = i32 i32 i64 modifiers", _mad_wide("zext"))
@@ -184,20 +179,17 @@ for _name, _operation, _sign in (("lshlrev", "shl", "b"), ("lshrrev", "lshr", "b
         )
 
 
-def _extract(*, signed: bool) -> Any:
+@curried
+def _extract(b: Builder, x: Value, offset: Value, width: Value, *, signed: bool) -> Value:
     """v_bfe: offset and width are the lowest five bits of the second and third operand."""
-
-    def evaluate(b: Builder, x: Value, offset: Value, width: Value) -> Value:
-        five = b.const("i32", 31)
-        width = b.and_(width, five)
-        distance = b.and_(b.sub(b.const("i32", 32), width), five)
-        # What lies beyond the top is zeros, or copies of the sign.
-        value = (b.ashr if signed else b.lshr)(x, b.and_(offset, five))
-        up = b.shl(value, distance)
-        field = b.ashr(up, distance) if signed else b.lshr(up, distance)
-        return b.select(nonzero(b, width, "i32"), field, b.const("i32", 0))
-
-    return evaluate
+    five = b.const("i32", 31)
+    width = b.and_(width, five)
+    distance = b.and_(b.sub(b.const("i32", 32), width), five)
+    # What lies beyond the top is zeros, or copies of the sign.
+    value = (b.ashr if signed else b.lshr)(x, b.and_(offset, five))
+    up = b.shl(value, distance)
+    field = b.ashr(up, distance) if signed else b.lshr(up, distance)
+    return b.select(nonzero(b, width, "i32"), field, b.const("i32", 0))
 
 
 define("v_bfe_u32", "i32 = i32 i32 i32", _extract(signed=False))
@@ -212,11 +204,9 @@ def _bit_mask(b: Builder, count: Value, offset: Value) -> Value:
 define("v_bfm_b32", "i32 = i32 i32", _bit_mask)
 
 
-def _find_first(operation: str) -> Any:
-    def evaluate(b: Builder, x: Value) -> Value:
-        return b.select(nonzero(b, x, "i32"), getattr(b, operation)(x), b.const("i32", -1))
-
-    return evaluate
+@curried
+def _find_first(operation: str, b: Builder, x: Value) -> Value:
+    return b.select(nonzero(b, x, "i32"), getattr(b, operation)(x), b.const("i32", -1))
 
 
 define("v_ffbh_u32", "i32 = i32", _find_first("ctlz"))
@@ -263,7 +253,8 @@ define("v_bitop3_b32", "i32 = i32 i32 i32 modifiers", _any_function, of="cdna4 c
 define("v_bitop3_b16", "i16~ = i16 i16 i16 modifiers", _any_function, of="cdna4 cdna5")
 
 
-def _shifted_bytes(*, signed: bool) -> Any:
+@curried
+def _shifted_bytes(b: Builder, x: Value, y: Value, amount: Value, old: Value, modifiers: Any, *, signed: bool) -> Value:
     """Two numbers shifted down and saturated to bytes; the last bit of op_sel names the half that they replace."""
     low, high = (-128, 127) if signed else (0, 255)
 
@@ -272,13 +263,10 @@ def _shifted_bytes(*, signed: bool) -> Any:
         x = b.select(b.icmp("sgt", x, b.const("i32", high)), b.const("i32", high), x)
         return b.and_(x, b.const("i32", 0xFF))
 
-    def evaluate(b: Builder, x: Value, y: Value, amount: Value, old: Value, modifiers: Any) -> Value:
-        distance = b.and_(amount, b.const("i32", 31))
-        first, second = (saturated_byte(b, b.ashr(v, distance)) for v in (x, y))
-        pair = b.or_(first, b.shl(second, b.const("i32", 8)))
-        return insert_half(b, old, pair, high=bool(modifiers.bits("op_sel", 4)[3]))
-
-    return evaluate
+    distance = b.and_(amount, b.const("i32", 31))
+    first, second = (saturated_byte(b, b.ashr(v, distance)) for v in (x, y))
+    pair = b.or_(first, b.shl(second, b.const("i32", 8)))
+    return insert_half(b, old, pair, high=bool(modifiers.bits("op_sel", 4)[3]))
 
 
 define("v_ashr_pk_i8_i32", "i32 = i32 i32 i32 dst modifiers", _shifted_bytes(signed=True), of="cdna4 cdna5")
@@ -325,21 +313,18 @@ for _name in ("min", "max"):
         define(f"v_add_{_name}_{_letter}32", "i32 = i32 i32 i32", _evaluate, of="cdna5")
 
 
-def _saturated_nibbles(*, signed: bool) -> Any:
+@curried
+def _saturated_nibbles(b: Builder, x: Value, *, signed: bool) -> Value:
     """Four bytes as four numbers of 4 bits."""
     low, high = (-8, 7) if signed else (0, 15)
-
-    def evaluate(b: Builder, x: Value) -> Value:
-        total = b.const("i32", 0)
-        for i in range(4):
-            byte = b.shl(x, b.const("i32", 24 - 8 * i))
-            value = (b.ashr if signed else b.lshr)(byte, b.const("i32", 24))
-            value = b.select(b.icmp("slt", value, b.const("i32", low)), b.const("i32", low), value)
-            value = b.select(b.icmp("sgt", value, b.const("i32", high)), b.const("i32", high), value)
-            total = b.or_(total, b.shl(b.and_(value, b.const("i32", 15)), b.const("i32", 4 * i)))
-        return b.trunc(total, "i16")
-
-    return evaluate
+    total = b.const("i32", 0)
+    for i in range(4):
+        byte = b.shl(x, b.const("i32", 24 - 8 * i))
+        value = (b.ashr if signed else b.lshr)(byte, b.const("i32", 24))
+        value = b.select(b.icmp("slt", value, b.const("i32", low)), b.const("i32", low), value)
+        value = b.select(b.icmp("sgt", value, b.const("i32", high)), b.const("i32", high), value)
+        total = b.or_(total, b.shl(b.and_(value, b.const("i32", 15)), b.const("i32", 4 * i)))
+    return b.trunc(total, "i16")
 
 
 define("v_sat_pk4_i4_i8", "i16~ = i32", _saturated_nibbles(signed=True), of="cdna5")

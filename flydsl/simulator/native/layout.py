@@ -15,7 +15,8 @@ Addresses are plain numbers in Python; `_points_to_` says what they point to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from ctypes import Array, Structure, c_double, c_int64, c_uint8, c_uint32, c_uint64
 from typing import Any, ClassVar
 
@@ -41,8 +42,8 @@ SPACES = ("global", "lds", "scratch", "flat", "tensor_global", "tensor_lds")
 """The spaces of vector accesses, as an observer is told of them; the last two are of a whole tile, told of as lines in
 place of lanes, and bytes."""
 
-_Row = c_uint32 * LANES
-_Addresses = c_uint64 * LANES
+_TYPES = {"u8": c_uint8, "u32": c_uint32, "u64": c_uint64, "i64": c_int64, "double": c_double}
+_DECLARED = re.compile(r"(\*?)(\w+)((?:\[\d+\])*)")
 
 
 class Shared(Structure):
@@ -51,9 +52,32 @@ class Shared(Structure):
     _points_to_: ClassVar[dict[str, str]] = {}
 
 
+def fields(structures: Mapping[str, Any], declarations: str) -> tuple[list[tuple[str, Any]], dict[str, str]]:
+    """The `_fields_` of a structure from their declarations in C, and `_points_to_`: what its addresses point to.
+
+    structures: those that it may contain, by name.
+
+    >>> fields({}, "u64 next; const u32 *at;")[1]
+    {'at': 'const u32'}
+    """
+    found, points_to = list[tuple[str, Any]](), dict[str, str]()
+    for declaration in re.sub(r"//.*", "", declarations).split(";")[:-1]:
+        type_, names = re.split(r"(?<!const)\s", declaration.strip(), maxsplit=1)
+        for pointer, name, dimensions in _DECLARED.findall(names):
+            if pointer:
+                points_to[name] = type_
+            kind: Any = c_uint64 if pointer else _TYPES.get(type_) or structures[type_]
+            for size in reversed(re.findall(r"\d+", dimensions)):
+                kind = kind * int(size)
+            found.append((name, kind))
+    return found, points_to
+
+
 class Record(Shared):
-    _fields_ = [("handler", c_uint64), ("slots", c_int64 * 7)]
-    _points_to_ = {"handler": "Handler"}
+    _fields_, _points_to_ = fields(globals(), """
+        Handler *handler;
+        i64 slots[7];
+    """)  # fmt: skip
 
 
 class Wave(Shared):
@@ -66,47 +90,30 @@ class Wave(Shared):
     snapshot: null, or how the wave was, to see whether it waits.
     """
 
-    _fields_ = [
-        ("sgpr", c_uint32 * SGPR_FILE_SIZE),
-        ("scc", c_uint8),
-        ("mode", c_uint32),
-        ("status", c_uint32),
-        ("pc", c_uint64),
-        ("run_start", c_uint64),
-        ("executed", c_uint64),
-        ("stop_at", c_uint64),
-        ("records", c_uint64),
-        ("record_count", c_int64),
-        ("lds", c_uint64),
-        ("lds_bytes", c_int64),
-        ("scratch", c_uint64),
-        ("scratch_bytes", c_int64),
-        ("scratch_stride", c_int64),
-        ("buffers", c_uint64),
-        ("buffer_count", c_uint64),
-        ("in_place", c_uint64),
-        ("snapshot", c_uint64),
-        ("workspace", c_uint64),
-        ("counting", c_uint64),
-        ("observer", c_uint64),
-        ("vgpr_end", c_int64),
-        ("may_pass", c_uint64),
-        ("lane_mask", c_uint64),
-        ("may_pass_cluster", c_uint64),
-        ("unused", c_uint8 * 320),  # registers begin at a multiple of their size
-        ("vgpr", _Row * VECTOR_ROWS),
-    ]
-    _points_to_ = {
-        "pc": "Record",
-        "run_start": "Record",
-        "records": "Record",
-        "observer": "Observer",
-        "buffers": "BufferEntry",
-        "in_place": "InPlace",
-        "snapshot": "Snapshot",
-        "workspace": "Workspace",
-        "counting": "CountingBlock",
-    }
+    _fields_, _points_to_ = fields(globals(), f"""
+        u32 sgpr[{SGPR_FILE_SIZE}];
+        u8 scc;
+        u32 mode, status;
+        Record *pc, *run_start;
+        u64 executed, stop_at;
+        Record *records;
+        i64 record_count;
+        u64 lds;
+        i64 lds_bytes;
+        u64 scratch;
+        i64 scratch_bytes, scratch_stride;
+        BufferEntry *buffers;
+        u64 buffer_count;
+        InPlace *in_place;
+        Snapshot *snapshot;
+        Workspace *workspace;
+        CountingBlock *counting;
+        Observer *observer;
+        i64 vgpr_end;
+        u64 may_pass, lane_mask, may_pass_cluster;
+        u8 unused[320];  // registers begin at a multiple of their size
+        u32 vgpr[{VECTOR_ROWS}][{LANES}];
+    """)  # fmt: skip
 
 
 # Not a multiple of 4 KiB, so that the same register of several waves does not fall into the same set of the cache.
@@ -118,14 +125,11 @@ TEMPLATE_BYTES = Wave.vgpr.offset + ROW_BYTES
 class Snapshot(Shared):
     """The registers of a wave at an instruction, when it had executed so many."""
 
-    _fields_ = [
-        ("pc", c_uint64),
-        ("executed", c_uint64),
-        ("scc", c_uint64),
-        ("sgpr", c_uint32 * SGPR_FILE_SIZE),
-        ("vgpr", _Row * VECTOR_ROWS),
-    ]
-    _points_to_ = {"pc": "Record"}
+    _fields_, _points_to_ = fields(globals(), f"""
+        Record *pc;
+        u64 executed, scc;
+        u32 sgpr[{SGPR_FILE_SIZE}], vgpr[{VECTOR_ROWS}][{LANES}];
+    """)  # fmt: skip
 
 
 class Workspace(Shared):
@@ -135,52 +139,50 @@ class Workspace(Shared):
     arrived at its cluster's.
     """
 
-    _fields_ = [
-        ("addresses", _Addresses),
-        ("host", _Addresses * HOST_AREAS),
-        ("data", _Row * 32),
-        ("matrix_a", (c_double * LANES) * 32),
-        ("matrix_b", (c_double * LANES) * 32),
-        ("nowhere", c_uint8 * 64),
-        ("dump", c_uint8 * 64),
-        ("signals", c_uint64),
-        ("cluster_signals", c_uint64),
-        ("unused", c_uint8 * 48),  # the rows of the next one begin at a multiple of 64 bytes, too
-    ]
+    _fields_, _points_to_ = fields(globals(), f"""
+        u64 addresses[{LANES}], host[{HOST_AREAS}][{LANES}];
+        u32 data[32][{LANES}];
+        double matrix_a[32][{LANES}], matrix_b[32][{LANES}];
+        u8 nowhere[64], dump[64];
+        u64 signals, cluster_signals;
+        u8 unused[48];  // the rows of the next one begin at a multiple of 64 bytes, too
+    """)  # fmt: skip
 
 
 class Rows(Shared):
     """A level of a view with gaps: every `stride` bytes begin `extent` bytes that belong to it."""
 
-    _fields_ = [("stride", c_uint64), ("extent", c_uint64)]
+    _fields_, _points_to_ = fields(globals(), "u64 stride, extent;")
 
 
 class BufferEntry(Shared):
     """An entry of the table of buffers, by slot of the address space. rows: of a view with gaps, the longest first."""
 
-    _fields_ = [
-        ("base", c_uint64),
-        ("host", c_uint64),
-        ("size", c_int64),
-        ("writable", c_uint64),
-        ("rows", c_uint64),
-        ("row_count", c_int64),
-    ]
-    _points_to_ = {"rows": "Rows"}
+    _fields_, _points_to_ = fields(globals(), """
+        u64 base, host;
+        i64 size;
+        u64 writable;
+        Rows *rows;
+        i64 row_count;
+    """)  # fmt: skip
 
 
 class InPlace(Shared):
     """Memory at its address on the host, lowest first. It grows while waves run: `count` is read before `entries`."""
 
-    _fields_ = [("count", c_uint64), ("entries", c_uint64)]
-    _points_to_ = {"entries": "BufferEntry"}
+    _fields_, _points_to_ = fields(globals(), """
+        u64 count;
+        BufferEntry *entries;
+    """)  # fmt: skip
 
 
 class Mode(Shared):
     """A float mode that the program is bound for, and its first record then."""
 
-    _fields_ = [("bits", c_uint64), ("records", c_uint64)]
-    _points_to_ = {"records": "Record"}
+    _fields_, _points_to_ = fields(globals(), """
+        u64 bits;
+        Record *records;
+    """)  # fmt: skip
 
 
 class LaunchState(Shared):
@@ -192,28 +194,14 @@ class LaunchState(Shared):
     others of its group go on.
     """
 
-    _fields_ = [
-        ("next", c_uint64),
-        ("group_count", c_uint64),
-        ("groups_x", c_uint64),
-        ("groups_y", c_uint64),
-        ("id_x", c_int64),
-        ("id_y", c_int64),
-        ("id_z", c_int64),
-        ("id_yz_bytes", c_uint64),
-        ("wave_count", c_uint64),
-        ("waves_per_workgroup", c_uint64),
-        ("template", c_uint64),
-        ("vgpr_bytes", c_uint64),
-        ("agpr_bytes", c_uint64),
-        ("lds_bytes", c_uint64),
-        ("scratch_bytes", c_uint64),
-        ("limit", c_uint64),
-        ("turn", c_uint64),
-        ("mode_count", c_uint64),
-        ("modes", Mode * MAX_MODES),
-    ]
-    _points_to_ = {"template": "u8"}
+    _fields_, _points_to_ = fields(globals(), f"""
+        u64 next, group_count, groups_x, groups_y;
+        i64 id_x, id_y, id_z;
+        u64 id_yz_bytes, wave_count, waves_per_workgroup;
+        u8 *template;
+        u64 vgpr_bytes, agpr_bytes, lds_bytes, scratch_bytes, limit, turn, mode_count;
+        Mode modes[{MAX_MODES}];
+    """)  # fmt: skip
 
 
 class Group(Shared):
@@ -223,31 +211,20 @@ class Group(Shared):
     budget: instructions until `run` returns to Python. executed: instructions of all workgroups that ended here.
     """
 
-    _fields_ = [
-        ("launch", c_uint64),
-        ("waves", c_uint64),
-        ("active", c_uint64),
-        ("number", c_uint64),
-        ("wave", c_uint64),
-        ("moved", c_uint64),
-        ("budget", c_int64),
-        ("executed", c_uint64),
-        ("lds", c_uint64),
-        ("scratch", c_uint64),
-    ]
-    _points_to_ = {"launch": "LaunchState", "waves": "u8", "lds": "u8", "scratch": "u8"}
+    _fields_, _points_to_ = fields(globals(), """
+        LaunchState *launch;
+        u8 *waves;
+        u64 active, number, wave, moved;
+        i64 budget;
+        u64 executed;
+        u8 *lds, *scratch;
+    """)  # fmt: skip
 
 
 class Rule(Shared):
     """The lanes that compete for LDS: `lanes` has `lanes_per_phase` of them for each phase."""
 
-    _fields_ = [
-        ("dwords", c_uint64),
-        ("banks", c_uint64),
-        ("phases", c_uint64),
-        ("lanes_per_phase", c_uint64),
-        ("lanes", c_uint64 * LANES),
-    ]
+    _fields_, _points_to_ = fields(globals(), f"u64 dwords, banks, phases, lanes_per_phase, lanes[{LANES}];")
 
 
 class Pattern(Shared):
@@ -258,50 +235,33 @@ class Pattern(Shared):
     is_atomic: whether lanes at the same dword of LDS take turns.
     """
 
-    _fields_ = [
-        ("active", c_uint64),
-        ("low", c_uint64),
-        ("result", c_uint64),
-        ("phases", c_uint64),
-        ("unaligned", c_uint64),
-        ("rule", c_uint64),
-        ("max_ways", c_uint64),
-        ("scratch_bytes", c_uint64),
-        ("relative", _Addresses),
-        ("uncounted", c_uint64),
-        ("is_atomic", c_uint64),
-        ("unused", c_uint64 * 6),  # the addresses of the next one are at a multiple of 64 bytes, too
-    ]
-    _points_to_ = {"rule": "Rule"}
+    _fields_, _points_to_ = fields(globals(), f"""
+        u64 active, low, result, phases, unaligned;
+        Rule *rule;
+        u64 max_ways, scratch_bytes, relative[{LANES}], uncounted, is_atomic;
+        u64 unused[6];  // the addresses of the next one are at a multiple of 64 bytes, too
+    """)  # fmt: skip
 
 
 class Entry(Shared):
     """The counts of an instruction: as large as a record, so that both are at the same distance from the first one."""
 
-    _fields_ = [
-        ("executions", c_uint64),
-        ("active_lanes", c_uint64),
-        ("global_bytes", c_uint64),
-        ("global_lines", c_uint64),
-        ("lds_bytes", c_uint64),
-        ("lds_passes", c_uint64),
-        ("lds_phases", c_uint64),
-        ("pattern", c_uint64),
-    ]
-    _points_to_ = {"pattern": "Pattern"}
+    _fields_, _points_to_ = fields(globals(), """
+        u64 executions, active_lanes, global_bytes, global_lines, lds_bytes, lds_passes, lds_phases;
+        Pattern *pattern;
+    """)  # fmt: skip
 
 
 class Stamped(Shared):
     """A number that is in the set if its stamp is the set's."""
 
-    _fields_ = [("number", c_uint64), ("stamp", c_uint64)]
+    _fields_, _points_to_ = fields(globals(), "u64 number, stamp;")
 
 
 class Stream(Shared):
     """The instructions that a wave executes, as words. `at` goes beyond `end` where there is no room for all of it."""
 
-    _fields_ = [("at", c_uint64), ("end", c_uint64)]
-    _points_to_ = {"at": "u32", "end": "u32"}
+    _fields_, _points_to_ = fields(globals(), "u32 *at, *end;")
 
 
 class CountingBlock(Shared):
@@ -313,21 +273,15 @@ class CountingBlock(Shared):
     line, lds_banks: 0 where they are not known.
     """
 
-    _fields_ = [
-        ("entry", c_uint64),
-        ("part", c_uint64),
-        ("stamp", c_uint64),
-        ("first_wave", c_uint64),
-        ("streams", c_uint64),
-        ("line_base", c_uint64),
-        ("lds_banks", c_uint64),
-        ("unused", c_uint64),
-        ("masks", c_uint64 * MAX_PARTS),
-        ("rows", _Addresses * MAX_PARTS),
-        ("ways", c_uint64 * MAX_BANKS),
-        ("set", Stamped * (1 << SET_SIZE_LOG2)),
-    ]
-    _points_to_ = {"entry": "Entry", "first_wave": "u8", "streams": "Stream", "line_base": "u32"}
+    _fields_, _points_to_ = fields(globals(), f"""
+        Entry *entry;
+        u64 part, stamp;
+        u8 *first_wave;
+        Stream *streams;
+        u32 *line_base;
+        u64 lds_banks, unused, masks[{MAX_PARTS}], rows[{MAX_PARTS}][{LANES}], ways[{MAX_BANKS}];
+        Stamped set[{1 << SET_SIZE_LOG2}];
+    """)  # fmt: skip
 
 
 assert Workspace.unused.offset % 64 == 16
@@ -335,7 +289,7 @@ RECORD_BYTES, ENTRIES = Record.handler.size + Record.slots.size, CountingBlock.s
 assert RECORD_BYTES == 64 == Entry.pattern.offset + Entry.pattern.size
 
 _FUNCTIONS = "typedef void Handler(Wave *, const Record *);\ntypedef void Observer(Wave *, u64, u64, u64);\n"
-_C_NAMES = {c_uint8: "u8", c_uint32: "u32", c_uint64: "u64", c_int64: "i64", c_double: "double"}
+_C_NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
 def slot_offset(slot: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,7 @@ from flydsl.simulator.native.turns import Turns
 from flydsl.simulator.peers import Wait
 
 if TYPE_CHECKING:
-    from flydsl.simulator.lockstep.machine import Machine, Step
+    from flydsl.simulator.lockstep.machine import Machine
 
 _FIRST_SLICE = 40_000
 _SLICE = 100_000
@@ -45,11 +45,10 @@ def run(
     work: Work,
     instruction_limit: int,
     threads: int | None,
-    steps: Callable[[], Sequence[Step]],
     counts: Array | None = None,
     task: Task | None = None,
 ) -> LaunchStatistics:
-    """Run all workgroups to their end. `steps` gives the program of the lock-step machine, if needed.
+    """Run all workgroups to their end.
 
     counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count. task: that this
     is, whose progress is asked for.
@@ -59,7 +58,7 @@ def run(
     memory run on one thread, start in order and take turns after fixed numbers of instructions. Without atomics a
     kernel whose workgroups write what others access has a race, here as on a GPU.
     """
-    execution = Execution(work, instruction_limit, steps, counts)
+    execution = Execution(work, instruction_limit, counts)
     if task is not None:
         task.done = execution.ended_workgroups
     if execution.launch.has_global_atomics:
@@ -84,14 +83,9 @@ class Execution:
     """One launch: the launch block, and for each thread the groups that it executes."""
 
     def __init__(
-        self,
-        work: Work,
-        instruction_limit: int,
-        steps: Callable[[], Sequence[Step]],
-        counts: Array | None = None,
-        watch: Watch | None = None,
+        self, work: Work, instruction_limit: int, counts: Array | None = None, watch: Watch | None = None
     ) -> None:
-        self.work, self._steps, self._limit, self._counts = work, steps, instruction_limit, counts
+        self.work, self._limit, self._counts = work, instruction_limit, counts
         self._own_counts = _OwnCounts()
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -296,10 +290,11 @@ class Execution:
         raise limit_error(self._limit, self.work.program, pc, self._shared(group), w)
 
     def _machine(self, waves: SharedWaves) -> Machine:
-        from flydsl.simulator.lockstep.counting import CountingMachine  # most launches have a handler for everything
+        from flydsl.simulator.lockstep.bind import bound_steps  # most launches have a handler for everything
+        from flydsl.simulator.lockstep.counting import CountingMachine
         from flydsl.simulator.lockstep.machine import Machine
 
-        machine = (self.work.program, self._steps(), waves, self.work.memory, self.work.symbols, self._limit)
+        machine = (self.work.program, bound_steps(self.work), waves, self.work.memory, self.work.symbols, self._limit)
         counts = self._own_counts.counts
         if counts is None:
             return Machine(*machine)

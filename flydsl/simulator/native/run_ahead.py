@@ -5,7 +5,6 @@ from __future__ import annotations
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError
 from flydsl.simulator.errors import InstructionLimit
-from flydsl.simulator.lockstep.bind import bound_steps
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.group import WorkgroupSlot
@@ -83,7 +82,7 @@ class _Continued(Execution):
     """An execution whose workgroups have all started."""
 
     def __init__(self, work: _Continuation, limit: int) -> None:
-        super().__init__(work, limit, lambda: bound_steps(work))
+        super().__init__(work, limit)
         self._continuation = work
         self.launch.block.next = self.launch.group_count
 

@@ -1,11 +1,13 @@
-"""The state of a simulated workgroup, in words."""
+"""A simulated workgroup between two steps: what can be seen of it, and the same in words."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from flydsl.arch.launch_limits import Dim3
+from flydsl.errors import OutOfRange
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.stepping.wave_state import WaveState
@@ -13,40 +15,89 @@ from flydsl.simulator.stepping.wave_state import WaveState
 _CONTEXT_LINES = 3
 
 
-class Standing(Protocol):
-    """A workgroup between two steps: that of a `Simulation` now, or a `Moment` of a recording. The names mean what they
-    mean there."""
+class Standing(ABC):
+    """A workgroup between two steps: that of a `Simulation` now, or a `Moment` of a recording."""
+
+    workgroup: Dim3
 
     @property
-    def workgroup(self) -> Dim3: ...
+    @abstractmethod
+    def kernel(self) -> str:
+        """The name of the kernel that runs, or of the last one that ran."""
+
     @property
-    def kernel(self) -> str: ...
+    @abstractmethod
+    def program(self) -> Program:
+        """The code that runs, or ran last."""
+
     @property
-    def program(self) -> Program: ...
+    @abstractmethod
+    def done(self) -> bool:
+        """True if everything has run."""
+
     @property
-    def done(self) -> bool: ...
+    @abstractmethod
+    def wave_count(self) -> int:
+        """The number of waves of the workgroup."""
+
     @property
-    def wave_count(self) -> int: ...
+    @abstractmethod
+    def state(self) -> Any:
+        """The registers and all else of the workgroup's waves, in place; more waves may follow them."""
+
     @property
-    def waves(self) -> tuple[WaveState, ...]: ...
+    @abstractmethod
+    def lds(self) -> Array:
+        """The workgroup's LDS: (lds_bytes,) u8, a view."""
+
     @property
-    def current(self) -> tuple[int, ...]: ...
+    @abstractmethod
+    def lds_touched(self) -> Array:
+        """The bytes of LDS read (0) and written (1) by what was done last: (2, lds_bytes) bool."""
+
     @property
-    def instruction(self) -> Instruction | None: ...
+    @abstractmethod
+    def current(self) -> tuple[int, ...]:
+        """The waves that continue next; empty if all wait at a barrier, or have ended."""
+
     @property
-    def listing(self) -> tuple[Instruction, ...]: ...
+    @abstractmethod
+    def changed(self) -> dict[int, tuple[str, ...]]:
+        """The changes of what was done last, by wave: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
+
+    def wave(self, number: int) -> WaveState:
+        """One wave of the workgroup. IndexError if there is no such wave."""
+        if not 0 <= number < self.wave_count:
+            raise OutOfRange(
+                f"workgroup {self.workgroup} has waves 0 to {self.wave_count - 1}, not {number}",
+                hint="waves count from 0",
+            )
+        return WaveState(self.state, number)
+
     @property
-    def changed(self) -> dict[int, tuple[str, ...]]: ...
+    def waves(self) -> tuple[WaveState, ...]:
+        """Every wave."""
+        return tuple(map(self.wave, range(self.wave_count)))
+
     @property
-    def lds(self) -> Array: ...
+    def listing(self) -> tuple[Instruction, ...]:
+        """The program's instructions."""
+        return self.program.instructions
+
     @property
-    def lds_touched(self) -> Array: ...
-    def wave(self, number: int) -> WaveState: ...
-    def where(self) -> str: ...
+    def instruction(self) -> Instruction | None:
+        """The next instruction of the current waves."""
+        current = self.current
+        return self.listing[self.wave(current[0]).pc] if current else None
+
+    def where(self) -> str:
+        """The next instruction in words, with its neighbours in the listing and its source line."""
+        return "\n".join(_description(self))
+
+    __repr__ = where
 
 
-def description(at: Standing | Any) -> Iterator[str]:
-    """The next instruction, its line of the source, and its neighbours in the listing."""
+def _description(at: Standing) -> Iterator[str]:
     head = f"{at.kernel}, workgroup {at.workgroup}"
     instruction = at.instruction
     if at.done:

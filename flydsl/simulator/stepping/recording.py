@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.errors import OutOfRange, SimulatorError
+from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.program import Instruction, Program
-from flydsl.simulator.stepping.description import Standing, description
+from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.simulation import Breakpoint, Simulation
-from flydsl.simulator.stepping.wave_state import WaveState, register_names
+from flydsl.simulator.stepping.wave_state import register_names
 from flydsl.simulator.waves import WAITING, Waves
 
 MOST_STEPS = 20_000
@@ -144,8 +144,8 @@ class KernelRecord:
         return self._standings[position][1]
 
 
-@dataclass(frozen=True)
-class Moment:
+@dataclass(frozen=True, repr=False)
+class Moment(Standing):
     """A workgroup between two steps that were recorded. It shows what a `Simulation` shows of the present.
 
     since: the position from which changes count. is_over: nothing follows in any kernel.
@@ -159,62 +159,31 @@ class Moment:
 
     @property
     def kernel(self) -> str:
-        """The name of the kernel."""
         return self.record.kernel
 
     @property
     def done(self) -> bool:
-        """True if everything has run."""
         return self.is_over
 
     @property
     def wave_count(self) -> int:
-        """The number of waves of the workgroup."""
         return self.record.wave_count
 
     @property
     def program(self) -> Program:
-        """The code that runs."""
         return self.record.program
 
     @property
-    def listing(self) -> tuple[Instruction, ...]:
-        """The program's instructions."""
-        return self.record.program.instructions
-
-    @property
-    def _state(self) -> State:
+    def state(self) -> State:
         return self.record.state(self.position)
-
-    def wave(self, number: int) -> WaveState:
-        """One wave. IndexError if there is no such wave."""
-        if not 0 <= number < self.wave_count:
-            raise OutOfRange(
-                f"workgroup {self.workgroup} has waves 0 to {self.wave_count - 1}, not {number}",
-                hint="waves count from 0",
-            )
-        return WaveState(self._state, number)
-
-    @property
-    def waves(self) -> tuple[WaveState, ...]:
-        """Every wave."""
-        return tuple(map(self.wave, range(self.wave_count)))
 
     @property
     def lds(self) -> Array:
-        """The workgroup's LDS: (lds_bytes,) u8."""
-        return self._state.lds
+        return self.state.lds
 
     @property
     def current(self) -> tuple[int, ...]:
-        """The waves that go on next; empty if all wait at a barrier, or have ended."""
         return self.record.current(self.position)
-
-    @property
-    def instruction(self) -> Instruction | None:
-        """The next instruction of the current waves."""
-        index = self.record.next_index(self.position)
-        return self.listing[index] if self.current and index is not None else None
 
     @property
     def _steps(self) -> list[Step]:
@@ -222,26 +191,20 @@ class Moment:
 
     @property
     def changed(self) -> dict[int, tuple[str, ...]]:
-        """The changes since then, by wave; see `Simulation.changed`."""
+        """The changes since `since`, by wave: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
         names: dict[int, list[str]] = {}
         for step in self._steps:
-            for wave, name in register_names(step.changes, self._state.first_agpr):
+            for wave, name in register_names(step.changes, self.state.first_agpr):
                 names.setdefault(wave, []).append(name)
         return {wave: tuple(dict.fromkeys(found)) for wave, found in sorted(names.items())}
 
     @property
     def lds_touched(self) -> Array:
-        """The bytes of LDS read (0) and written (1) since then: (2, lds_bytes) bool."""
+        """The bytes of LDS read (0) and written (1) since `since`: (2, lds_bytes) bool."""
         touched = np.zeros((2, self.record.lds_bytes), np.bool_)
         for step in self._steps:
             touched.reshape(-1)[step.touched] = True
         return touched
-
-    def where(self) -> str:
-        """The next instruction in words."""
-        return "\n".join(description(self))
-
-    __repr__ = where
 
 
 class Recording:

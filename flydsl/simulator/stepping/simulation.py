@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
-from flydsl.errors import LaunchError, OutOfRange, SimulatorError
+from flydsl.errors import LaunchError, SimulatorError
 from flydsl.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import current_counting
@@ -25,9 +25,9 @@ from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.lockstep.run import new_machine, run_in_lockstep
 from flydsl.simulator.program import Instruction, Program
-from flydsl.simulator.stepping.description import description
+from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.places import Place, instructions_at
-from flydsl.simulator.stepping.wave_state import Snapshot, WaveState
+from flydsl.simulator.stepping.wave_state import Snapshot
 from flydsl.simulator.waves import WAITING, Waves
 
 
@@ -61,7 +61,7 @@ class Watcher(Protocol):
         """Waves of the workgroup have executed an instruction."""
 
 
-class Simulation(Explained):
+class Simulation(Explained, Standing):
     """The launches of one call, with one workgroup of each kernel run instruction by instruction.
 
     Workgroups run in the order of dispatch: those before the one looked at have run when it starts, those after it run
@@ -157,7 +157,7 @@ class Simulation(Explained):
                 break
             if not self.done and not self.current:
                 self._pass_barriers()  # behind one is a place, too
-            if self._next_index() in stops:
+            if (current := self.current) and self.wave(current[0]).pc in stops:
                 break
         return self
 
@@ -182,35 +182,18 @@ class Simulation(Explained):
 
     @property
     def done(self) -> bool:
-        """True if everything has run."""
         return self._launch is None
 
     @property
     def kernel(self) -> str:
-        """The name of the kernel that runs, or of the last one that ran."""
         return self._last.kernel_name
 
     @property
     def wave_count(self) -> int:
-        """The number of waves of the workgroup."""
         return self._last.waves_per_workgroup
-
-    def wave(self, number: int) -> WaveState:
-        """One wave of the workgroup. IndexError if there is no such wave."""
-        if not 0 <= number < self.wave_count:
-            raise OutOfRange(
-                f"workgroup {self.workgroup} has waves 0 to {self.wave_count - 1}, not {number}",
-                hint="waves count from 0",
-            )
-        return WaveState(self._machine.waves, number)
-
-    @property
-    def waves(self) -> tuple[WaveState, ...]:
-        return tuple(self.wave(number) for number in range(self.wave_count))
 
     @property
     def lds(self) -> Array:
-        """The workgroup's LDS: (lds_bytes,) u8, a view."""
         return self._machine.waves.lds[: self._last.lds_bytes]
 
     @property
@@ -220,40 +203,21 @@ class Simulation(Explained):
 
     @property
     def state(self) -> Waves:
-        """The registers and all else of the workgroup's waves, in place; more waves may follow them."""
         return self._machine.waves
 
     @property
     def program(self) -> Program:
-        """The code that runs, or ran last."""
         return self._last.program
 
     @property
-    def listing(self) -> tuple[Instruction, ...]:
-        return self._last.program.instructions
-
-    @property
     def current(self) -> tuple[int, ...]:
-        """The waves that continue next; empty if all wait at a barrier, or have ended."""
         group = () if self.done else self._machine.next_group()
         return tuple(int(wave) for wave in group if wave < self.wave_count)
-
-    @property
-    def instruction(self) -> Instruction | None:
-        """The next instruction of the current waves."""
-        index = self._next_index()
-        return None if index is None else self.listing[index]
 
     @property
     def changed(self) -> dict[int, tuple[str, ...]]:
         """The changes of the last `step` or `run`, by wave: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
         return self._before.changed(self._machine.waves)
-
-    def where(self) -> str:
-        """The next instruction in words, with its neighbours in the listing and its source line."""
-        return "\n".join(description(self))
-
-    __repr__ = where
 
     # --- internals
 
@@ -267,10 +231,6 @@ class Simulation(Explained):
         if self._launch is None:
             raise SimulatorError("everything has run: nothing is left to simulate", hint="simulate(...) starts anew")
         return self._launch
-
-    def _next_index(self) -> int | None:
-        current = self.current
-        return self.wave(current[0]).pc if current else None
 
     def _everyone_waits(self) -> bool:
         status = self._machine.waves.status[: self.wave_count]

@@ -12,8 +12,6 @@ import threading
 from collections.abc import Iterable, Sequence
 from ctypes import addressof
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,9 +28,6 @@ from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.native.turns import Turns
 from flydsl.simulator.program import Program
 from flydsl.simulator.timing.needed import Needed, needed_instructions
-
-if TYPE_CHECKING:
-    from flydsl.simulator.lockstep.machine import Step
 
 _WORDS_PER_WAVE = 1 << 24
 """Of memory that the host only provides where it is written."""
@@ -84,7 +79,7 @@ class _Recorder(Execution):
     """Executes single workgroups of a launch, and keeps what their waves do."""
 
     def __init__(self, work: Dispatch, lines: Lines, needed: Needed, instruction_limit: int) -> None:
-        super().__init__(work, instruction_limit, partial(_bound_steps, work), watch=_TracingWatch(needed))
+        super().__init__(work, instruction_limit, watch=_TracingWatch(needed))
         waves = self.launch.template.count
         self._buffers = [np.empty(_WORDS_PER_WAVE, np.uint32) for _ in range(waves)]
         self._streams = (layout.Stream * waves)()
@@ -180,10 +175,3 @@ def _threads(threads: int | None, workgroups: int) -> int:
     """The number of threads that record. Default: one per core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(threads or cores, workgroups))
-
-
-def _bound_steps(work: Dispatch) -> Sequence[Step]:
-    """`lockstep.bind.bound_steps`, imported where native code leaves something to it."""
-    from flydsl.simulator.lockstep.bind import bound_steps
-
-    return bound_steps(work)

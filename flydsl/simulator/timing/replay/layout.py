@@ -7,10 +7,8 @@
 
 from __future__ import annotations
 
-from ctypes import c_double, c_uint32, c_uint64
-
 from flydsl.hsaco.operands import EXEC
-from flydsl.simulator.native.layout import Shared, declarations_of
+from flydsl.simulator.native.layout import Shared, declarations_of, fields
 
 LOAD, STORE, ATOMIC, LOAD_TO_LDS, WAIT, BARRIER, END, BARRIER_SIGNAL, BARRIER_WAIT = range(1, 10)
 """Kinds of instructions, besides the unit."""
@@ -34,7 +32,7 @@ PORTS = 9
 class Range(Shared):
     """Registers: `scc` is 128, v0 129, a0 129 + 256."""
 
-    _fields_ = [("first", c_uint32), ("count", c_uint32)]
+    _fields_, _points_to_ = fields(globals(), "u32 first, count;")
 
 
 class Instruction(Shared):
@@ -47,79 +45,38 @@ class Instruction(Shared):
     may.
     """
 
-    _fields_ = [
-        ("unit", c_uint32),
-        ("kind", c_uint32),
-        ("busy", c_uint32),
-        ("held", c_uint32),
-        ("latency", c_uint32),
-        ("after", c_uint32),
-        ("addressing", c_uint32),
-        ("lds_in", c_uint32),
-        ("lds_out", c_uint32),
-        ("counter", c_uint32),
-        ("room", c_uint32),
-        ("limits", c_uint32 * COUNTERS),
-        ("early", c_uint32),
-        ("read_count", c_uint32),
-        ("write_count", c_uint32),
-        ("reads", Range * MAX_RANGES),
-        ("writes", Range * MAX_RANGES),
-    ]
+    _fields_, _points_to_ = fields(globals(), f"""
+        u32 unit, kind, busy, held, latency, after, addressing, lds_in, lds_out, counter, room,
+            limits[{COUNTERS}], early, read_count, write_count;
+        Range reads[{MAX_RANGES}], writes[{MAX_RANGES}];
+    """)  # fmt: skip
 
 
 class Gpu(Shared):
     """Figures, in cycles and bytes per cycle. Of memory: the share of the die. Lines are of 128 bytes."""
 
-    _fields_ = [
-        ("compute_units", c_uint64),
-        ("simds", c_uint64),
-        ("l1_caches", c_uint64),
-        ("lds_pipes", c_uint64),
-        ("workgroups_per_compute_unit", c_uint64),
-        ("dispatch_cycles", c_uint64),
-        ("start_cycles", c_uint64),
-        ("branch_cycles", c_uint64),
-        ("barrier_cycles", c_uint64),
-        ("lds_latency", c_uint64),
-        ("lds_bytes_per_cycle", c_double),
-        ("scalar_hit_latency", c_uint64),
-        ("scalar_miss_latency", c_uint64),
-        ("l1_sets", c_uint64),
-        ("l1_ways", c_uint64),
-        ("l1_latency", c_uint64),
-        ("l1_bytes_per_cycle", c_double),
-        ("l1_fill_bytes_per_cycle", c_double),
-        ("l2_sets", c_uint64),
-        ("l2_ways", c_uint64),
-        ("l2_channels", c_uint64),
-        ("l2_latency", c_uint64),
-        ("l2_read_bytes", c_double),
-        ("l2_write_bytes", c_double),
-        ("cache_latency", c_uint64),
-        ("cache_bytes_per_cycle", c_double),
-        ("cache_keeps", c_double),
-        ("memory_latency", c_uint64),
-        ("read_bytes_per_cycle", c_double),
-        ("write_bytes_per_cycle", c_double),
-    ]
+    _fields_, _points_to_ = fields(globals(), """
+        u64 compute_units, simds, l1_caches, lds_pipes, workgroups_per_compute_unit, dispatch_cycles,
+            start_cycles, branch_cycles, barrier_cycles, lds_latency;
+        double lds_bytes_per_cycle;
+        u64 scalar_hit_latency, scalar_miss_latency, l1_sets, l1_ways, l1_latency;
+        double l1_bytes_per_cycle, l1_fill_bytes_per_cycle;
+        u64 l2_sets, l2_ways, l2_channels, l2_latency;
+        double l2_read_bytes, l2_write_bytes;
+        u64 cache_latency;
+        double cache_bytes_per_cycle, cache_keeps;
+        u64 memory_latency;
+        double read_bytes_per_cycle, write_bytes_per_cycle;
+    """)  # fmt: skip
 
 
 class Workgroup(Shared):
     """first_wave: its row of the waves. signalled: how many of its waves have come to the barrier, after `phase`
     barriers that all have come to. lds_pipe: through which its LDS is reached."""
 
-    _fields_ = [
-        ("first_wave", c_uint64),
-        ("wave_count", c_uint64),
-        ("running", c_uint64),
-        ("signalled", c_uint64),
-        ("phase", c_uint64),
-        ("lds_pipe", c_uint64),
-        ("compute_unit", c_uint64),
-        ("start", c_uint64),
-        ("end", c_uint64),
-    ]
+    _fields_, _points_to_ = fields(globals(), """
+        u64 first_wave, wave_count, running, signalled, phase, lds_pipe, compute_unit, start, end;
+    """)  # fmt: skip
 
 
 class Wave(Shared):
@@ -129,36 +86,21 @@ class Wave(Shared):
     values.
     """
 
-    _fields_ = [
-        ("at", c_uint64),
-        ("end", c_uint64),
-        ("workgroup", c_uint64),
-        ("compute_unit", c_uint64),
-        ("simd", c_uint64),
-        ("slot", c_uint64),
-        ("ready", c_uint64),
-        ("key", c_uint64),
-        ("reason", c_uint64),
-        ("looked_at", c_uint64),
-        ("start", c_uint64),
-        ("ended", c_uint64),
-        ("fetched", c_uint64),
-        ("at_barrier", c_uint64),
-        ("barrier_stall", c_uint64),
-        ("signals", c_uint64),
-        ("first", c_uint64 * COUNTERS),
-        ("count", c_uint64 * COUNTERS),
-        ("scalar_loads", c_uint64),
-        ("done", c_uint64 * (COUNTERS * QUEUE)),
-        ("registers", c_uint64 * REGISTERS),
-    ]
-    _points_to_ = {"at": "const u32", "end": "const u32"}
+    _fields_, _points_to_ = fields(globals(), f"""
+        const u32 *at, *end;
+        u64 workgroup, compute_unit, simd, slot, ready, key, reason, looked_at, start, ended, fetched,
+            at_barrier, barrier_stall, signals, first[{COUNTERS}], count[{COUNTERS}], scalar_loads,
+            done[{COUNTERS * QUEUE}], registers[{REGISTERS}];
+    """)  # fmt: skip
 
 
 class Calendar(Shared):
     """A unit that serves requests when they are due. used: of the spans of time in the ring, the cycles taken."""
 
-    _fields_ = [("span", c_uint64 * SPANS), ("used", c_double * SPANS)]
+    _fields_, _points_to_ = fields(globals(), f"""
+        u64 span[{SPANS}];
+        double used[{SPANS}];
+    """)  # fmt: skip
 
 
 class VectorCache(Shared):
@@ -166,13 +108,12 @@ class VectorCache(Shared):
     its lines.
     """
 
-    _fields_ = [
-        ("free", c_double),
-        ("from_l2", Calendar),
-        ("tags", c_uint32 * L1_LINES),
-        ("used", c_uint32 * L1_LINES),
-        ("filled", c_uint64 * L1_LINES),
-    ]
+    _fields_, _points_to_ = fields(globals(), f"""
+        double free;
+        Calendar from_l2;
+        u32 tags[{L1_LINES}], used[{L1_LINES}];
+        u64 filled[{L1_LINES}];
+    """)  # fmt: skip
 
 
 class ComputeUnit(Shared):
@@ -180,93 +121,52 @@ class ComputeUnit(Shared):
     started: how many workgroups were.
     """
 
-    _fields_ = [
-        ("ports", c_uint64 * (SIMDS * PORTS)),
-        ("waves_on_simd", c_uint64 * SIMDS),
-        ("resident", c_uint64),
-        ("started", c_uint64),
-        ("lds", Calendar * LDS_PIPES),
-        ("lds_in", Calendar * LDS_PORTS),
-        ("lds_out", Calendar * LDS_PORTS),
-        ("l1", VectorCache * L1_CACHES),
-        ("scalar_seen", c_uint64),
-    ]
-    _points_to_ = {"scalar_seen": "u8"}
+    _fields_, _points_to_ = fields(globals(), f"""
+        u64 ports[{SIMDS * PORTS}], waves_on_simd[{SIMDS}], resident, started;
+        Calendar lds[{LDS_PIPES}], lds_in[{LDS_PORTS}], lds_out[{LDS_PORTS}];
+        VectorCache l1[{L1_CACHES}];
+        u8 *scalar_seen;
+    """)  # fmt: skip
 
 
 class Event(Shared):
     """See `trace.EVENT`."""
 
-    _fields_ = [
-        ("wave", c_uint32),
-        ("instruction", c_uint32),
-        ("issue", c_uint64),
-        ("latency", c_uint32),
-        ("stall", c_uint32),
-        ("reason", c_uint32),
-        ("unused", c_uint32),
-    ]
+    _fields_, _points_to_ = fields(globals(), """
+        u32 wave, instruction;
+        u64 issue;
+        u32 latency, stall, reason, unused;
+    """)  # fmt: skip
 
 
 class Replay(Shared):
     """One die at work. line_buffers, bases: which buffer a line is in; first_shares: of each buffer, the part of the
     lines that this die is the first to ask for. seen: a bit for each line that was ever asked for."""
 
-    _fields_ = [
-        ("gpu", c_uint64),
-        ("instructions", c_uint64),
-        ("workgroups", c_uint64),
-        ("workgroup_count", c_uint64),
-        ("next_workgroup", c_uint64),
-        ("waves", c_uint64),
-        ("compute_units", c_uint64),
-        ("heap", c_uint64),
-        ("heap_count", c_uint64),
-        ("l2_tags", c_uint64),
-        ("l2_used", c_uint64),
-        ("l2_filled", c_uint64),
-        ("channel_free", c_uint64),
-        ("clock", c_uint64),
-        ("scalar_seen", c_uint64),
-        ("seen", c_uint64),
-        ("bases", c_uint64),
-        ("first_shares", c_uint64),
-        ("buffer_count", c_uint64),
-        ("cache_free", c_double),
-        ("memory_free", c_double),
-        ("events", c_uint64),
-        ("event_count", c_uint64),
-        ("event_room", c_uint64),
-        ("recorded_compute_units", c_uint64),
-        ("executed", c_uint64),
-        ("matrix_cycles", c_uint64),
-        ("busy", c_uint64 * PORTS),
-        ("l1_requests", c_uint64),
-        ("l2_requests", c_uint64),
-        ("l2_misses", c_uint64),
-        ("read_bytes", c_double),
-        ("cache_bytes", c_double),
-        ("write_bytes", c_double),
-        ("last_access", c_uint64),
-        ("started", c_uint64),
-    ]
-    _points_to_ = {
-        "gpu": "const Gpu",
-        "instructions": "const Instruction",
-        "workgroups": "Workgroup",
-        "waves": "Wave",
-        "compute_units": "ComputeUnit",
-        "heap": "u32",
-        "l2_tags": "u32",
-        "l2_used": "u32",
-        "l2_filled": "u64",
-        "channel_free": "double",
-        "scalar_seen": "u8",
-        "seen": "u8",
-        "bases": "const u32",
-        "first_shares": "const double",
-        "events": "Event",
-    }
+    _fields_, _points_to_ = fields(globals(), f"""
+        const Gpu *gpu;
+        const Instruction *instructions;
+        Workgroup *workgroups;
+        u64 workgroup_count, next_workgroup;
+        Wave *waves;
+        ComputeUnit *compute_units;
+        u32 *heap;
+        u64 heap_count;
+        u32 *l2_tags, *l2_used;
+        u64 *l2_filled;
+        double *channel_free;
+        u64 clock;
+        u8 *scalar_seen, *seen;
+        const u32 *bases;
+        const double *first_shares;
+        u64 buffer_count;
+        double cache_free, memory_free;
+        Event *events;
+        u64 event_count, event_room, recorded_compute_units, executed, matrix_cycles, busy[{PORTS}],
+            l1_requests, l2_requests, l2_misses;
+        double read_bytes, cache_bytes, write_bytes;
+        u64 last_access, started;
+    """)  # fmt: skip
 
 
 def declarations() -> str:
