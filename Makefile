@@ -63,7 +63,7 @@ types: setup ## Check types with mypy
 bench: setup ## Measure import, first call, each stage, warm call; also writes build/bench.json
 	$(PY) -m tests.benchmarks
 
-sweep: setup ## The kernel library at long shapes and all types, on the simulator, all figures of its machine code, and more
+sweep: setup ## All of what make test takes a part of: types, targets, long shapes, figures of machine code
 	$(PY) -m pytest $(PARALLEL) tests/kernels/sweep/*.py tests/simulator/isa/sweep_*.py
 	$(PY) -m pytest $(TESTS) -m sweep tests
 

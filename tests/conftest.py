@@ -28,6 +28,7 @@ SLOW = [
         "atoms/test_mfma.py",
         "atoms/test_wmma.py",
         "binary/test_clang.py",
+        "codegen/test_agreement.py",
         "codegen/test_code_object.py",
         "codegen/test_inline_assembly.py",
         "codegen/test_llvm_bugs.py",
@@ -35,10 +36,16 @@ SLOW = [
         "codegen/test_occupancy_is_llvms.py",
         "compiler/test_artifact_cache.py",
         "compiler/test_custom_op.py",
+        "compiler/test_inline_assembly.py",
         "compiler/test_layout_readings.py",
+        "compiler/test_printf.py",
         "compiler/test_random_programs.py",
+        "expr/test_atomics.py",
+        "expr/test_conversions.py",
         "expr/test_coop.py",
+        "expr/test_operators.py",
         "expr/test_scaled_gemm.py",
+        "expr/test_shuffle.py",
         "expr/test_transposing_copies.py",
         "fuzz/test_fuzz.py",
         "layout/test_admission.py",
@@ -50,11 +57,13 @@ SLOW = [
         "runtime/test_ranks.py",
         "runtime/test_shared_memory.py",
         "simulator/isa/test_cdna4.py",
+        "simulator/isa/test_gfx1250.py",
         "simulator/isa/test_llvm_operations.py",
         "simulator/isa/test_matrix.py",
         "simulator/isa/test_rdna_lanes.py",
         "simulator/isa/test_wmma.py",
         "simulator/lockstep/checked/test_races.py",
+        "simulator/native/test_agreement.py",
         "simulator/native/test_random_programs.py",
         "simulator/native/test_run_ahead.py",
         "simulator/test_compiled_kernels.py",
@@ -105,12 +114,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "sweep" not in config.option.markexpr:
         config.hook.pytest_deselected(items=for_the_sweep)
         items[:] = [item for item in items if not item.get_closest_marker("sweep")]
+    draw_the_same_examples()
     in_slow = {path for path in {item.path for item in items} if any(path.is_relative_to(place) for place in SLOW)}
     for item in items:
         if item.path in in_slow:
             item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def draw_the_same_examples() -> None:
+    """Have Hypothesis draw no constants of this project's sources: it would read all that are imported, which takes
+    seconds, and draw others with every change and with every other test of the process."""
+    if "hypothesis" in sys.modules:
+        from hypothesis.internal.conjecture import providers
+
+        providers.is_local_module_file = lambda path: False
 
 
 def left_to_the_sweep(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -136,7 +155,8 @@ def pytest_runtest_setup() -> None:
     random.seed(0)
     np.random.seed(0)
     if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(0)
+        # torch.manual_seed would also look for GPUs, which takes half a millisecond.
+        sys.modules["torch"].default_generator.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

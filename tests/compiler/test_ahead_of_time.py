@@ -51,6 +51,7 @@ def test_types_stand_for_arguments(artifact: flyc.CompiledArtifact) -> None:
     assert artifact.code.arch.name == "gfx942"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", [arch.name for arch in ARCHS])
 def test_a_named_architecture(arch: str) -> None:
     made = flyc.compile(scale, TensorSpec(fx.Float32), fx.Float32, fx.Int32, arch=arch)

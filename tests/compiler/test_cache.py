@@ -143,6 +143,7 @@ def filled(cell: dict[str, Any]) -> float:
     return float(A[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "result"),
     [
@@ -201,6 +202,7 @@ def fill(A: fx.Tensor):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("expression", "change"),
     [

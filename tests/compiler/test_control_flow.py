@@ -343,6 +343,7 @@ BODIES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
 def test_runtime_control_flow_is_pythons(body: Callable[..., None]) -> None:
     def typed(A: fx.Tensor, B: fx.Tensor, a: fx.Int32, b: fx.Int32):

@@ -60,6 +60,7 @@ def test_copies_of_elements(dtype: torch.dtype) -> None:
         assert torch.equal(out[copied].float(), a[copied].float())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_size", [True, False])
 @pytest.mark.parametrize("width", [1, 4, 7, 16])
 def test_masked_lanes_access_nothing(width: int, max_size: bool) -> None:

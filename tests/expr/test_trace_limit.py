@@ -85,7 +85,7 @@ def numbers() -> Iterator[int]:
         (itertools.count, "whose items have no end"),
         (lambda: itertools.cycle([1, 2]), "whose items have no end"),
         (lambda: itertools.repeat(1), "whose items have no end"),
-        (numbers, "which has not ended 1000 iterations later"),
+        pytest.param(numbers, "which has not ended 1000 iterations later", marks=pytest.mark.slow),
     ],
     ids=["count", "cycle", "repeat", "generator"],
 )

@@ -12,6 +12,7 @@ from flydsl.simulator.native.runtime import Translation, source
 TRIPLES = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-darwin"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("triple", TRIPLES)
 @pytest.mark.parametrize("part", ["runtime", "counting", "tracing"])
 def test_every_host_has_it_and_no_cpu_is_named(part: str, triple: str) -> None:
