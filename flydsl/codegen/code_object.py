@@ -12,7 +12,7 @@ from flydsl.codegen import cache, inline_assembly, llvm
 from flydsl.codegen.agreement import DISASSEMBLY, agrees
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.isa import readable_isa
-from flydsl.codegen.link import link
+from flydsl.codegen.link import PendingLink
 from flydsl.errors import CompileError
 from flydsl.hsaco import Hsaco, KernelInfo, excluded, read_hsaco
 from flydsl.hsaco.listing import read_listing
@@ -187,20 +187,22 @@ class PendingCodeObject:
     ) -> None:
         if opt_level not in range(4):
             raise CompileError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
-        self._llvm_ir, self._arch, self._opt_level, self._debug_info = llvm_ir, arch, opt_level, debug_info
+        self._llvm_ir, self._arch, self._opt_level = llvm_ir, arch, opt_level
         self._key = cache.key(llvm_ir, arch.name, opt_level, debug_info, llvm_options)
         self._kept = cache.find(self._key, _KEPT)
-        self._work = None if self._kept else llvm.start(llvm_ir, arch, opt_level, llvm_options)
+        if self._kept is None:
+            self._work = llvm.start(llvm_ir, arch, opt_level, llvm_options)
+            self._link = PendingLink(keep_debug_info=debug_info)
 
     def result(self) -> CodeObject:
         """Wait for the code object, once. Raises CompileError with LLVM's or the linker's message."""
-        if self._work is None:
-            assert self._kept is not None
+        if self._kept is not None:
             return CodeObject(self._arch, self._llvm_ir, self._opt_level, **self._kept, from_cache=True)
-        made = llvm.finish(self._work, self._llvm_ir, self._arch)
-        if made.obj is None:
-            made = replace(made, listing=inline_assembly.canonical(made.listing, self._arch))
-        hsaco = link(_object(made, self._arch), keep_debug_info=self._debug_info)
+        with self._link:
+            made = llvm.finish(self._work, self._llvm_ir, self._arch)
+            if made.obj is None:
+                made = replace(made, listing=inline_assembly.canonical(made.listing, self._arch))
+            hsaco = self._link.finish(_object(made, self._arch))
         code = CodeObject(
             self._arch, self._llvm_ir, self._opt_level, made.bitcode, hsaco, made.listing, made.diagnostics
         )

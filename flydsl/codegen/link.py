@@ -1,16 +1,20 @@
-"""Link an object into an HSACO with LLD: ROCm's, the system's, or ziglang's."""
+"""Link an object into an HSACO with LLD: ROCm's, the system's, or ziglang's.
+
+To load LLD takes longer than to link. So it is started while LLVM works, and reads the object from a pipe.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import weakref
 from collections.abc import Iterator
+from types import TracebackType
 
 from flydsl import env
 from flydsl.errors import CompileError
-from flydsl.scratch import temporary_folder
-from flydsl.ziglang import find_zig, run_tool
+from flydsl.ziglang import find_zig
 
 _DEBIANS = "/usr/bin"
 _SECONDS = 120  # a code object takes a hundredth of one
@@ -21,27 +25,102 @@ Linker = tuple[str, ...]
 _refused: set[Linker] = set()
 
 
-def link(obj: bytes, *, keep_debug_info: bool = False) -> bytes:
-    """The code object (an ELF shared object) of one relocatable object.
+# Started linkers that have no object yet.
+_waiting: weakref.WeakSet[PendingLink] = weakref.WeakSet()
 
-    Raises CompileError with the linker's words, or when there is no linker.
-    """
-    failures: dict[Linker, str] = {}
-    for linker in find_linkers():
-        if linker in _refused:
-            continue
-        result = _run(linker, obj, keep_debug_info)
-        if isinstance(result, bytes):
-            _refused.update(failures)
-            return result
-        failures[linker] = result
-    if not failures:
-        raise CompileError(
-            "no LLD to link the code object with",
-            hint="pip install ziglang, or install ROCm or LLVM's ld.lld and put it on PATH",
-        )
-    linker, output = failures.popitem()
-    raise CompileError(f"{' '.join(linker)} cannot link the code object: {output}")
+
+class PendingLink:
+    """A linker that is being started. It is ended at the end of a `with` that has not called `finish`."""
+
+    def __init__(self, *, keep_debug_info: bool = False) -> None:
+        self._strip = () if keep_debug_info else ("--strip-debug",)
+        self._linkers = (linker for linker in find_linkers() if linker not in _refused)
+        self._failures: dict[Linker, str] = {}
+        self._linker: Linker = ()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._start()
+
+    def finish(self, obj: bytes) -> bytes:
+        """The code object (an ELF shared object) of one relocatable object; call it once.
+
+        Raises CompileError with the linker's words, or when there is no linker.
+        """
+        while self._process is not None:
+            hsaco, output = self._linked(obj, self._process)
+            if hsaco:
+                _refused.update(self._failures)
+                return hsaco
+            self._failures[self._linker] = output
+            self._start()
+        if not self._failures:
+            raise CompileError(
+                "no LLD to link the code object with",
+                hint="pip install ziglang, or install ROCm or LLVM's ld.lld and put it on PATH",
+            )
+        linker, output = self._failures.popitem()
+        raise CompileError(f"{' '.join(linker)} cannot link the code object: {output}")
+
+    def __enter__(self) -> PendingLink:
+        return self
+
+    def __exit__(self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with self._process as process:
+                process.kill()
+
+    def _start(self) -> None:
+        """Start the next linker that there is; it waits for the end of its input."""
+        self._process = None
+        options = ["-shared", "--no-undefined", "--threads=1", *self._strip, "/dev/stdin", "-o", "-"]
+        for linker in self._linkers:
+            self._linker = linker
+            try:
+                self._process = subprocess.Popen(
+                    [*linker, *options],
+                    bufsize=0,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,  # a Ctrl-C in the terminal is for the user's process
+                )
+            except OSError as error:
+                self._failures[linker] = str(error)
+            else:
+                _waiting.add(self)
+                return
+
+    def _linked(self, obj: bytes, process: subprocess.Popen[bytes]) -> tuple[bytes, str]:
+        """The linked bytes, or none and the linker's message."""
+        with process:
+            try:
+                hsaco, output = process.communicate(obj, _SECONDS)
+            except subprocess.TimeoutExpired as error:
+                process.kill()
+                return b"", str(error)
+            except BaseException:  # a KeyboardInterrupt, mostly
+                process.kill()
+                raise
+        words = output.decode("utf-8", "replace").strip() or f"exit status {process.returncode}"
+        return (hsaco, words) if process.returncode == 0 else (b"", words)
+
+    def close_in_child(self) -> None:
+        """In a fork of this process: its copy of the pipe would keep the end of the object from the linker."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+def _close_in_child() -> None:
+    for pending in _waiting:
+        pending.close_in_child()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
+
+
+def link(obj: bytes, *, keep_debug_info: bool = False) -> bytes:
+    """Start a linker, and finish: see `PendingLink.finish`."""
+    with PendingLink(keep_debug_info=keep_debug_info) as pending:
+        return pending.finish(obj)
 
 
 def find_linkers() -> Iterator[Linker]:
@@ -64,19 +143,3 @@ def _versioned_names() -> list[str]:
     """`ld.lld-22`, … as Debian names them, the newest first."""
     names = [name for name in os.listdir(_DEBIANS) if name.startswith("ld.lld-")] if os.path.isdir(_DEBIANS) else []
     return sorted((n for n in names if n.rpartition("-")[2].isdigit()), key=lambda n: -int(n.rpartition("-")[2]))
-
-
-def _run(linker: Linker, obj: bytes, keep_debug_info: bool) -> bytes | str:
-    """The linked bytes, or the linker's message."""
-    strip = () if keep_debug_info else ("--strip-debug",)
-    with temporary_folder() as directory:
-        source, output = directory / "kernel.o", directory / "kernel.hsaco"
-        source.write_bytes(obj)
-        command = [*linker, "-shared", "--no-undefined", *strip, str(source), "-o", str(output)]
-        try:
-            done = run_tool(command, _SECONDS)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return str(error)
-        if done.returncode == 0 and output.exists():
-            return output.read_bytes()
-        return done.stderr.strip() or f"exit status {done.returncode}"

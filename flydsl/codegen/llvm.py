@@ -63,7 +63,7 @@ def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = (
             (indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER,) if indexed_writes.may_be_lost(llvm_ir) else (),
             is_rewritten="half" in prepared or float_fences.occur_in(prepared),
             needs_object=not inline_assembly.occurs_in(llvm_ir),
-            in_order=env.simulator_threads() == 1,
+            in_order=env.simulator_threads() == 1 or None,
         )
     )
 

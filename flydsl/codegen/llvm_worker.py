@@ -47,7 +47,8 @@ class Request(NamedTuple):
     features: of the target, as LLVM writes them. options: of LLVM's command line; those of `emitter_options` hold for
     the backend only. is_rewritten: whether halves and fences are changed in the text of the optimized module.
     needs_object: False for a module whose inline assembly LLVM cannot assemble. in_order: make the object and the
-    listing one after the other, which takes less of the processors in all, but longer where one of them is idle.
+    listing one after the other, which takes less of the processors in all, but longer where one of them is idle; None:
+    where none is.
     """
 
     llvm_ir: str
@@ -58,7 +59,7 @@ class Request(NamedTuple):
     emitter_options: tuple[str, ...]
     is_rewritten: bool
     needs_object: bool
-    in_order: bool = False
+    in_order: bool | None = None
 
 
 Result = tuple[bytes, bytes | None, str] | str
@@ -129,9 +130,20 @@ def _emitted(bitcode: bytes, request: Request) -> tuple[bytes | None, str]:
 
     if not request.needs_object:
         return None, emit_listing()
-    listing = None if request.in_order else _in_a_copy(emit_listing)
+    in_order = not _is_a_processor_idle() if request.in_order is None else request.in_order
+    listing = None if in_order else _in_a_copy(emit_listing)
     obj = emitted(is_object=True)
     return obj, _silently(emit_listing) if listing is None else listing()
+
+
+def _is_a_processor_idle() -> bool:
+    """True if fewer processes run than there are processors, or if the system does not say."""
+    try:
+        with open("/proc/loadavg") as file:
+            running = int(file.read().split()[3].partition("/")[0])
+    except OSError:
+        return True
+    return running < (os.cpu_count() or 1)
 
 
 def _silently(work: Callable[[], str]) -> str:

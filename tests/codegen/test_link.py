@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from flydsl.arch import get_arch
 from flydsl.codegen import link as link_module
 from flydsl.codegen import llvm
-from flydsl.codegen.link import find_linkers, link
+from flydsl.codegen.link import PendingLink, find_linkers, link
 from flydsl.errors import CompileError
 from flydsl.hsaco import read_hsaco
 
@@ -75,3 +76,38 @@ def test_no_linker_at_all(monkeypatch: pytest.MonkeyPatch, obj: bytes) -> None:
 def test_what_is_not_an_object_is_refused() -> None:
     with pytest.raises(CompileError, match=r"ld\.lld"):
         link(b"not an object")
+
+
+def test_a_fork_meanwhile_does_not_keep_the_end_of_the_object_from_the_linker(obj: bytes) -> None:
+    reader, writer = os.pipe()
+    with PendingLink() as pending:
+        child = os.fork()
+        if child == 0:  # it outlives the link
+            os.close(writer)
+            os.read(reader, 1)
+            os._exit(0)
+        try:
+            assert set(read_hsaco(pending.finish(obj)).kernels) == {"vector_add"}
+        finally:
+            os.close(writer)
+            os.waitpid(child, 0)
+            os.close(reader)
+
+
+def test_a_linker_whose_object_never_comes_is_ended() -> None:
+    with PendingLink() as pending:
+        process = pending._process
+    assert process is not None
+    assert process.returncode is not None
+    with pytest.raises(ChildProcessError):
+        os.waitpid(process.pid, 0)
+
+
+def test_a_linker_that_cannot_be_started_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, obj: bytes
+) -> None:
+    lld = fake_lld(tmp_path / "rocm" / "llvm" / "bin", "")
+    lld.write_text("#!/no/such/program\n")
+    monkeypatch.setenv("ROCM_PATH", str(tmp_path / "rocm"))
+    assert set(read_hsaco(link(obj)).kernels) == {"vector_add"}
+    assert link_module._refused == {(str(lld),)}
