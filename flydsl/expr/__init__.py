@@ -93,6 +93,7 @@ from flydsl.expr.operators import max, min
 from flydsl.expr.primitive import *
 from flydsl.expr.raw_values import as_dsl_value, as_ir_value
 from flydsl.expr.rocdl.lane import lane_id
+from flydsl.expr.rounding_mode import RoundingMode
 from flydsl.expr.shared_allocator import SharedAllocator
 from flydsl.expr.storage import Arena, Storage
 from flydsl.expr.struct import (

@@ -51,6 +51,7 @@ from flydsl.expr.fastmath_flags import FastMathFlags, fastmath, fastmath_attribu
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Index, as_numeric, bare_like, numeric_class, require_numeric
 from flydsl.expr.promotion import check_numbers, common_type
+from flydsl.expr.rounding_mode import RoundingMode
 from flydsl.expr.vector_value import Vector
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ __all__ = [
     "CmpFPredicate",
     "CmpIPredicate",
     "FastMathFlags",
+    "RoundingMode",
     "addf",
     "addi",
     "andi",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,22 @@ from flydsl.expr.numeric import Int32
 if TYPE_CHECKING:
     from flydsl.expr.copies import CopyAtom
     from flydsl.expr.kinds import Number
+    from flydsl.expr.memory import Tensor
     from flydsl.expr.mma import MmaAtom
 
 __all__ = ["atom_set_value"]
+
+
+class TileCopy(ABC):
+    """A copy that one instruction does for a whole tile, whatever the tensors' elements are."""
+
+    @abstractmethod
+    def set_value(self, values: Mapping[str, Any] | str, value: Any = None) -> TileCopy:
+        """The same copy with numbers for its calls."""
+
+    @abstractmethod
+    def issue(self, source: Tensor, target: Tensor) -> None:
+        """Start the copy."""
 
 
 def with_values(atom: ir.Value, values: Mapping[str, Any]) -> ir.Value:
@@ -28,7 +42,7 @@ def with_values(atom: ir.Value, values: Mapping[str, Any]) -> ir.Value:
     return atom
 
 
-def atom_set_value(atom: CopyAtom | MmaAtom, field: str, value: Number) -> CopyAtom | MmaAtom:
+def atom_set_value(atom: CopyAtom | MmaAtom | TileCopy, field: str, value: Number) -> CopyAtom | MmaAtom | TileCopy:
     """An atom with a number for its calls: `soffset` of a buffer copy, `scale_a` of a scaled matrix instruction."""
     if not hasattr(atom, "set_value"):
         raise argument_error(f"atom_set_value takes a copy or MMA atom first, not {atom!r}", how_made.COPY_ATOM)

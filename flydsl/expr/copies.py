@@ -16,7 +16,7 @@ from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.expr.algebra import crd2idx
-from flydsl.expr.atom_values import with_values
+from flydsl.expr.atom_values import TileCopy, with_values
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.copy_forms import as_moved
 from flydsl.expr.emit import emit_fly
@@ -222,7 +222,9 @@ def make_copy_atom(op: CopyOp, element: ScalarType) -> CopyAtom:
     return CopyAtom(CopyAtomType(op, bits))
 
 
-def copy_atom_call(atom: CopyAtom, source: AnyTensor, target: AnyTensor, *, pred: Tensor | None = None) -> None:
+def copy_atom_call(
+    atom: CopyAtom | TileCopy, source: AnyTensor, target: AnyTensor, *, pred: Tensor | None = None
+) -> None:
     """Execute a copy instruction once for the calling thread.
 
     source, target: tensors of exactly the atom's bits, contiguous in memory. pred: a Boolean, or a tensor of one
@@ -231,7 +233,9 @@ def copy_atom_call(atom: CopyAtom, source: AnyTensor, target: AnyTensor, *, pred
     _emit_copy("copy_atom_call", atom, source, target, pred)
 
 
-def copy(atom: CopyAtom, source: AnyTensor, target: AnyTensor, *, pred: Tensor | None = None, **values: Number) -> None:
+def copy(
+    atom: CopyAtom | TileCopy, source: AnyTensor, target: AnyTensor, *, pred: Tensor | None = None, **values: Number
+) -> None:
     """Copy a thread's part of a tensor, executing the instruction as often as necessary.
 
     source, target: tensors of the same shape; the values of each call are contiguous.
@@ -240,15 +244,21 @@ def copy(atom: CopyAtom, source: AnyTensor, target: AnyTensor, *, pred: Tensor |
     values: `soffset=`, for a buffer copy: elements to add to the address of the buffer, best the same in all threads.
     Raises LayoutError where the tensors do not fit.
     """
-    if not isinstance(atom, CopyAtom):
+    if not isinstance(atom, CopyAtom | TileCopy):
         raise argument_error(f"copy takes a copy atom first, not {atom!r}", how_made.COPY_ATOM)
     _emit_copy("copy", atom.set_value(values), source, target, pred)
 
 
-def _emit_copy(operation: str, atom: CopyAtom, source: Any, target: Any, pred: Any) -> None:
-    if not isinstance(atom, CopyAtom):
+def _emit_copy(operation: str, atom: CopyAtom | TileCopy, source: Any, target: Any, pred: Any) -> None:
+    if not isinstance(atom, CopyAtom | TileCopy):
         raise argument_error(f"{operation} takes a copy atom first, not {atom!r}", how_made.COPY_ATOM)
-    kind, *tensors = as_moved(atom.type, *(require_tensor(operation, tensor) for tensor in (source, target)))
+    given = [require_tensor(operation, tensor) for tensor in (source, target)]
+    if isinstance(atom, TileCopy):
+        if pred is not None:
+            raise argument_error(f"unsupported: {operation} of a whole tile with pred=", "put the call into an `if`")
+        atom.issue(*given)
+        return
+    kind, *tensors = as_moved(atom.type, *given)
     if kind != atom.type:
         atom = CopyAtom(kind, atom.values)
     if pred is not None:

@@ -35,6 +35,7 @@ from flydsl.expr.emit import emit
 from flydsl.expr.fastmath_flags import fastmath_attribute
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Float32, Int32, as_numeric, bare_like, is_python_number
+from flydsl.expr.rounding_mode import RoundingMode, check_rounding
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import FastMath, Number, Value
@@ -135,7 +136,15 @@ erfc = _float_function("erfc", 1, "1 - erf(x) without cancellation, 4 ulp")
 powf = _float_function("powf", 2, "x^y, 1 ulp")
 atan2 = _float_function("atan2", 2, "the angle of the point (x, y), given as (y, x), 4 ulp")
 copysign = _float_function("copysign", 2, "the magnitude of the first with the sign of the second, exact")
-fma = _float_function("fma", 3, "a * b + c with one rounding; of bf16 to f32, then to bf16")
+_fma = _float_function("fma", 3, "a * b + c with one rounding; of bf16 to f32, then to bf16")
+
+
+def fma(*values: Value, fastmath: FastMath = None, roundingmode: RoundingMode | None = None) -> ArithValue:
+    """a * b + c with one rounding, to the nearest; of bf16 to f32, then to bf16. Scalars or vectors of one type."""
+    check_rounding("math.fma", roundingmode)
+    return _fma(*values, fastmath=fastmath)
+
+
 clampf = _float_function("clampf", 3, "x within [low, high], NaN if one is")
 isnan = _predicate("isnan", "whether x is a NaN")
 isinf = _predicate("isinf", "whether x is infinite")

@@ -13,17 +13,43 @@ _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
 # Modules of FlyDSL 0.2 to 0.4.2, and of its development since, that are unsupported; those below them are, too.
 UNSUPPORTED_MODULES = frozenset({
+    "flydsl._mlir._mlir_libs._mlirDialectsFly", "flydsl._mlir._mlir_libs._mlirDialectsFlyROCDL",
+    "flydsl._mlir.dialects._fly_ktrace_ops_gen", "flydsl._mlir.dialects._fly_ops_gen",
+    "flydsl._mlir.dialects._fly_rocdl_ops_gen", "flydsl._mlir.dialects.ext", "flydsl._mlir.dialects.fly_ktrace",
     "flydsl.compiler._aot", "flydsl.compiler.backends._rocm_ktrace", "flydsl.compiler.backends._rocm_ktrace_trace",
     "flydsl.compiler.backends.ktrace", "flydsl.compiler.diagnostics", "flydsl.compiler.external_llvm",
     "flydsl.compiler.link_utils", "flydsl.compiler.mlir_utils", "flydsl.compiler.scf_control_flow", "flydsl.expr.enum",
     "flydsl.expr.experimental", "flydsl.expr.iket", "flydsl.expr.iket_emit", "flydsl.expr.ktrace",
     "flydsl.expr.ktrace_common", "flydsl.expr.lowlevel", "flydsl.expr.nvvm", "flydsl.expr.pinned_vgpr",
-    "flydsl.expr.register", "flydsl.expr.rocdl.cdna5", "flydsl.expr.rocdl.enum", "flydsl.expr.rocdl.experimental",
+    "flydsl.expr.register", "flydsl.expr.rocdl.enum", "flydsl.expr.rocdl.experimental",
     "flydsl.expr.rocdl.ktrace_emit", "flydsl.expr.rocdl.ktrace_format", "flydsl.expr.rocdl.memory",
     "flydsl.expr.rocdl.random", "flydsl.expr.rocdl.utils", "flydsl.expr.signal_ops", "flydsl.extension.coop.block",
     "flydsl.extension.coop.universal", "flydsl.extension.coop.warp", "flydsl.runtime.device_runtime.base",
-    "flydsl.runtime.device_runtime.rocm",
+    "flydsl.runtime.device_runtime.rocm", "flydsl.utils._elf", "flydsl.utils.file",
 })  # fmt: skip
+
+_FLY = "flydsl._mlir.dialects.fly and fly_rocdl have the operations that programs use, and flydsl.expr all of them"
+_TDM = "fx.rocdl.make_tdm_atom(tile, extents, num_warps=1) makes a copy of a tile in either direction"
+_TRACE = "workbench.trace(launcher, *arguments) shows what each wave does and when, and the kernel stays as it is"
+_BLOCK = "fx.coop.BlockReduce and fx.coop.BlockScan work with all threads of a block"
+
+# Unsupported names and modules -> what to use instead.
+INSTEAD: dict[str, str] = {
+    name: hint
+    for hint, names in {
+        _TDM: "TDM TensorLoad TensorStore make_tiled_tdm_atom tdm_partition",
+        _FLY: "_mlirDialectsFly _mlirDialectsFlyROCDL _fly_ops_gen _fly_rocdl_ops_gen",
+        _TRACE: "ktrace ktrace_common ktrace_emit ktrace_format fly_ktrace _fly_ktrace_ops_gen iket iket_emit",
+        _BLOCK: "block BlockHistogram BlockMergeSort BlockRadixRank BlockRadixSort BlockTopK BlockExchange",
+        "fx.make_composed_layout(fx.static(fx.SwizzleType.get(3, 3, 3)), layout) swizzles offsets": "CoordSwizzle "
+        "CoordSwizzleType",
+        "fx.E(0) is a step of one along mode 0": "Basis BasisType",
+        "fx.rocdl.swmmac_f32_16x16x32_f16(...) and its kin multiply sparse matrices": "SWMMAC",
+        "fx.rocdl.WMMA(16, 16, 16, fx.Float16) is the instruction of every target that has it": "WMMA_RDNA3",
+        "value.to(fx.Float32) converts": "fp_to_fp fp_to_int int_to_fp int_to_int",
+    }.items()
+    for name in names.split()
+}
 
 
 def unsupported(name: str) -> str:
@@ -54,7 +80,7 @@ class _Finder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         if name in UNSUPPORTED_MODULES or name.rpartition(".")[0] in UNSUPPORTED_MODULES:
-            error = MissingImport(unsupported(name))
+            error = MissingImport(unsupported(name), hint=INSTEAD.get(name.rpartition(".")[2]))
             error.name = name  # which tells Python that it is this module, and none that it imports
             raise error
 

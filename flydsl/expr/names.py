@@ -12,7 +12,7 @@ from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from flydsl.expr.missing import install, name_error, unsupported
+from flydsl.expr.missing import INSTEAD, install, name_error, unsupported
 from flydsl.expr.other_names import OTHER_NAMES
 
 install()
@@ -23,6 +23,9 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
         "flydsl.compiler": """
             BaseBackend CompiledFunction GPUTarget JitArgumentRegistry compile compile_backend_name from_c_void_p
             from_dlpack from_torch_tensor get_backend jit kernel register_backend
+        """,
+        "flydsl.compiler.backends": """
+            BaseBackend GPUTarget compile_backend_name get_backend register_backend resolve_llvm_address_space
         """,
         "flydsl.compiler.protocol": """
             DslType JitArgument Storable c_abi_spec cache_signature construct_from_ir_values dsl_align_of dsl_size_of
@@ -145,6 +148,9 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             CopyOpCDNA4LdsReadTransposeType LDSReadTrans LDSReadTrans16_64b LDSReadTrans4_64b LDSReadTrans6_96b
             LDSReadTrans8_64b MFMA_Scale MmaOpCDNA4_MFMAScaleType
         """,
+        "flydsl.expr.rocdl.cdna5": """
+            TDM TensorLoad TensorStore WMMAScale make_tdm_atom make_tiled_tdm_atom tdm_partition
+        """,
         "flydsl.expr.rocdl.cluster": """
             CLUSTER_BARRIER_ID CLUSTER_WAIT_ALL cluster_barrier cluster_signal_once_per_wg cluster_wait
             compute_cluster_position compute_mcast_masks is_wave_leader
@@ -162,7 +168,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             TDM WMMAScale advance_tdm_atom get_buffer_rsrc make_buffer_ptr make_tdm_atom s_waitcnt
         """,
         "flydsl.expr.rocdl": """
-            SWMMAC TDM WMMA_RDNA3 cdna5 experimental ktrace_emit
+            SWMMAC TDM TensorLoad TensorStore WMMA_RDNA3 advance_tdm_atom cdna5 experimental ktrace_emit make_tdm_atom
             cdna4 cluster inline_asm tdm_ops universal
             BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferAtomicPkAdd BufferCopy BufferCopy128b
             BufferCopy16b BufferCopy32b BufferCopy64b BufferCopy8b BufferCopyLDS BufferCopyLDS128b BufferCopyLDS32b
@@ -333,7 +339,7 @@ def unknown_name(
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         shown = f"dir(...) of the module has the names of {module}"
         if name in FLYDSL_NAMES[module]:
-            raise name_error(unsupported(f"{module}.{name}"), shown)
+            raise name_error(unsupported(f"{module}.{name}"), INSTEAD.get(name, shown))
         hint = OTHER_NAMES.get(name) or close_to(name, namespace) or shown
         raise name_error(f"module {module!r} has no attribute {name!r}", hint)
 

@@ -24,6 +24,7 @@ from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
 from flydsl.expr.outlived import note
 from flydsl.expr.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
+from flydsl.expr.rounding_mode import RoundingMode, check_rounded_conversion
 from flydsl.expr.undefined import Undefined, refuse_undefined
 from flydsl.places import user_location
 
@@ -223,9 +224,12 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     def _attribute(cls, value: Any) -> ir.Attribute:
         raise NotImplementedError(f"{cls.__name__} holds no values")
 
-    def to(self, dtype: type[Numeric] | ir.Type) -> Any:
-        """Convert to another scalar type."""
-        return require_numeric("to", dtype)(self)
+    def to(self, dtype: type[Numeric] | ir.Type, *, rounding_mode: RoundingMode | None = None) -> Any:
+        """Convert to another scalar type. rounding_mode: between floats, the nearest with ties to even."""
+        target = require_numeric("to", dtype)
+        if rounding_mode is not None:
+            check_rounded_conversion(self.dtype, target, rounding_mode)
+        return target(self)
 
     def bitcast(self, dtype: type[Numeric] | ir.Type) -> Any:
         """The same bits as a scalar type of the same width."""

@@ -29,6 +29,7 @@ from flydsl.expr.numeric import (
 )
 from flydsl.expr.outlived import note
 from flydsl.expr.refusals import WHILE_TRACED, TracedText
+from flydsl.expr.rounding_mode import RoundingMode, check_rounded_conversion
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import IntTupleLike, Number
@@ -148,11 +149,16 @@ class Vector(ArithValue):
     def ir_value(self) -> ir.Value:
         return self.value
 
-    def to(self, dtype: type[Numeric]) -> Vector:
-        """Convert every element to another scalar type. `ir.Value` leaves the vector as it is."""
+    def to(self, dtype: type[Numeric], *, rounding_mode: RoundingMode | None = None) -> Vector:
+        """Convert every element to another scalar type. `ir.Value` leaves the vector as it is.
+
+        rounding_mode: between floats, the nearest with ties to even.
+        """
         if dtype == ir.Value:
             return self
         target = require_numeric("to", dtype)
+        if rounding_mode is not None:
+            check_rounded_conversion(self.dtype, target, rounding_mode)
         return self if target is self.dtype else Vector(convert(self, target), self.shape, target)
 
     def bitcast(self, dtype: type[Numeric]) -> Vector:

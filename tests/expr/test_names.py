@@ -81,9 +81,9 @@ def test_sizes_of_types_in_memory() -> None:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("flydsl.expr", "CoordSwizzleType"), ("flydsl.expr.rocdl", "cdna5"), ("flydsl.extension.coop", "BlockRadixSort"),
-     ("flydsl.expr.primitive", "assume"), ("flydsl.compiler.kernel_function", "create_gpu_module"),
-     ("flydsl._mlir.dialects.fly", "BasisType")],
+    [("flydsl.expr", "CoordSwizzleType"), ("flydsl.expr.rocdl.cdna5", "TensorLoad"),
+     ("flydsl.extension.coop", "BlockRadixSort"), ("flydsl.expr.primitive", "assume"),
+     ("flydsl.compiler.kernel_function", "create_gpu_module"), ("flydsl._mlir.dialects.fly", "BasisType")],
 )  # fmt: skip
 def test_an_import_says_what_is_unsupported(module: str, name: str) -> None:
     with pytest.raises(ImportError, match=rf"^{module}.{name} is part of FlyDSL's API, but unsupported"):
@@ -91,11 +91,24 @@ def test_an_import_says_what_is_unsupported(module: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["flydsl.expr.ktrace", "flydsl.expr.rocdl.cdna5", "flydsl.extension.coop.block.topk"]
+    "module", ["flydsl.expr.ktrace", "flydsl._mlir.dialects._fly_ops_gen", "flydsl.extension.coop.block.topk"]
 )
 def test_a_module_of_flydsl_that_is_unsupported(module: str) -> None:
     with pytest.raises(ModuleNotFoundError, match="is part of FlyDSL's API, but unsupported"):
         importlib.import_module(module)
+
+
+@pytest.mark.parametrize(
+    ("statement", "instead"),
+    [
+        ("from flydsl.expr.rocdl.cdna5 import make_tiled_tdm_atom", r"fx\.rocdl\.make_tdm_atom"),
+        ("import flydsl._mlir.dialects._fly_rocdl_ops_gen", r"flydsl\._mlir\.dialects\.fly"),
+        ("from flydsl.expr import CoordSwizzleType", r"fx\.make_composed_layout"),
+    ],
+)
+def test_what_is_unsupported_says_what_to_use_instead(statement: str, instead: str) -> None:
+    with pytest.raises(ImportError, match=f"unsupported(?s:.*)hint: {instead}"):
+        exec(statement, {})
 
 
 def test_an_import_of_a_misspelt_name_has_the_suggestion() -> None:

@@ -16,6 +16,7 @@ from flydsl.compiler.backends.base import BaseBackend, GPUTarget
 from flydsl.compiler.backends.rocm import RocmBackend
 from flydsl.compiler.stages import StageSpec, stage_of, stages
 from flydsl.errors import ArgumentError
+from flydsl.expr.names import unknown_name
 
 __all__ = ["BaseBackend", "GPUTarget", "RocmBackend", "compile_backend_name", "get_backend", "register_backend"]
 
@@ -50,6 +51,8 @@ def launch_stages(arch: Arch, hints: Mapping[str, Any]) -> list[StageSpec] | Non
     usual = stages(arch)
     return None if names == [spec.name for spec in usual] else [stage_of(name, usual) for name in names]
 
+
+__getattr__ = unknown_name(__name__, globals())
 
 _BACKENDS: dict[str, type[BaseBackend]] = {RocmBackend.name: RocmBackend}
 

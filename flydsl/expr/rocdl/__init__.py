@@ -23,6 +23,7 @@ from flydsl.expr.rocdl import (
     buffer_tensor,
     cdna3,
     cdna4,
+    cdna5,
     cluster,
     convert,
     convert_scaled,
@@ -38,6 +39,7 @@ from flydsl.expr.rocdl import (
     rdna3,
     rdna4,
     scheduling,
+    tdm_atom,
     tdm_ops,
     transposing,
     universal,
@@ -58,6 +60,7 @@ from flydsl.expr.rocdl.matrix_atoms import *  # noqa: F403
 from flydsl.expr.rocdl.mfma import *  # noqa: F403
 from flydsl.expr.rocdl.raw_buffer import *  # noqa: F403
 from flydsl.expr.rocdl.scheduling import *  # noqa: F403
+from flydsl.expr.rocdl.tdm_atom import *  # noqa: F403
 from flydsl.expr.rocdl.tdm_ops import tensor_load_to_lds, tensor_store_from_lds
 from flydsl.expr.rocdl.transposing import *  # noqa: F403
 from flydsl.expr.rocdl.waits import *  # noqa: F403
@@ -65,11 +68,11 @@ from flydsl.expr.rocdl.wmma import *  # noqa: F403
 
 _FAMILIES = (
     async_copy, barriers, buffer_atomic, buffer_tensor, convert, convert_scaled, hardware_math, ids, lane, lds,
-    matrix_atoms, mfma, raw_buffer, scheduling, transposing, waits, wmma,
+    matrix_atoms, mfma, raw_buffer, scheduling, tdm_atom, transposing, waits, wmma,
 )  # fmt: skip
 
 __all__ = [
-    "Int16", "Int32", "Int64", "cdna3", "cdna4", "cluster", "inline_asm", "rdna3", "rdna4", "tdm_ops",
+    "Int16", "Int32", "Int64", "cdna3", "cdna4", "cdna5", "cluster", "inline_asm", "rdna3", "rdna4", "tdm_ops",
     "tensor_load_to_lds", "tensor_store_from_lds", "universal",
     *(name for family in _FAMILIES for name in family.__all__),
 ]  # fmt: skip
