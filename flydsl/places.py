@@ -26,7 +26,7 @@ _NOTEBOOK_CELL = re.compile(r"(ipykernel_\d+[/\\]\d+\.py|<ipython-input-.*>)$")
 _QUOTED = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _MAGIC_CALL = re.compile(rf"get_ipython\(\)\.run_(cell|line)_magic\({_QUOTED}, {_QUOTED}")
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
-_MADE = ("<string>", "__init__")  # of a dataclass
+_MADE = {("<string>", f"__{name}__") for name in ("init", "eq", "lt", "le", "gt", "ge", "hash")}  # of a dataclass
 
 
 def leave_out(path: str) -> None:
@@ -149,7 +149,7 @@ def is_users(frame: FrameType) -> bool:
     """True if a frame is of code outside this package, except Python's: its library's, or a dataclass's."""
     code = frame.f_code
     file = code.co_filename
-    return not (file.startswith(_NOT_THE_USERS) or in_standard_library(file) or (file, code.co_name) == _MADE)
+    return not (file.startswith(_NOT_THE_USERS) or in_standard_library(file) or (file, code.co_name) in _MADE)
 
 
 def in_standard_library(file: str) -> bool:

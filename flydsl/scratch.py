@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from flydsl.errors import CompileError
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 
 
 class NoRoomError(CompileError):
@@ -40,7 +43,13 @@ def temporary_file() -> IO[bytes]:
 def temporary_folder() -> Iterator[Path]:
     """A folder that is removed afterwards. Raises NoRoomError, also if a file cannot be written into it."""
     try:
-        with tempfile.TemporaryDirectory(prefix="flydsl-") as folder:
-            yield Path(folder)
+        made = tempfile.TemporaryDirectory(prefix="flydsl-", ignore_cleanup_errors=True)
     except OSError as error:
         raise NoRoomError(str(error)) from error
+    with made as folder:
+        try:
+            yield Path(folder)
+        except OSError as error:
+            if error.errno in _NO_ROOM or str(error.filename).startswith(folder):
+                raise NoRoomError(str(error)) from error
+            raise  # about another file

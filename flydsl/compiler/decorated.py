@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import linecache
 import sys
 import types
@@ -11,8 +12,9 @@ from typing import Any, ClassVar, TypeVar
 
 from flydsl.compiler.signature import Signature, annotations_of, read_annotations
 from flydsl.dialect.location import argument_error
+from flydsl.errors import TraceError
 from flydsl.missing_attributes import Explained
-from flydsl.places import user_frame
+from flydsl.places import definition_location, user_frame
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
 
@@ -28,11 +30,21 @@ class DecoratedFunction(Explained):
                 f"{self.decorator} decorates a function, not {function!r}",
                 f"write {self.decorator} right above `def`, below other decorators",
             )
+        if function.__code__.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            raise TraceError(
+                f"{function.__name__} is `async`, which the device has nothing for",
+                at=definition_location(function.__code__),
+                hint=f"write `def {function.__name__}`",
+            )
         frame = user_frame() if "<locals>" in function.__qualname__ else None
         if frame is not None:
             read_annotations(function, frame.f_locals)
         functools.update_wrapper(self, function)  # type: ignore[arg-type] # for its name and docstring
         self.function = function
+
+    def __repr__(self) -> str:
+        names = ", ".join(inspect.signature(self.function).parameters)
+        return f"<{self.decorator.removeprefix('@')} {self.function.__name__}({names})>"
 
     @property
     def _func(self) -> types.FunctionType:

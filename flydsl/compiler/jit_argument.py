@@ -283,6 +283,21 @@ def _adapt_any(parameter: Parameter, tensor: Any) -> Adapted:
     return argument, tensor
 
 
+def _adapt_wrapper(parameter: Parameter, tensor: Any) -> Adapted:
+    """A tensor of a class that answers torch's operations itself, and may have no memory of its own."""
+    memory = tensor.untyped_storage()
+    try:
+        has_memory = memory.device == tensor.device and bool(memory.data_ptr() or not memory.nbytes())
+    except RuntimeError:  # it says that there is none
+        has_memory = False
+    if not has_memory:
+        raise argument_error(
+            f"{parameter.name}: a {type(tensor).__name__}, which has no memory of its own",
+            "pass the tensor that it stands for; flyc.custom_op makes an operator for torch.compile",
+        )
+    return _adapt_any(parameter, tensor.as_subclass(sys.modules["torch"].Tensor))
+
+
 def _adapt_tensor_adaptor(parameter: Parameter, adaptor: TensorAdaptor) -> Adapted:
     tensor = adaptor.tensor
     _check_tensor(parameter.name, tensor)
@@ -405,8 +420,10 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
     torch = sys.modules.get("torch")
     found: Callable[[Parameter, Any], Adapted] | None = None
     if torch is not None and issubclass(kind, torch.Tensor):
-        found = _adapt_any
-        _torch_classes.add(kind)
+        found = _adapt_wrapper
+        if kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+            found = _adapt_any
+            _torch_classes.add(kind)
     elif issubclass(kind, Numeric):
         found = _adapt_numeric
     else:

@@ -303,9 +303,6 @@ class JitFunction(DecoratedFunction):
         """The architecture of that name, or the one that a launch with these arguments runs on."""
         return get_arch(name or devices.target_arch(tensor_place(self.signature, arguments)))
 
-    def __repr__(self) -> str:
-        return f"<flyc.jit {self.function.__name__}({', '.join(p.name for p in self.signature.parameters)})>"
-
 
 def _compile_time(arguments: tuple[Argument, ...], values: list[Any]) -> list[Any]:
     """The arguments whose values are known when compiling."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import GeneratorType
 from typing import Any, ClassVar
 
 from mlir import ir
@@ -15,7 +14,7 @@ from flydsl.compiler.kernel_attributes import set_attributes
 from flydsl.compiler.launch_configuration import dimensions, known_block_size_of, smem_bytes
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Parameter, shown
-from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
+from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function, refuse_generator
 from flydsl.dialect.launch_func import create_launch
 from flydsl.dialect.location import argument_error, mlir_location
 from flydsl.errors import LaunchError, SourceLocation, TraceError
@@ -31,7 +30,7 @@ from flydsl.expr.struct_value import StructValue
 from flydsl.expr.tree import Container, is_own_object, with_parts
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 from flydsl.passes.fly_rocdl_cluster_attr import CLUSTER
-from flydsl.places import definition_location, user_location
+from flydsl.places import user_location
 
 __all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]
 
@@ -127,12 +126,7 @@ class KernelFunction(DecoratedFunction):
                 _end(self.signature.location)
         finally:
             state.in_kernel = False
-        if isinstance(result, GeneratorType):
-            raise TraceError(
-                f"kernel {self.function.__name__} has a `yield`, which makes it a generator",
-                at=definition_location(self.function.__code__),
-                hint="write results to a tensor; a loop over range(..., init=[...]) may end in `yield`",
-            )
+        refuse_generator("kernel", self.function, result)
         if result is not None:
             raise TraceError(
                 f"kernel {self.function.__name__} returns {result!r}; a kernel returns nothing",
@@ -302,25 +296,34 @@ class KernelLauncher:
             self.block = self._emit(self.symbol, tuple(int(value) for value in threads))
         function = self.block.owner
         arch = self._state.arch
-        notes = taken_notes(function)
+        notes, tiles = taken_notes(function)
         if all(value.is_static for value in threads):
             sizes = [int(value) for value in threads]
             located(launch_limits.check_block, arch, sizes)
-            self._check_notes(notes, sizes)
+            self._check_notes(notes, tiles, sizes)
             function.attributes["known_block_size"] = ir.DenseI32ArrayAttr.get(sizes)
         else:
             function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"1,{arch.max_workgroup_size}")
 
-    def _check_notes(self, notes: dict[str, int], sizes: list[int]) -> None:
+    def _check_notes(self, notes: dict[str, int], tiles: dict[str, int], sizes: list[int]) -> None:
         """Raise LaunchError if the kernel calls what is for another number of threads, or for one dimension."""
         wave = self._state.arch.wave_size
-        for what, threads in notes.items():
-            if math.prod(sizes) != threads or (threads > wave and sizes[0] != threads):
-                raise LaunchError(
-                    f"{self.symbol} is launched with block={tuple(sizes)}, and {what} in it is for {threads} threads",
-                    at=user_location(),
-                    hint=f"it works with all threads of a block of one dimension: launch(block={threads})",
-                )
+        wrong = {
+            what: f"it works with all threads of a block of one dimension: launch(block={threads})"
+            for what, threads in notes.items()
+            if math.prod(sizes) != threads or (threads > wave and sizes[0] != threads)
+        } | {
+            what: f"a part of its tile has no thread: launch(block={threads}), or a layout of fewer threads"
+            for what, threads in tiles.items()
+            if sizes[0] < threads
+        }
+        for what, hint in wrong.items():
+            raise LaunchError(
+                f"{self.symbol} is launched with block={tuple(sizes)}, and {what} in it is for "
+                f"{(notes | tiles)[what]} threads",
+                at=user_location(),
+                hint=hint,
+            )
 
     def _set_cluster(self, cluster: list[Numeric], blocks: list[Numeric]) -> None:
         """Tell the compiler the size of a cluster, if it is more than one workgroup."""

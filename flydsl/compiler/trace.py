@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from mlir import ir
@@ -33,6 +34,7 @@ from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.fastmath_flags import fastmath
 from flydsl.expr.outlived import is_kept, values_end
 from flydsl.expr.trace_limit import limited
+from flydsl.places import definition_location
 
 if TYPE_CHECKING:
     from flydsl.compiler.kernel_function import KernelLauncher
@@ -239,18 +241,29 @@ def _trace_launcher(
         inside = [argument.traced(value, incoming) for argument, value in zip(arguments, values, strict=True)]
         state.stream = next(incoming) if extra_stream else inside[arguments.index(STREAM)].value
         result = signature.call(function, inside)
-        _check_end(state, function.__name__, result, signature)
+        _check_end(state, function, result, signature)
         _check_runs_on_host(block)
         check_shared_memory(state.gpu_module_body, block, state.arch)
         ir.Operation.create("func.return", loc=ir.Location.unknown())
     return extra_stream
 
 
-def _check_end(state: CompilationContext, name: str, result: Any, signature: Signature) -> None:
+def refuse_generator(what: str, function: Callable[..., Any], result: Any) -> None:
+    """Raise TraceError for a kernel or launcher whose call has only made a generator."""
+    if isinstance(result, GeneratorType):
+        raise TraceError(
+            f"{what} {function.__name__} has a `yield`, which makes it a generator",
+            at=definition_location(function.__code__),
+            hint="write results to a tensor; a loop over range(..., init=[...]) may end in `yield`",
+        )
+
+
+def _check_end(state: CompilationContext, function: Callable[..., Any], result: Any, signature: Signature) -> None:
     """Raise TraceError for a launcher that returns something, or calls a kernel without launching it."""
+    refuse_generator("launcher", function, result)
     if result is not None:
         raise TraceError(
-            f"{name} returns {result!r}; a launcher returns nothing",
+            f"{function.__name__} returns {result!r}; a launcher returns nothing",
             at=signature.location_of_return,
             hint="write results to a tensor",
         )

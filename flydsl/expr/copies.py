@@ -17,6 +17,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.expr.algebra import crd2idx
 from flydsl.expr.atom_values import TileCopy, with_values
+from flydsl.expr.block_threads import note_tile
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.copy_forms import as_moved
 from flydsl.expr.emit import emit_fly
@@ -323,6 +324,7 @@ def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any
             return tensor.by_thread(located(copy.type.copy.partition, tensor.layout, reads), thread)
         return of_memory(tensor, _partition(operation, copy, as_memory(tensor), thread))
     value = require_tensor(operation, tensor).value
+    note_tile(f"the tiled copy {copy.type.copy.layout_tv}", copy.type.copy.layout_tv, thread)
     return Tensor(emit_fly(f"tiled_copy.{operation}", [as_operand(copy), value, as_operand(thread)]).result)
 
 

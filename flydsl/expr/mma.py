@@ -18,6 +18,7 @@ from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
 from flydsl.expr.atom_values import with_values
+from flydsl.expr.block_threads import note_tile
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import Tensor, as_memory, memref_load, of_memory, require_tensor
@@ -278,7 +279,9 @@ def tiled_mma_partition(operand: MmaOperand | str, tiled_mma: TiledMma, tensor: 
         part = tiled_mma_partition(operand, tiled_mma, as_memory(tensor), thread)
         return of_memory(tensor, part)
     value = require_tensor("partition", tensor).value
-    operands = [as_operand(_require_tiled("partition", tiled_mma)), value, as_operand(thread)]
+    mma = _require_tiled("partition", tiled_mma).type.mma
+    note_tile(f"the tiled product {mma.atom_layout}", mma.layout_tv(_operand(operand)), thread)
+    operands = [as_operand(tiled_mma), value, as_operand(thread)]
     return Tensor(emit_fly("tiled_mma.partition", operands, attributes={"operand": _operand(operand)}).result)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from flydsl.dialect.location import trace_error
 from flydsl.errors import SourceLocation, TraceError
-from flydsl.places import in_standard_library, is_users, location_of, user_location
+from flydsl.places import in_standard_library, is_users, location_of, user_frame, user_location
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BRANCHES = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)
@@ -57,6 +57,13 @@ ELEMENTS_WHILE_TRACED = " (of the trace; fx.printf prints elements on the device
 _REPR = re.compile(r"\b[A-Z]\w*\(\?\)|\bVector\(vector<")
 
 
+# Methods of a text that make another one: it prints. All others ask what it says.
+_MAKING_TEXTS = {
+    "capitalize", "casefold", "center", "expandtabs", "format", "format_map", "join", "ljust", "lower", "lstrip",
+    "removeprefix", "removesuffix", "replace", "rjust", "rstrip", "strip", "swapcase", "title", "upper", "zfill",
+}  # fmt: skip
+
+
 class TracedText(str):
     """The text of a runtime value, for people. Raises TraceError where a program looks at what it says."""
 
@@ -70,14 +77,23 @@ class TracedText(str):
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __hash__ = __len__ = __contains__ = __getitem__ = __iter__ = _refuse
-    startswith = endswith = find = index = count = isdigit = isnumeric = _refuse
-    split = _refuse  # type: ignore[assignment]
 
     def __add__(self, other: str) -> TracedText:
         return TracedText(str.__add__(self, other))
 
     def __radd__(self, other: str) -> TracedText:
         return TracedText(str.__add__(other, self))
+
+
+def _made_by(name: str) -> Callable[..., TracedText]:
+    return lambda self, *arguments: TracedText(getattr(str, name)(self, *arguments))
+
+
+for _name in (name for name in dir(str) if not name.startswith("_")):
+    if _name in _MAKING_TEXTS:
+        setattr(TracedText, _name, _made_by(_name))
+    elif _name != "maketrans":
+        setattr(TracedText, _name, TracedText._refuse)
 
 
 def text_of(value: Any) -> Any:
@@ -101,6 +117,8 @@ def no_truth(kind: str) -> TraceError:
     at = user_location()
     node, parents = _asking(at)
     what, hint = _of_truth(node, parents)
+    if hint == _in_function(parents) and _is_rewritten(user_frame()):
+        what, hint = _by_python(node)
     return TraceError(f"{what.format(kind=kind)}: its value is known on the device only", at=at, hint=hint)
 
 
@@ -137,6 +155,22 @@ def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
             "it runs while this is traced: write an `if`, a loop, or fx.max and fx.min on the device"
         )
     return "a runtime {kind} cannot decide a Python branch", hint
+
+
+def _is_rewritten(frame: FrameType | None) -> bool:
+    """True for a frame of a function whose branches and loops are traced."""
+    return frame is not None and any(name.startswith("__fly_") for name in frame.f_code.co_freevars)
+
+
+def _by_python(node: ast.AST | None) -> tuple[str, str]:
+    """The statement, and a hint, where a traced function leaves a question to Python."""
+    if isinstance(node, ast.Compare):
+        return "comparing objects asks for a runtime {kind}, which cannot be traced", (
+            "compare their parts that are values: (a.x == b.x) & (a.y == b.y)"
+        )
+    return "a runtime {kind} cannot decide what Python does while this is traced", (
+        "write an `if` or a loop of this function, or choose a value: `a if condition else b`"
+    )
 
 
 def _in_function(parents: list[ast.AST]) -> str:

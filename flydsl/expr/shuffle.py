@@ -16,7 +16,8 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.expr.arith_value import ArithValue, add_methods
 from flydsl.expr.emit import emit, target_name
-from flydsl.expr.numeric import Index, Int32, as_numeric, bare_like
+from flydsl.expr.numeric import Index, Int32, as_numeric, bare_like, is_python_number
+from flydsl.expr.operands import is_runtime
 from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, intrinsic_result, operand, value_of
 from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, update_dpp
 from flydsl.expr.vector import Vector
@@ -47,6 +48,11 @@ def shuffle(value: Value, offset: Number, width: Number, mode: str = "xor") -> A
     group. If that lane is outside of the group, the result is the lane's own value. The value of an inactive lane is
     undefined.
     """
+    if is_python_number(value) and is_runtime(offset):
+        raise argument_error(
+            f"shuffle of {value}, which all lanes have: the value comes first, and no mask",
+            f"fx.shuffle_{mode}(value, 1, 64)",
+        )
     if mode not in MODES:
         raise argument_error(f"shuffle mode {mode!r}", f"modes: {', '.join(MODES)}")
     largest = _WAVE32_LANES if target_name() in WAVE32 else _WAVE64_LANES

@@ -170,6 +170,13 @@ def test_no_room_for_the_result_of_isolated_work_in_isolated_work(monkeypatch: p
         run_isolated(work, lock=LOCK)
 
 
+def test_an_error_about_another_file_is_no_lack_of_room(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), temporary_folder():
+        (tmp_path / "absent").read_bytes()
+    with pytest.raises(NoRoomError), temporary_folder() as folder:
+        (folder / "absent" / "file").write_bytes(b"")
+
+
 def test_no_temporary_folder_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> NoReturn:
         raise FileNotFoundError(2, "No usable temporary directory found")

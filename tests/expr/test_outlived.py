@@ -10,7 +10,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl._mlir.dialects import arith
+from flydsl._mlir.dialects import arith  # type: ignore[attr-defined]
 from flydsl.errors import TraceError
 from flydsl.expr import outlived
 from flydsl.expr.typing import T

@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
+import itertools
 import math
 import re
+from string import Template
 
 import numpy as np
 import pytest
@@ -205,6 +208,49 @@ def joined_text_compared(A, C, I, n):
         I[0] = 1
 
 
+@habit("the text of a runtime value", "compare the value itself")
+def text_aligned(A, C, I, n):
+    I[0] = 1 if str(n).ljust(3) == "5  " else 2  # here
+
+
+@habit("the text of a runtime value", "compare the value itself")
+def text_as_bytes(A, C, I, n):
+    I[0] = 1 if str(n).encode() == b"5" else 2  # here
+
+
+@habit("the text of a runtime value", "compare the value itself")
+def text_formatted_in_place(A, C, I, n):
+    text = "%s"
+    text %= n
+    I[0] = 1 if text == "5" else 2  # here
+
+
+@habit("the text of a runtime value", "compare the value itself")
+def text_of_a_template(A, C, I, n):
+    I[0] = 1 if Template("$n").substitute(n=n) == "5" else 2  # here
+
+
+@dataclasses.dataclass
+class Point:
+    x: object
+
+
+@habit("comparing objects", "compare their parts")
+def dataclasses_compared(A, C, I, n):
+    I[0] = 1 if Point(n) == Point(5) else 2  # here
+
+
+@habit("comparing objects", "compare their parts")
+def dicts_compared(A, C, I, n):
+    I[0] = 1 if {"x": n} == {"x": 5} else 2  # here
+
+
+@habit("cannot decide what Python does", "a loop of this function")
+def taken_while(A, C, I, n):
+    for i in itertools.takewhile(lambda i: i < n, range(9)):  # here
+        I[i] = 1
+
+
 @habit("the text of a runtime value", "fx.printf")
 def length_of_a_text(A, C, I, n):
     I[0] = len(f"{n}")  # here
@@ -389,6 +435,11 @@ def compared_from_one_branch(A, C, I, n):
 # --- values as what they are not -------------------------------------------------------------------------------------
 
 
+@habit("shuffle of 4294967295, which all lanes have", "fx.shuffle_down(value, 1, 64)")
+def mask_before_the_value(A, C, I, n):
+    fx.shuffle_down(0xFFFFFFFF, n, 1)  # here
+
+
 @habit("no len()", "tensor.shape")
 def len_of_a_tensor(A, C, I, n):
     I[0] = len(A)  # here
@@ -534,7 +585,63 @@ def another_block() -> None:
     flyc.jit(lambda A: kernel(A).launch(grid=1, block=128))(torch.zeros(64))  # here
 
 
+def write_tile(A: fx.Tensor, *threads):
+    """A tile of 128 elements, dealt out to 128 threads, by the numbers of these."""
+    word = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)
+    copy = fx.make_tiled_copy_tv(word, fx.make_layout((128, 1)), fx.make_layout((1, 1)))
+    tile = fx.make_view(fx.get_iter(A), fx.make_layout((128, 1)))
+    for thread in threads:
+        copy.get_slice(thread).partition_D(tile)[0] = 1.0
+
+
+@programs.program("launched with block=(64, 1, 1), and the tiled copy (128,1):(1,0) in it is for 128 threads")
+def tile_of_more_threads_than_the_block() -> None:
+    launched(lambda A: write_tile(A, fx.thread_idx.x))
+
+
+def test_a_tile_of_more_threads_than_the_block_may_be_dealt_out_by_several_slices() -> None:
+    kernel = flyc.kernel(lambda A: write_tile(A, fx.thread_idx.x, fx.thread_idx.x + 64))
+    A = torch.zeros(128)
+    flyc.jit(lambda A: kernel(A).launch(grid=1, block=64))(A)
+    assert bool((A == 1).all())
+
+
+@programs.program("has a `yield`, which makes it a generator")
+def launcher_that_yields() -> None:
+    @flyc.jit
+    def launch(A: fx.Tensor):  # here
+        yield A
+
+    launch(torch.zeros(64))
+
+
+@programs.program("kernel is `async`")
+def kernel_that_is_async() -> None:
+    @flyc.kernel
+    async def kernel(A: fx.Tensor): ...  # here
+
+
+class Wrapper(torch.Tensor):
+    @staticmethod
+    def __new__(cls, shape):
+        return torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32)
+
+    __torch_dispatch__ = classmethod(lambda cls, *arguments: NotImplemented)
+
+
+@programs.program("A: a Wrapper, which has no memory of its own")
+def tensor_without_memory() -> None:
+    @flyc.jit
+    def launch(A: fx.Tensor): ...
+
+    launch(Wrapper((64,)))  # here
+
+
 HINTS |= {
+    "tile_of_more_threads_than_the_block": "launch(block=128)",
+    "launcher_that_yields": "write results to a tensor",
+    "kernel_that_is_async": "write `def kernel`",
+    "tensor_without_memory": "pass the tensor that it stands for",
     "target_of_a_launcher": "flyc.compile(launcher, ..., arch=",
     "warps_of_a_kernel": ".launch(grid=",
     "another_block": "change known_block_size",

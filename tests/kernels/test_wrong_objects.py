@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import dataclasses
+import enum
 import itertools
 from collections import defaultdict, deque
 
@@ -36,6 +37,16 @@ def deque_in_a_loop(A, C, I, n):
         q.append(i)  # here
         q.popleft()
     I[0] = q[0]
+
+
+@programs.kernel("Class is changed inside a runtime loop")
+def class_in_a_loop(A, C, I, n):
+    class Class:
+        value = 0
+
+    for i in range(n):  # here
+        Class.value = Class.value + 1
+    I[0] = Class.value
 
 
 @programs.kernel("'q' is [i32, i32, i32] in one branch of a runtime `if` and [i32, i32] in the other")
@@ -236,6 +247,33 @@ def test_objects_that_hold_values_may_change_with_a_condition() -> None:
         I = torch.zeros(5, dtype=torch.int32)
         launch(I, n)
         assert I.tolist() == expected
+
+
+def test_attributes_of_functions_classes_and_members_change_with_a_condition() -> None:
+    @flyc.kernel
+    def kernel(I: fx.Tensor, n: fx.Int32):
+        def function(seen=[1]):
+            return seen
+
+        class Class:
+            value = 1
+
+        class Member(enum.Enum):
+            X = 1
+
+        function.value = 1
+        if n > 3:
+            function.value = 2
+            Class.value = 2
+            Member.X._value_ = 2
+            function()[0] = 2
+        I[0], I[1], I[2], I[3] = function.value, Class.value, Member.X.value, function()[0]
+
+    launch = flyc.jit(lambda I, n: kernel(I, n).launch(grid=1, block=1))
+    for n, expected in ((5, 2), (2, 1)):
+        I = torch.zeros(4, dtype=torch.int32)
+        launch(I, n)
+        assert I.tolist() == 4 * [expected]
 
 
 # --- searches --------------------------------------------------------------------------------------------------------

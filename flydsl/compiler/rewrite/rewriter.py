@@ -18,7 +18,7 @@ from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.host_objects import CHANGING_METHODS
 
 _OF_VALUES = {"ArithmeticError", "FloatingPointError", "OverflowError", "ZeroDivisionError"}
-_MAKING_TEXT = {"ascii", "format", "join", "repr", "str"}
+_MAKING_TEXT = {"ascii", "format", "format_map", "join", "repr", "safe_substitute", "str", "substitute"}
 _HINT = "range(...) is a loop on the device; range_constexpr(...) unrolls and is plain Python"
 
 
@@ -268,6 +268,13 @@ class Rewriter(ast.NodeTransformer):
         formats = isinstance(node.op, ast.Mod) and not _is_number(node.left) and not _is_number(node.right)
         self.generic_visit(node)
         return self._text(node) if formats else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.AST]:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Mod) or not isinstance(node.target, ast.Name) or _is_number(node.value):
+            return node
+        value = self._text(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+        return [node, ast.copy_location(ast.Assign([node.target], value), node)]
 
     def _text(self, node: ast.expr) -> ast.expr:
         """An expression that makes a text, which knows whether a runtime value is in it."""

@@ -16,6 +16,7 @@ import array
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from types import CellType, FunctionType, MemberDescriptorType, SimpleNamespace
 from typing import Any
 
@@ -65,13 +66,18 @@ class Reachable:
         variables = {name: value for name, value in frame.f_locals.items() if not name.startswith("__fly_")}
         functions = {name for name, value in variables.items() if isinstance(value, FunctionType)}
         outer = {name for name in variables if name in free or name in functions}
-        return Reachable({n: v for n, v in variables.items() if n not in outer}, {n: variables[n] for n in outer})
+        found = Reachable({n: v for n, v in variables.items() if n not in outer}, {n: variables[n] for n in outer})
+        for function in (variables[name] for name in functions - set(free)):
+            found._own.add(id(function))  # its attributes and defaults, not the variables that it reads
+            if defaults := _defaults(function):
+                found.claim(defaults)
+        return found
 
     def _visit(self, value: Any, path: str, depth: int) -> None:
         if not depth or is_leaf(value):
             return
         inner: Iterable[tuple[str, Any]]
-        if isinstance(value, FunctionType):
+        if isinstance(value, FunctionType) and (id(value) in self.objects or not _is_written(value)):
             inner = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
         elif isinstance(value, tuple):
             inner = ((f"{path}[{i}]", item) for i, item in enumerate(value))
@@ -185,6 +191,13 @@ def write(target: Any, content: Any) -> None:
     elif isinstance(target, dict | set):
         target.clear()
         target.update(content)
+    elif isinstance(target, type):
+        now = _attributes(target)
+        for name in content.keys() | now.keys():
+            if name not in content:
+                type.__delattr__(target, name)
+            elif now.get(name, _ABSENT) is not content[name]:
+                type.__setattr__(target, name, content[name])
     else:
         slots = _slots(type(target))
         for name in slots:
@@ -224,9 +237,20 @@ def _is_mutable(value: Any) -> bool:
         return True
     if isinstance(value, list | dict | set | deque):
         return len(value) <= _LARGEST
-    if isinstance(value, type | ir.Operation) or not (hasattr(value, "__dict__") or _slots(type(value))):
+    if isinstance(value, type | FunctionType):
+        return _is_written(value)
+    if isinstance(value, ir.Operation) or not (hasattr(value, "__dict__") or _slots(type(value))):
         return False
     return isinstance(value, SimpleNamespace) or type(value).__module__.partition(".")[0] not in _FOREIGN
+
+
+def _is_written(value: Any) -> bool:
+    """True for a class or function of the user's: it has attributes that the source may set."""
+    return (value.__module__ or "").partition(".")[0] not in _FOREIGN
+
+
+def _defaults(function: FunctionType) -> tuple[Any, ...]:
+    return (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
 
 
 def _slots(kind: type) -> frozenset[str]:
@@ -236,7 +260,9 @@ def _slots(kind: type) -> frozenset[str]:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """A copy of the attributes of an object."""
+    """A copy of the attributes of an object; of a class those that its source sets."""
+    if isinstance(value, type):
+        return {name: item for name, item in vars(value).items() if not name.startswith("__")}
     found = {name: getattr(value, name) for name in _slots(type(value)) if hasattr(value, name)}
     return found | vars(value) if hasattr(value, "__dict__") else found
 
@@ -250,6 +276,12 @@ def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         return ((path, item) for item in content(value))
     if isinstance(value, set):
         return iter(())
+    if isinstance(value, FunctionType):
+        return chain(
+            ((f"{path}.{name}", item) for name, item in vars(value).items()),
+            zip(value.__code__.co_freevars, value.__closure__ or (), strict=True),
+            ((f"a default of {path}", item) for item in _defaults(value)),
+        )
     return ((f"{path}.{name}", item) for name, item in _attributes(value).items())
 
 
@@ -257,6 +289,8 @@ def copied(value: Any) -> Any:
     """A shallow copy of an object's contents."""
     if isinstance(value, CellType):
         return content(value)
+    if isinstance(value, FunctionType):
+        return vars(value).copy()
     if isinstance(value, deque):
         return list(value)
     return value.copy() if isinstance(value, list | dict | set) else _attributes(value)
