@@ -136,6 +136,16 @@ def element_type(name: str) -> ir.Type:
     return ir.Type.parse(value_name(name), context())
 
 
+def scalar_of(kind: ir.Type) -> ir.Type:
+    """The type of a vector's elements; of a scalar, the type itself."""
+    return kind.element_type if isinstance(kind, ir.VectorType) else kind
+
+
+def with_elements(kind: ir.Type, element: ir.Type) -> ir.Type:
+    """A vector type with other elements; of a scalar, the type of the element."""
+    return ir.VectorType.get(kind.shape, element) if isinstance(kind, ir.VectorType) else element
+
+
 @cache
 def llvm_pointer_type(space: int) -> ir.Type:
     """`!llvm.ptr<space>`; space: LLVM's number of an address space."""

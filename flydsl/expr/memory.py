@@ -11,7 +11,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
-from flydsl.dialect.elements import element_type, llvm_pointer_type
+from flydsl.dialect.elements import element_type, llvm_pointer_type, scalar_of
 from flydsl.dialect.inference import infer_alloca, register_elements
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error, trace_error
@@ -388,7 +388,7 @@ def ptr_load(pointer: AnyPointer, result_type: ScalarType | None = None) -> Resu
     source = _require_pointer("ptr_load", pointer)
     dtype = numeric_class(fly_type(source.type).element)
     kind = dtype.ir_type if result_type is None else ir_type_of(result_type)
-    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    element = scalar_of(kind)
     if element != dtype.ir_type:
         dtype = numeric_class(element)
         source = recast_iter(dtype, source).value
