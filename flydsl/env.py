@@ -1,5 +1,21 @@
-"""Environment variables: the one place that reads `os.environ`, each time anew, so a notebook can change them.
+"""Environment variables: the one place that reads `os.environ`, each time anew, so a notebook can change them."""
 
+from __future__ import annotations
+
+import os
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from flydsl.errors import ArgumentError, did_you_mean
+
+_VARIABLES = """\
 | variable | default | meaning |
 |---|---|---|
 | `FLYDSL_COMPILE_OPT_LEVEL` | 2 | LLVM optimization level, 0 to 3 |
@@ -29,43 +45,21 @@
 | `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
 | `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses; with 1, LLVM uses one process at a time |
 | `FLYDSL_SIMULATOR_PEER_PATIENCE_S` | 300 | for how many seconds a kernel may wait for other ranks; 0: for ever |
+"""
+__doc__ = f"""{__doc__}
 
+{_VARIABLES}
 A variable FLYDSL_... that is not here is warned of at the next compilation.
 
 Source: section 5 of the architecture guide.
 """
-
-from __future__ import annotations
-
-import os
-import threading
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any
-
-from flydsl.errors import ArgumentError, did_you_mean
+_NAMES = frozenset(re.findall(r"`(FLYDSL_\w+)` \|", _VARIABLES))
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
 
 _replaced: ContextVar[Mapping[str, str]] = ContextVar("flydsl_environment", default=MappingProxyType({}))
-
-_NAMES = frozenset(
-    f"FLYDSL_{name}"
-    for names in (
-        "COMPILE_OPT_LEVEL COMPILE_BACKEND COMPILE_MAX_TRACED_OPS GPU_ARCH DUMP_IR DUMP_DIR DEBUG_DUMP_ASM "
-        "DEBUG_AST_DIFF DEBUG_PRINT_ORIGIN_IR DEBUG_PRINT_AFTER_ALL DEBUG_ENABLE_DEBUG_INFO DEBUG_ENABLE_VERIFIER",
-        "DEBUG_LOG_LEVEL DEBUG_LOG_TO_CONSOLE DEBUG_LOG_TO_FILE RUNTIME_CACHE_DIR RUNTIME_ENABLE_CACHE "
-        "RUNTIME_RUN_ONLY RUNTIME_KIND PRINTF_BUFFER_BYTES SIMULATOR_BACKEND SIMULATOR_HOST SIMULATOR_THREADS",
-        "SIMULATOR_PEER_PATIENCE_S",
-    )
-    for name in names.split()
-)
 _unknown: set[str] = set()
 
 

@@ -10,7 +10,6 @@ import base64
 import json
 import zlib
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from flydsl.errors import ArgumentError
 from flydsl.simulator.timing import Trace
 from workbench.binary_report import binary_chapter, binary_heading
 from workbench.kit import line_list
+from workbench.kit.assets import asset_text
 from workbench.kit.html import code, escape
 from workbench.kit.static_page import static_page
 from workbench.machine_code import content as machine_code
@@ -98,7 +98,7 @@ def page(subjects: Sequence[Subject]) -> str:
         for part, name in zip(chapters, names, strict=True)
     ]
     uses = [linked, strip, machine_code, *([timeline] if any(_has_timeline(subject) for subject in subjects) else [])]
-    script = "\n".join([line_list.script(), *(part.script() for part in uses), _script()])
+    script = "\n".join([line_list.script(), *(part.script() for part in uses), asset_text(__file__, "page.js")])
     whole = _BODY.format(body="\n".join([contents, *body]), script=script)
     return static_page(", ".join(names), whole, "\n".join(part.style() for part in uses))
 
@@ -141,11 +141,6 @@ def _sections(part: str, chapter: dict[str, str]) -> str:
     return "\n".join(
         f'<h2 id="{part}-{n}">{escape(name)}</h2>\n{html}' for n, (name, html) in enumerate(chapter.items())
     )
-
-
-@cache
-def _script() -> str:
-    return (Path(__file__).parent / "page.js").read_text("utf-8")
 
 
 def _chapter(subject: Subject, part: str) -> dict[str, str]:

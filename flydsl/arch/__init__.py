@@ -22,22 +22,9 @@ COMPARED: tuple[Arch, ...] = (GFX90A, GFX942, GFX950, GFX1201, GFX1250)  # one o
 DEFAULT_ARCH = GFX942  # what is compiled for when there is no GPU to ask
 
 __all__ = [
-    "ARCHS",
-    "COMPARED",
-    "DEFAULT_ARCH",
-    "GFX942",
-    "Arch",
-    "Occupancy",
-    "PhaseConflicts",
-    "RegisterFile",
-    "Usage",
-    "conflict_ways",
-    "get_arch",
-    "llvm_workgroup_size",
-    "max_vgprs",
-    "occupancy",
-    "waves_by_descriptor",
-]
+    "ARCHS", "COMPARED", "DEFAULT_ARCH", "GFX942", "Arch", "Occupancy", "PhaseConflicts", "RegisterFile", "Usage",
+    "conflict_ways", "get_arch", "llvm_workgroup_size", "max_vgprs", "occupancy", "waves_by_descriptor",
+]  # fmt: skip
 
 
 def get_arch(name: str) -> Arch:

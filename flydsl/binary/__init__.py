@@ -12,11 +12,6 @@ from flydsl.binary.module import BinaryKernel, BinaryModule
 from flydsl.binary.opening import open_binary
 
 __all__ = [
-    "BinaryKernel",
-    "BinaryLaunch",
-    "BinaryModule",
-    "capture_binary_launches",
-    "compile_hip",
-    "compile_opencl",
+    "BinaryKernel", "BinaryLaunch", "BinaryModule", "capture_binary_launches", "compile_hip", "compile_opencl",
     "open_binary",
-]
+]  # fmt: skip

@@ -30,33 +30,11 @@ take_for_old()
 CompiledFunction = CompiledArtifact
 
 __all__ = [
-    "BaseBackend",
-    "CompilationContext",
-    "CompiledArtifact",
-    "CompiledFunction",
-    "GPUTarget",
-    "JitArgumentRegistry",
-    "JitFunction",
-    "KernelFunction",
-    "KernelLauncher",
-    "Launch",
-    "Pipeline",
-    "Stage",
-    "TensorSpec",
-    "capture_launches",
-    "compile",
-    "compile_backend_name",
-    "custom_op",
-    "from_c_void_p",
-    "from_dlpack",
-    "from_torch_tensor",
-    "get_backend",
-    "jit",
-    "kernel",
-    "load",
-    "register_backend",
-    "save",
-]
+    "BaseBackend", "CompilationContext", "CompiledArtifact", "CompiledFunction", "GPUTarget", "JitArgumentRegistry",
+    "JitFunction", "KernelFunction", "KernelLauncher", "Launch", "Pipeline", "Stage", "TensorSpec", "capture_launches",
+    "compile", "compile_backend_name", "custom_op", "from_c_void_p", "from_dlpack", "from_torch_tensor", "get_backend",
+    "jit", "kernel", "load", "register_backend", "save",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

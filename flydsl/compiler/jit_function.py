@@ -41,15 +41,9 @@ if TYPE_CHECKING:
     from flydsl.simulator import Simulation
 
 __all__ = [
-    "CacheInfo",
-    "CompilationContext",
-    "CompiledArtifact",
-    "JitCacheManager",
-    "JitFunction",
-    "MlirCompiler",
-    "compile",
+    "CacheInfo", "CompilationContext", "CompiledArtifact", "JitCacheManager", "JitFunction", "MlirCompiler", "compile",
     "jit",
-]
+]  # fmt: skip
 
 
 # FlyDSL's name for the state of the package and its tools, which its tests replace.

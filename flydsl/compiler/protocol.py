@@ -22,22 +22,10 @@ from flydsl.expr.struct import size_of as dsl_size_of
 from flydsl.runtime.interface import Device
 
 __all__ = [
-    "DslType",
-    "JitArgument",
-    "Storable",
-    "c_abi_spec",
-    "cache_signature",
-    "construct_from_ir_values",
-    "dsl_align_of",
-    "dsl_size_of",
-    "extract_to_ir_values",
-    "fly_types",
-    "fly_values",
-    "get_c_pointers",
-    "get_ir_types",
-    "peek_from_ptr",
+    "DslType", "JitArgument", "Storable", "c_abi_spec", "cache_signature", "construct_from_ir_values", "dsl_align_of",
+    "dsl_size_of", "extract_to_ir_values", "fly_types", "fly_values", "get_c_pointers", "get_ir_types", "peek_from_ptr",
     "poke_into_ptr",
-]
+]  # fmt: skip
 
 # The names before FlyDSL 0.2, which some programs have kept.
 fly_types, fly_values = get_ir_types, extract_to_ir_values

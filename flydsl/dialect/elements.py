@@ -142,6 +142,22 @@ def element_type(name: str) -> ir.Type:
     return ir.Type.parse(value_name(name), context())
 
 
+def scalar_of(kind: ir.Type) -> ir.Type:
+    """The type of a vector's elements; of a scalar, the type itself."""
+    return kind.element_type if isinstance(kind, ir.VectorType) else kind
+
+
+def with_elements(kind: ir.Type, element: ir.Type) -> ir.Type:
+    """A vector type with other elements; of a scalar, the type of the element."""
+    return ir.VectorType.get(kind.shape, element) if isinstance(kind, ir.VectorType) else element
+
+
+@cache
+def llvm_pointer_type(space: int) -> ir.Type:
+    """`!llvm.ptr<space>`; space: LLVM's number of an address space."""
+    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr", context())
+
+
 TORCH_ELEMENTS = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
     "int16": "i16", "int8": "i8", "bool": "i8", "uint64": "ui64", "uint32": "ui32", "uint16": "ui16", "uint8": "ui8",

@@ -17,7 +17,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
-from flydsl.dialect.elements import element_bits, element_type
+from flydsl.dialect.elements import element_bits, element_type, scalar_of
 from flydsl.dialect.leaves import dynamic_leaves, is_static
 from flydsl.dialect.types import (
     AnyLayout,
@@ -396,7 +396,7 @@ def require_same(name: str, given: Any, wanted: Any) -> None:
 
 def _require_elements(name: str, value: Any, pointer: PointerType) -> None:
     _require_addresses(pointer)
-    require_same(name, value.element_type if isinstance(value, ir.VectorType) else value, element_type(pointer.element))
+    require_same(name, scalar_of(value), element_type(pointer.element))
 
 
 # --- operations that state their result ------------------------------------------------------------------------------

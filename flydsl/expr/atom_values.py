@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mlir import ir
 
 from flydsl import how_made
+from flydsl.dialect.atom_inference import check_value
 from flydsl.dialect.location import argument_error
+from flydsl.dialect.types import FlyType
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.numeric import Int32
+from flydsl.expr.operands import StaticFlyValue, located
+from flydsl.missing_attributes import Explorable
 
 if TYPE_CHECKING:
     from flydsl.expr.copies import CopyAtom
@@ -20,6 +24,23 @@ if TYPE_CHECKING:
     from flydsl.expr.mma import MmaAtom
 
 __all__ = ["atom_set_value"]
+
+_Atom = TypeVar("_Atom", bound="AtomWithValues")
+
+
+class AtomWithValues(StaticFlyValue, Explorable):
+    """A copy or matrix instruction. values: numbers that its calls use besides their operands, by name."""
+
+    def __init__(self, fly: FlyType, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fly)
+        self.values = dict(values or {})
+
+    def set_value(self: _Atom, values: Mapping[str, Any] | str, value: Any = None) -> _Atom:
+        """The same instruction with numbers for its calls: `atom.set_value("soffset", elements)`."""
+        given = {values: value} if isinstance(values, str) else values
+        for name in given:
+            located(check_value, self.type, name)
+        return type(self)(self.type, {**self.values, **given}) if given else self
 
 
 class TileCopy(ABC):

@@ -16,7 +16,7 @@ from mlir import ir
 
 from flydsl import how_made
 from flydsl.atoms.buffer_copy import resource_flags
-from flydsl.dialect.elements import element_type
+from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.location import argument_error
 from flydsl.expr.algebra import cosize
 from flydsl.expr.emit import emit, target_name
@@ -209,8 +209,7 @@ def create_llvm_ptr(address: Any, address_space: int = 1) -> ir.Value:
     space = immediate("the address_space of create_llvm_ptr", address_space, 0, _BUFFER_SPACE)
     number = operand("the address of create_llvm_ptr", Int32(address) if space == 3 else Int64(address),
                      Int32 if space == 3 else Int64)  # fmt: skip
-    kind = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
-    return emit("llvm.inttoptr", [number], [kind]).result
+    return emit("llvm.inttoptr", [number], [llvm_pointer_type(space)]).result
 
 
 def get_element_ptr(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl.dialect.elements import ARITHMETIC_FLOATS
+from flydsl.dialect.elements import ARITHMETIC_FLOATS, scalar_of
 from flydsl.dialect.location import argument_error
 from flydsl.expr.described import described
 from flydsl.expr.elementwise import arith_result, ir_value_of, shape_of
@@ -80,7 +80,7 @@ def _cast_attributes(name: str, fastmath: Any = None) -> dict[str, ir.Attribute]
 def _result_type(name: str, given: Any) -> tuple[ir.Type, type[Numeric] | None]:
     """A cast's result element as an MLIR type, and as a scalar type if one was given."""
     if isinstance(given, ir.Type):
-        return (given.element_type if isinstance(given, ir.VectorType) else given), None
+        return scalar_of(given), None
     if isinstance(given, type) and issubclass(given, Numeric):
         return given.ir_type, given
     raise argument_error(f"arith.{name}: {given!r} is not a type", "such as fx.Int32")

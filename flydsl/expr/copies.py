@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,11 @@ from mlir import ir
 from flydsl import atoms, how_made
 from flydsl import layout as algebra
 from flydsl.atoms import CopyOp
-from flydsl.dialect.atom_inference import check_value
 from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.expr.algebra import crd2idx
-from flydsl.expr.atom_values import TileCopy, with_values
+from flydsl.expr.atom_values import AtomWithValues, TileCopy, with_values
 from flydsl.expr.block_threads import note_tile
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.copy_forms import as_moved
@@ -56,17 +54,13 @@ class CachePolicy(IntEnum):
     CacheAlways = 1
 
 
-class CopyAtom(StaticFlyValue, Explorable):
+class CopyAtom(AtomWithValues):
     """A copy instruction for elements of a given width: `fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)`.
 
     values: further operands of its calls, such as `soffset` of a buffer copy.
     """
 
     type: CopyAtomType
-
-    def __init__(self, fly: CopyAtomType, values: Mapping[str, Any] | None = None) -> None:
-        super().__init__(fly)
-        self.values = dict(values or {})
 
     @property
     def val_bits(self) -> int:
@@ -94,13 +88,6 @@ class CopyAtom(StaticFlyValue, Explorable):
         return Layout((threads, values), (1, threads)) if self.type.op.transposes else source
 
     layout_ref_tv = layout_dst_tv
-
-    def set_value(self, values: Mapping[str, Any] | str, value: Any = None) -> CopyAtom:
-        """The same instruction with parameters for its calls: `atom.set_value("soffset", elements)`."""
-        given = {values: value} if isinstance(values, str) else values
-        for name in given:
-            located(check_value, self.type, name)
-        return CopyAtom(self.type, {**self.values, **given}) if given else self
 
     def operand(self) -> ir.Value:
         value = emit_fly("make_copy_atom", results=[self.type], attributes={"valBits": self.type.value_bits}).result

@@ -21,21 +21,8 @@ if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyLayout, IntTupleLike, Result
 
 __all__ = [
-    "CopyAtom",
-    "MmaAtom",
-    "ThrCopy",
-    "ThrMma",
-    "TiledCopy",
-    "TiledMma",
-    "gather",
-    "make_layout_tv",
-    "make_rmem_tensor",
-    "make_tiled_copy",
-    "make_tiled_copy_A",
-    "make_tiled_copy_B",
-    "make_tiled_copy_C",
-    "make_tiled_copy_tv",
-    "scatter",
+    "CopyAtom", "MmaAtom", "ThrCopy", "ThrMma", "TiledCopy", "TiledMma", "gather", "make_layout_tv", "make_rmem_tensor",
+    "make_tiled_copy", "make_tiled_copy_A", "make_tiled_copy_B", "make_tiled_copy_C", "make_tiled_copy_tv", "scatter",
 ]  # fmt: skip
 
 __getattr__ = unknown_name(__name__, globals())

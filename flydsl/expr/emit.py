@@ -25,6 +25,14 @@ def is_traced() -> bool:
         return False
 
 
+def gpu_module_body() -> ir.Block | None:
+    """The block of the `gpu.module` around the insertion point, or None outside of one."""
+    op = ir.InsertionPoint.current.block.owner if is_traced() else None
+    while op is not None and op.operation.name != "gpu.module":
+        op = op.parent
+    return None if op is None else op.regions[0].blocks[0]
+
+
 def require_trace(what: str) -> None:
     """Raise TraceError unless a kernel or launcher is being traced."""
     if not is_traced():

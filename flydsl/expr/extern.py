@@ -11,10 +11,11 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl.dialect.elements import llvm_pointer_type
 from flydsl.dialect.location import argument_error, mlir_location, trace_error
 from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.emit import emit, is_traced
+from flydsl.expr.emit import emit, gpu_module_body
 from flydsl.expr.numeric import Float32, Float64, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
 from flydsl.expr.operands import as_ir_value
 from flydsl.expr.traced_value import with_operators
@@ -48,7 +49,7 @@ class ExternFunction:
 
     def __call__(self, *args: Any) -> Any:
         """Call the function. Raises ArgumentError for arguments of other types than it takes."""
-        body = _gpu_module_body()
+        body = gpu_module_body()
         if body is None:
             raise trace_error(f"{self.symbol} outside of a kernel: it is a function of the device")
         if len(args) != len(self.arg_types):
@@ -112,14 +113,6 @@ class ExternFunction:
         return f"ffi({self.symbol!r}, {list(self.arg_types)}, {self.ret_type!r})"
 
 
-def _gpu_module_body() -> ir.Block | None:
-    """The block of the `gpu.module` around the insertion point, or None outside of one."""
-    op = ir.InsertionPoint.current.block.owner if is_traced() else None
-    while op is not None and op.operation.name != "gpu.module":
-        op = op.parent
-    return None if op is None else op.regions[0].blocks[0]
-
-
 def _type_of(name: str) -> ir.Type:
     if name in _SCALARS:
         return _SCALARS[name].ir_type
@@ -130,7 +123,7 @@ def _type_of(name: str) -> ir.Type:
             at=user_location(),
             hint=f"there is {', '.join(_SCALARS)}, ptr, ptr<1> and void",
         )
-    return ir.Type.parse("!llvm.ptr" if match[1] in (None, "0") else f"!llvm.ptr<{match[1]}>")
+    return llvm_pointer_type(int(match[1] or 0))
 
 
 class TypeNameError(ArgumentError, ValueError):

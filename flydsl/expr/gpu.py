@@ -20,24 +20,9 @@ from flydsl.expr.shuffle import shuffle, shuffle_down, shuffle_idx, shuffle_up, 
 from flydsl.places import user_location
 
 __all__ = [
-    "SharedAllocator",
-    "Tuple3D",
-    "barrier",
-    "block_dim",
-    "block_id",
-    "block_idx",
-    "grid_dim",
-    "known_block_size",
-    "lds_space",
-    "num_warp_threads",
-    "shuffle",
-    "shuffle_down",
-    "shuffle_idx",
-    "shuffle_up",
-    "shuffle_xor",
-    "smem_space",
-    "thread_id",
-    "thread_idx",
+    "SharedAllocator", "Tuple3D", "barrier", "block_dim", "block_id", "block_idx", "grid_dim", "known_block_size",
+    "lds_space", "num_warp_threads", "shuffle", "shuffle_down", "shuffle_idx", "shuffle_up", "shuffle_xor",
+    "smem_space", "thread_id", "thread_idx",
 ]  # fmt: skip
 
 # LLVM's AMDGPU address space of LDS.

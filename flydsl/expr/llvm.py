@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl.dialect.elements import element_type
+from flydsl.dialect.elements import element_type, scalar_of
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType
 from flydsl.expr.arith_value import ArithValue
@@ -104,7 +104,7 @@ def generic_load(
         result = ir.VectorType.get([count], result)
     named = getattr(dtype, "element", dtype)
     named = named if isinstance(named, type) and issubclass(named, Numeric) else None
-    scalar = result.element_type if isinstance(result, ir.VectorType) else result
+    scalar = scalar_of(result)
     number = named or (element if scalar == element.ir_type else numeric_class(scalar))
     order = ordering_number("a load", memory_order, (AtomicOrdering.NotAtomic, *LOADS))
     _check_atomic("load", result, number.width, order)

@@ -11,7 +11,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
-from flydsl.dialect.elements import element_type
+from flydsl.dialect.elements import element_type, llvm_pointer_type, scalar_of
 from flydsl.dialect.inference import infer_alloca, register_elements
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error, trace_error
@@ -388,7 +388,7 @@ def ptr_load(pointer: AnyPointer, result_type: ScalarType | None = None) -> Resu
     source = _require_pointer("ptr_load", pointer)
     dtype = numeric_class(fly_type(source.type).element)
     kind = dtype.ir_type if result_type is None else ir_type_of(result_type)
-    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    element = scalar_of(kind)
     if element != dtype.ir_type:
         dtype = numeric_class(element)
         source = recast_iter(dtype, source).value
@@ -528,7 +528,7 @@ def ptrtoint(pointer: AnyPointer) -> Result:
     if kind is None:
         raise argument_error(f"ptrtoint takes a pointer, not {pointer!r}", how_made.POINTER)
     space, dtype = _address_space("ptrtoint", kind)
-    address = emit("builtin.unrealized_conversion_cast", [pointer.value], [_llvm_pointer(space)]).result
+    address = emit("builtin.unrealized_conversion_cast", [pointer.value], [llvm_pointer_type(space)]).result
     return dtype.of(emit("llvm.ptrtoint", [address], [dtype.ir_type]).result)
 
 
@@ -541,7 +541,7 @@ def inttoptr(result_type: PointerType, address: Number) -> Pointer:
         hint = "fx.PointerType.get(fx.Float32, fx.AddressSpace.Global)"
         raise argument_error(f"inttoptr: {result_type!r} is not a pointer type", hint)
     space, dtype = _address_space("inttoptr", result_type)
-    address = emit("llvm.inttoptr", [dtype(address).ir_value()], [_llvm_pointer(space)]).result
+    address = emit("llvm.inttoptr", [dtype(address).ir_value()], [llvm_pointer_type(space)]).result
     return Pointer(emit("builtin.unrealized_conversion_cast", [address], [result_type.ir]).result)
 
 
@@ -552,7 +552,3 @@ def _address_space(what: str, kind: PointerType) -> tuple[int, type[Integer]]:
             "registers and buffers have none: take it of global or shared memory",
         )
     return _SPACES[kind.space]
-
-
-def _llvm_pointer(space: int) -> ir.Type:
-    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")

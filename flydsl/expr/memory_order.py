@@ -8,7 +8,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl import how_made
-from flydsl.dialect.elements import element_bits, element_type
+from flydsl.dialect.elements import element_bits, element_type, llvm_pointer_type
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType, fly_type
 from flydsl.expr.emit import emit
@@ -81,8 +81,7 @@ def address_of(what: str, pointer: Any) -> tuple[PointerType, ir.Value]:
         raise argument_error(
             f"{what} takes a pointer to global or shared memory, not {pointer!r}", how_made.ELEMENT_POINTER
         )
-    space = LLVM_SPACES[kind.space]
-    raw = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+    raw = llvm_pointer_type(LLVM_SPACES[kind.space])
     return kind, emit("builtin.unrealized_conversion_cast", [pointer.value], [raw]).result
 
 

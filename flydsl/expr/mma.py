@@ -12,12 +12,12 @@ from mlir import ir
 from flydsl import atoms, how_made
 from flydsl import layout as algebra
 from flydsl.atoms import MmaOp
-from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS, check_value
+from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS
 from flydsl.dialect.elements import value_name
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
-from flydsl.expr.atom_values import with_values
+from flydsl.expr.atom_values import AtomWithValues, with_values
 from flydsl.expr.block_threads import note_tile
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
@@ -50,24 +50,13 @@ class MmaOperand(str, Enum):
 GemmTraversalOrder = Enum("GemmTraversalOrder", {order: order for order in TRAVERSAL_ORDERS}, type=str)  # type: ignore[misc]
 
 
-class MmaAtom(StaticFlyValue, Explorable):
+class MmaAtom(AtomWithValues):
     """A matrix instruction: `fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))`.
 
     values: what its calls use besides their operands: `scale_a` and `scale_b` of a scaled instruction.
     """
 
     type: MmaAtomType
-
-    def __init__(self, fly: MmaAtomType, values: Mapping[str, Any] | None = None) -> None:
-        super().__init__(fly)
-        self.values = dict(values or {})
-
-    def set_value(self, values: Mapping[str, Any] | str, value: Any = None) -> MmaAtom:
-        """The same instruction with numbers for its calls: `atom.set_value("scale_a", scales)`."""
-        given = {values: value} if isinstance(values, str) else values
-        for name in given:
-            located(check_value, self.type, name)
-        return MmaAtom(self.type, {**self.values, **given}) if given else self
 
     @property
     def shape_mnk(self) -> tuple[int, int, int]:

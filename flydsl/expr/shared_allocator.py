@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from flydsl.dialect.elements import element_type
+from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.location import trace_error
 from flydsl.dialect.types import PointerType
-from flydsl.expr.emit import emit, require_trace
+from flydsl.expr.emit import emit, gpu_module_body, require_trace
 from flydsl.expr.memory import Pointer, get_dyn_shared
 from flydsl.expr.storage import Arena, Place
 
@@ -43,7 +43,7 @@ class _Place:
     def pointer(self, element: str) -> Pointer:
         """A pointer to elements of a type."""
         name = {"global_name": ir.FlatSymbolRefAttr.get(self.symbol)}
-        space = ir.Type.parse(f"!llvm.ptr<{_LDS_SPACE}>")
+        space = llvm_pointer_type(_LDS_SPACE)
         base = emit("llvm.mlir.addressof", [], [space], name).result
         if self.offset:
             attributes = {
@@ -94,9 +94,7 @@ class SharedAllocator(Arena):
 def _gpu_module_body() -> ir.Block:
     """The body of the GPU module whose kernel is being traced."""
     require_trace("SharedAllocator")
-    op = ir.InsertionPoint.current.block.owner
-    while op is not None and op.operation.name != "gpu.module":
-        op = op.parent
-    if op is None:
+    body = gpu_module_body()
+    if body is None:
         raise trace_error("SharedAllocator outside a kernel", "allocate inside of a @flyc.kernel function")
-    return op.regions[0].blocks[0]
+    return body

@@ -34,7 +34,7 @@ from flydsl.arch import ARCHS, get_arch, launch_limits
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.emit import emit, require_trace
+from flydsl.expr.emit import emit, gpu_module_body, require_trace
 from flydsl.expr.gpu import lds_space
 from flydsl.expr.numeric import Index, Int32, Numeric, as_numeric, numeric_class
 from flydsl.expr.operands import located
@@ -312,11 +312,9 @@ class SmemAllocator:
     def get_base(self) -> ir.Value:
         """The storage, inside a kernel."""
         require_trace("SmemAllocator.get_base")
-        op = ir.InsertionPoint.current.block.owner
-        while op is not None and op.operation.name != "gpu.module":
-            op = op.parent
-        if op is None:
+        body = gpu_module_body()
+        if body is None:
             raise trace_error("SmemAllocator.get_base outside a kernel", "call it inside of a @flyc.kernel function")
-        self._check_unchanged(op.regions[0].blocks[0])
+        self._check_unchanged(body)
         name = {"name": ir.FlatSymbolRefAttr.get(self.global_sym_name)}
         return emit("memref.get_global", results=[self._storage_type()], attributes=name).result

@@ -13,6 +13,7 @@ from mlir import ir
 
 from flydsl import how_made
 from flydsl.dialect.context import context
+from flydsl.dialect.elements import scalar_of
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit
@@ -163,7 +164,7 @@ class Vector(ArithValue):
 
     def bitcast(self, dtype: type[Numeric]) -> Vector:
         """The same bits as elements of another width. It has one dimension if the number of elements changes."""
-        target = require_numeric("bitcast", dtype.element_type if isinstance(dtype, ir.VectorType) else dtype)
+        target = require_numeric("bitcast", scalar_of(dtype))
         bits = self.numel * self.dtype.width
         if Index in (self.dtype, target) or bits % target.width:
             raise argument_error(

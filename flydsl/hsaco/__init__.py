@@ -18,16 +18,6 @@ from flydsl.hsaco.elf import Contents, HsacoError, excluded, read_contents, read
 from flydsl.hsaco.kernels import Hsaco, KernelArg, KernelInfo, read_hsaco
 
 __all__ = [
-    "Contents",
-    "Hsaco",
-    "HsacoError",
-    "KernelArg",
-    "KernelDescriptor",
-    "KernelInfo",
-    "UserSgpr",
-    "decode_kernel_descriptor",
-    "excluded",
-    "read_contents",
-    "read_hsaco",
-    "read_symbols",
-]
+    "Contents", "Hsaco", "HsacoError", "KernelArg", "KernelDescriptor", "KernelInfo", "UserSgpr",
+    "decode_kernel_descriptor", "excluded", "read_contents", "read_hsaco", "read_symbols",
+]  # fmt: skip

@@ -16,7 +16,7 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.atoms import BUFFER, Lowering
-from flydsl.dialect.elements import element_type
+from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
@@ -136,12 +136,7 @@ def pointer_type(kind: PointerType) -> ir.Type:
     """The LLVM pointer for a fly pointer."""
     if kind.space not in ADDRESS_SPACES:
         raise CompileError(f"{kind} has no LLVM pointer", hint=f"address spaces: {', '.join(ADDRESS_SPACES)}")
-    return llvm_pointer(ADDRESS_SPACES[kind.space])
-
-
-def llvm_pointer(space: int) -> ir.Type:
-    """`!llvm.ptr<space>`."""
-    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+    return llvm_pointer_type(ADDRESS_SPACES[kind.space])
 
 
 def _convert_pointers_of(op: ir.Operation) -> None:
@@ -411,7 +406,7 @@ def _dimension(op: ir.Operation, function: ir.Operation) -> ir.Value:
 
 
 def _hidden_argument(offset: int, bits: int, at: ir.Location) -> ir.Value:
-    pointer_kind, integer = llvm_pointer(_CONSTANT_SPACE), element_type(f"i{bits}")
+    pointer_kind, integer = llvm_pointer_type(_CONSTANT_SPACE), element_type(f"i{bits}")
     intrinsic = {
         "intrin": ir.StringAttr.get("llvm.amdgcn.implicitarg.ptr"),
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),

@@ -162,6 +162,19 @@ def constant_of(value: ir.Value) -> int | None:
     return int(attribute.value) if isinstance(attribute, ir.IntegerAttr) else None
 
 
+def splat_of(value: ir.Value) -> int | None:
+    """The integer of a constant, or of all elements of a constant vector; None for anything else."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    return int(ir.IntegerAttr(attribute).value)
+
+
 def erase_dead(root: ir.Operation) -> None:
     """Remove fly operations whose results are not used, users before their operands."""
     for op in reversed(operations(root)):

@@ -73,36 +73,11 @@ _NAMES = {
 }
 
 __all__ = [
-    "BarrierDeadlock",
-    "GlobalRace",
-    "InstructionLimit",
-    "LaunchStatistics",
-    "LdsRace",
-    "ListingError",
-    "LoadedKernel",
-    "LoadedModule",
-    "Memory",
-    "MemoryFault",
-    "MisalignedAccess",
-    "Program",
-    "Race",
-    "Recording",
-    "RegisterFault",
-    "Simulation",
-    "Struct",
-    "Trap",
-    "UninitializedLds",
-    "UninitializedRegister",
-    "UnknownInstruction",
-    "UnsupportedMode",
-    "checking",
-    "counting",
-    "launch",
-    "limited",
-    "load",
-    "prepare",
-    "tracing",
-]
+    "BarrierDeadlock", "GlobalRace", "InstructionLimit", "LaunchStatistics", "LdsRace", "ListingError", "LoadedKernel",
+    "LoadedModule", "Memory", "MemoryFault", "MisalignedAccess", "Program", "Race", "Recording", "RegisterFault",
+    "Simulation", "Struct", "Trap", "UninitializedLds", "UninitializedRegister", "UnknownInstruction",
+    "UnsupportedMode", "checking", "counting", "launch", "limited", "load", "prepare", "tracing",
+]  # fmt: skip
 
 
 __getattr__ = lazy_names(__name__, _NAMES)  # compiling needs the memory of tensors alone

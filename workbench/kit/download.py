@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import traitlets
 
+from workbench.kit.assets import asset_text
 from workbench.kit.line_list import theme
 from workbench.kit.scripted import Scripted
-
-_HERE = Path(__file__).parent
 
 
 class Download(Scripted):
@@ -20,7 +18,7 @@ class Download(Scripted):
     width: of the place that the view has on the page, in pixels; 0 as long as it is not known.
     """
 
-    _esm = (_HERE / "download.js").read_text("utf-8")
+    _esm = asset_text(__file__, "download.js")
     _css = theme()
     name = traitlets.Unicode("picture").tag(sync=True)
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import ipywidgets as widgets
 import traitlets
 
+from workbench.kit.assets import asset_text
 from workbench.kit.line_list import theme
 from workbench.kit.scripted import Scripted
 
-_HERE = Path(__file__).parent
 _count = itertools.count(1)
 
 
 class Finder(Scripted):
     """Two buttons and how many places there are; nothing as long as there is no text. part: where to mark."""
 
-    _esm = (_HERE / "finder.js").read_text("utf-8")
-    _css = theme() + (_HERE / "finder.css").read_text("utf-8")
+    _esm = asset_text(__file__, "finder.js")
+    _css = theme() + asset_text(__file__, "finder.css")
     text = traitlets.Unicode("").tag(sync=True)
     target = traitlets.Unicode().tag(sync=True)
 

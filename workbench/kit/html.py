@@ -13,23 +13,9 @@ from functools import cache
 from html import escape
 
 __all__ = [
-    "CHARACTER_EM",
-    "FAINT",
-    "INK",
-    "ON_PAPER",
-    "PAPER",
-    "code",
-    "code_line",
-    "details",
-    "escape",
-    "faint",
-    "listing",
-    "message",
-    "nowrap",
-    "svg_image",
-    "table",
-    "title",
-]
+    "CHARACTER_EM", "FAINT", "INK", "ON_PAPER", "PAPER", "code", "code_line", "details", "escape", "faint", "listing",
+    "message", "nowrap", "svg_image", "table", "title",
+]  # fmt: skip
 
 FAINT = "opacity:0.75"  # less could not be read
 # No ink reads well on light and on dark pages, so pictures bring their paper; on a dark page their colours are others.

@@ -6,31 +6,25 @@ The script goes before that of each view: it defines `element`, `lineList`, `rev
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
+from workbench.kit.assets import asset_text
 from workbench.kit.highlight import COLORS
 
-_HERE = Path(__file__).parent
 _SCRIPTS = ("line_list.js", "panes.js", "room.js")
 _STYLES = ("theme.css", "line_list.css", "panes.css", "room.css")
 TAGS = {kind: f'<span class="{kind}">' for kind in (*COLORS, "comment")} | {"fold": '<span class="fold"><span>'}
 """What `highlight` takes for lines of the list."""
 
 
-@cache
 def script() -> str:
     """The JavaScript."""
-    return "\n".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)
+    return asset_text(__file__, *_SCRIPTS)
 
 
-@cache
 def theme() -> str:
     """The CSS of controls alone."""
-    return (_HERE / "theme.css").read_text("utf-8")
+    return asset_text(__file__, "theme.css")
 
 
-@cache
 def style() -> str:
     """The CSS."""
-    return "\n".join((_HERE / name).read_text("utf-8") for name in _STYLES)
+    return asset_text(__file__, *_STYLES)

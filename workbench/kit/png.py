@@ -11,24 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_EIGHT_BITS_OF_PALETTE = bytes([8, 3, 0, 0, 0])
+_OF_PALETTE, _RGBA = 3, 6
 
 
-def png(pixels: NDArray[np.uint8], palette: Sequence[str]) -> bytes:
-    """A picture. pixels: of shape (height, width), numbers of colours. palette: the colours as "#rrggbb", at most 256.
+def png(pixels: NDArray[np.uint8], palette: Sequence[str] = ()) -> bytes:
+    """A picture. pixels: of shape (height, width), numbers of colours; without a palette (height, width, 4), RGBA.
 
-    Source: PNG specification, third edition, W3C.
+    palette: the colours as "#rrggbb", at most 256. Source: PNG specification, third edition, W3C.
     """
-    height, width = pixels.shape
-    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels], axis=1)  # each row begins with its filter, none
+    height, width, *_ = pixels.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)  # the filter is none
     colors = b"".join(bytes.fromhex(color.removeprefix("#")) for color in palette)
-    head = struct.pack(">II", width, height) + _EIGHT_BITS_OF_PALETTE
-    content = zlib.compress(rows.tobytes(), 9)
-    chunks = (_chunk(b"IHDR", head), _chunk(b"PLTE", colors), _chunk(b"IDAT", content), _chunk(b"IEND", b""))
+    head = struct.pack(">IIBBBBB", width, height, 8, _OF_PALETTE if palette else _RGBA, 0, 0, 0)
+    chunks = [_chunk(b"IHDR", head), _chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)), _chunk(b"IEND", b"")]
+    if palette:
+        chunks.insert(1, _chunk(b"PLTE", colors))
     return _SIGNATURE + b"".join(chunks)
 
 
-def png_address(pixels: NDArray[np.uint8], palette: Sequence[str]) -> str:
+def png_address(pixels: NDArray[np.uint8], palette: Sequence[str] = ()) -> str:
     """The picture as the address of an image, which contains it."""
     return f"data:image/png;base64,{base64.b64encode(png(pixels, palette)).decode()}"
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import traitlets
 
+from workbench.kit.assets import asset_text
 from workbench.kit.line_list import theme
 from workbench.kit.scripted import Scripted
-
-_HERE = Path(__file__).parent
 
 
 class ProgressStrip(Scripted):
@@ -18,7 +15,7 @@ class ProgressStrip(Scripted):
     text: what it says; empty to take it away. share: what is done, from 0 to 1; negative if nobody knows.
     """
 
-    _esm = (_HERE / "progress_strip.js").read_text("utf-8")
-    _css = theme() + (_HERE / "progress_strip.css").read_text("utf-8")
+    _esm = asset_text(__file__, "progress_strip.js")
+    _css = theme() + asset_text(__file__, "progress_strip.css")
     text = traitlets.Unicode("").tag(sync=True)
     share = traitlets.Float(-1.0).tag(sync=True)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from workbench.kit import line_list
+from workbench.kit.assets import asset_text
 from workbench.kit.scripted import Scripted
-
-_HERE = Path(__file__).parent
 
 
 class Room(Scripted):
     """The buttons. page: makes the text of the page for the other tab, which the browser keeps; nothing is served."""
 
-    _esm = line_list.script() + (_HERE / "room_widget.js").read_text("utf-8")
+    _esm = line_list.script() + asset_text(__file__, "room_widget.js")
     _css = line_list.style()
 
     def __init__(self, page: Callable[[], str]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import anywidget
 
-_HEARING = (Path(__file__).parent / "scripted.js").read_text("utf-8")
+from workbench.kit.assets import asset_text
+
+_HEARING = asset_text(__file__, "scripted.js")
 
 
 class Scripted(anywidget.AnyWidget):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import traitlets
 
+from workbench.kit.assets import asset_text
 from workbench.kit.line_list import theme
 from workbench.kit.scripted import Scripted
-
-_HERE = Path(__file__).parent
 
 
 class Slider(Scripted):
     """A whole number from `min` to `max`. label_width: as CSS, so that sliders below each other line up."""
 
-    _esm = (_HERE / "slider.js").read_text("utf-8")
-    _css = theme() + (_HERE / "slider.css").read_text("utf-8")
+    _esm = asset_text(__file__, "slider.js")
+    _css = theme() + asset_text(__file__, "slider.css")
     description = traitlets.Unicode().tag(sync=True)
     value = traitlets.Int().tag(sync=True)
     min = traitlets.Int().tag(sync=True)

@@ -11,19 +11,6 @@ from workbench.layouts.panel import Panel
 from workbench.layouts.view import View, layout_figure, layout_view, view_of
 
 __all__ = [
-    "COLOR_BY",
-    "EXPLORERS",
-    "SHOWN",
-    "LdsAccess",
-    "Panel",
-    "View",
-    "explore_layout",
-    "explore_threads",
-    "layout_bundle",
-    "layout_figure",
-    "layout_view",
-    "padded",
-    "thread_figure",
-    "thread_view",
-    "view_of",
-]
+    "COLOR_BY", "EXPLORERS", "SHOWN", "LdsAccess", "Panel", "View", "explore_layout", "explore_threads",
+    "layout_bundle", "layout_figure", "layout_view", "padded", "thread_figure", "thread_view", "view_of",
+]  # fmt: skip

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +9,7 @@ import numpy as np
 
 from flydsl.arch import DEFAULT_ARCH, Arch
 from workbench.kit.html import FAINT, code, escape, title
+from workbench.kit.png import png_address
 from workbench.layouts.coloring import Coloring, coloring, labels
 from workbench.layouts.grid import Borders, Numbers
 from workbench.layouts.panel import Panel
@@ -107,18 +105,4 @@ def _picture(panel: Panel, shade: Coloring) -> str:
     scale = max(1, _PICTURE_PX // max(grid.width, grid.height))
     # Scaled here: pages smooth what they scale, and a style that forbids it is not let through everywhere.
     pixels = np.dstack([shade.rgb(), opaque]).repeat(scale, axis=0).repeat(scale, axis=1)
-    data = base64.b64encode(png(pixels)).decode()
-    return f'<img alt="{grid.height} by {grid.width} cells" src="data:image/png;base64,{data}">'
-
-
-def png(rgba: Numbers) -> bytes:
-    """A picture as PNG (W3C, "Portable Network Graphics Specification"). rgba: height x width x 4, uint8."""
-    height, width, _ = rgba.shape
-    rows = np.concatenate([np.zeros((height, 1), np.uint8), rgba.reshape(height, -1)], axis=1)  # each row unfiltered
-    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return f'<img alt="{grid.height} by {grid.width} cells" src="{png_address(pixels)}">'

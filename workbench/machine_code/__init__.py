@@ -7,15 +7,6 @@ from workbench.machine_code.registers import RegisterSet, registers_of
 from workbench.machine_code.waits import Wait, waits
 
 __all__ = [
-    "KINDS",
-    "Block",
-    "MachineInstruction",
-    "Pressure",
-    "RegisterSet",
-    "Wait",
-    "blocks",
-    "pressures",
-    "read_function",
-    "registers_of",
-    "waits",
-]
+    "KINDS", "Block", "MachineInstruction", "Pressure", "RegisterSet", "Wait", "blocks", "pressures", "read_function",
+    "registers_of", "waits",
+]  # fmt: skip

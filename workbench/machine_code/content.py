@@ -6,11 +6,10 @@ The same script runs in the widget and in an exported page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from flydsl.codegen import CodeObject
+from workbench.kit.assets import asset_text
 from workbench.kit.highlight import highlight
 from workbench.kit.html import escape
 from workbench.kit.line_list import TAGS
@@ -21,8 +20,6 @@ from workbench.machine_code.help import help_html, help_of
 from workbench.machine_code.listing import columns, encodings_of, flag, named_head, place, waits_text
 from workbench.machine_code.live_ranges import live_ranges
 from workbench.machine_code.registers import RegisterSet
-
-_HERE = Path(__file__).parent
 
 
 def content(code: CodeObject, name: str) -> dict[str, Any]:
@@ -103,13 +100,11 @@ def _runs(names: Iterable[str]) -> Iterator[str]:
         first = last = name
 
 
-@cache
 def script() -> str:
     """The JavaScript: a function `mountIsa(element, content)`. That of `kit.line_list` goes before."""
-    return (_HERE / "explorer.js").read_text("utf-8")
+    return asset_text(__file__, "explorer.js")
 
 
-@cache
 def style() -> str:
     """The CSS that goes with it."""
-    return (_HERE / "explorer.css").read_text("utf-8")
+    return asset_text(__file__, "explorer.css")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import traitlets
@@ -11,12 +10,12 @@ import traitlets
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.stepping.description import Standing
 from workbench.kit import line_list
+from workbench.kit.assets import asset_text
 from workbench.kit.highlight import highlight
 from workbench.kit.line_list import TAGS
 from workbench.kit.scripted import Scripted
 from workbench.stages.levels import Level, place_key, source_levels
 
-_HERE = Path(__file__).parent
 _RENDER = """
 export default { initialize: keepHearing, render: ({ model, el }) => mountCode(el, model) };
 """
@@ -29,8 +28,8 @@ class SteppedCode(Scripted):
     breakpoints.
     """
 
-    _esm = line_list.script() + (_HERE / "stepper_code.js").read_text("utf-8") + _RENDER
-    _css = line_list.style() + (_HERE / "stepper_code.css").read_text("utf-8")
+    _esm = line_list.script() + asset_text(__file__, "stepper_code.js") + _RENDER
+    _css = line_list.style() + asset_text(__file__, "stepper_code.css")
     panes: traitlets.List[Any] = traitlets.List().tag(sync=True)
     at: traitlets.List[Any] = traitlets.List().tag(sync=True)
 

@@ -63,13 +63,17 @@ def run_text(launch: Launch | BinaryLaunch) -> str:
 
 def why_not_counted(launch: Launch | BinaryLaunch) -> str:
     """The reason why there are no counters of a launch."""
-    places = sorted({str(tensor.device) for tensor in tensors(launch.arguments) if tensor.device.type != "cpu"})
-    if places:
-        return f"Not counted: it ran on {', '.join(places)}. The simulator counts: give it tensors on the CPU."
+    if places := gpus_of(launch):
+        return f"Not counted: it ran on {places}. The simulator counts: give it tensors on the CPU."
     return (
         "Not counted: the launch came to no end, was compiled only, was not the first of its compilation, or was not "
         "watched (%%flykernel --show run and workbench.profile do that; under checking() nothing is counted)."
     )
+
+
+def gpus_of(launch: Launch | BinaryLaunch) -> str:
+    """The GPUs whose memory the tensors of a launch are in."""
+    return ", ".join(sorted({str(t.device) for t in tensors(launch.arguments) if t.device.type != "cpu"}))
 
 
 def tensors(values: Any) -> Iterator[Any]:

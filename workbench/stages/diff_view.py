@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
+from workbench.kit.assets import asset_text
 from workbench.kit.line_list import TAGS
 from workbench.stages.diff import Diff
 from workbench.stages.rows import Row, rows
 
-_HERE = Path(__file__).parent
 _MAX_ROWS = 5000  # of a diff; of a longer one only what changed, and what is around it
 _CONTEXT_ROWS = 3
 
@@ -51,13 +49,11 @@ def _shortened(found: list[Row]) -> Iterator[Row | int]:
         yield len(found) - last - 1
 
 
-@cache
 def script() -> str:
     """The JavaScript: a function `diffView(element, label, origins)`. That of `kit.line_list` goes before."""
-    return (_HERE / "diff_view.js").read_text("utf-8")
+    return asset_text(__file__, "diff_view.js")
 
 
-@cache
 def style() -> str:
     """The CSS that goes with it."""
-    return (_HERE / "diff_view.css").read_text("utf-8")
+    return asset_text(__file__, "diff_view.css")

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
+from workbench.kit.assets import asset_text
 from workbench.kit.highlight import highlight
 from workbench.kit.line_list import TAGS
 from workbench.stages.diff import clipped
 from workbench.stages.levels import Level
 from workbench.stages.origins import Origins
-
-_HERE = Path(__file__).parent
 
 
 class Linked:
@@ -55,13 +52,11 @@ class Linked:
         return {"lines": lines, "origins": origins, "operations": names, "first": first}
 
 
-@cache
 def script() -> str:
     """The JavaScript: a function `mount(element, meta, fetchLevel)`. That of `kit.line_list` goes before."""
-    return (_HERE / "linked.js").read_text("utf-8")
+    return asset_text(__file__, "linked.js")
 
 
-@cache
 def style() -> str:
     """The CSS that goes with it."""
-    return (_HERE / "linked.css").read_text("utf-8")
+    return asset_text(__file__, "linked.css")

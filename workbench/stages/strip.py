@@ -6,18 +6,16 @@ exported page, which contains all of them. Where there is no script, there is th
 
 from __future__ import annotations
 
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from flydsl.compiler import Pipeline
+from workbench.kit.assets import asset_text
 from workbench.stages import diff_view
 from workbench.stages.diff_view import diff_rows
 from workbench.stages.levels import Places, mlir_level
 from workbench.stages.origins import Origins
 from workbench.stages.stage_facts import stage_diff, stage_facts
-
-_HERE = Path(__file__).parent
 
 
 class Strip:
@@ -56,13 +54,11 @@ class Strip:
         return Origins(place for level in changed for place in level)
 
 
-@cache
 def script() -> str:
     """The JavaScript: a function `mountStrip(element, meta, fetchStage)`. That of `kit.line_list` goes before."""
-    return diff_view.script() + (_HERE / "strip.js").read_text("utf-8")
+    return diff_view.script() + asset_text(__file__, "strip.js")
 
 
-@cache
 def style() -> str:
     """The CSS that goes with it."""
-    return diff_view.style() + (_HERE / "strip.css").read_text("utf-8")
+    return diff_view.style() + asset_text(__file__, "strip.css")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from flydsl.simulator.timing import Stall, Trace, Unit
 from flydsl.simulator.timing.hot_spots import Cost, issue_cycles
 from flydsl.simulator.timing.perfetto import group_name, has_clock, wave_name
 from flydsl.simulator.timing.utilisation import OF_A_SIMD, UNITS, span
+from workbench.kit.assets import asset_text
 from workbench.kit.highlight import highlight
 from workbench.kit.line_list import TAGS
 from workbench.run.counted_lines import CountedLine, file_name
@@ -23,7 +22,6 @@ from workbench.thread_trace.cost_lines import CostColumns, isa_lines, source_lin
 from workbench.thread_trace.palette import REASON_COLORS, REASON_NAMES, UNIT_COLORS, UNIT_NAMES
 from workbench.thread_trace.rows import rows
 
-_HERE = Path(__file__).parent
 _SCRIPTS = ("timeline_data.js", "timeline_pixels.js", "timeline_draw.js", "timeline.js")
 _ALIGNMENT = 8
 
@@ -151,13 +149,11 @@ def _aligned(column: Array) -> bytes:
     return content + bytes(-len(content) % _ALIGNMENT)
 
 
-@cache
 def script() -> str:
     """The JavaScript: a function `mountTimeline(element, meta, buffer)`. That of `kit.line_list` goes before."""
-    return "\n".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)
+    return asset_text(__file__, *_SCRIPTS)
 
 
-@cache
 def style() -> str:
     """The CSS that goes with it."""
-    return (_HERE / "timeline.css").read_text("utf-8")
+    return asset_text(__file__, "timeline.css")

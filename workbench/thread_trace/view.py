@@ -15,7 +15,7 @@ from flydsl.simulator.timing.rocprofv3_counters import Comparison, MeasuredDispa
 from flydsl.simulator.timing.utilisation import Utilisation, utilisation
 from workbench.kit.html import details, escape, table, title
 from workbench.run.counted_lines import file_name, isa_html, source_html
-from workbench.run.view import tensors
+from workbench.run.view import gpus_of
 from workbench.thread_trace.cost_lines import LEGEND, CostColumns, isa_lines, source_lines
 from workbench.thread_trace.overview import overview_image
 from workbench.thread_trace.palette import REASON_COLORS, REASON_NAMES, UNIT_COLORS, UNIT_NAMES
@@ -153,9 +153,7 @@ def launch_traces_text(launch: Launch | BinaryLaunch) -> str:
 
 def why_not_timed(launch: Launch | BinaryLaunch) -> str:
     """The reason why there are no traces of a launch."""
-    places = sorted({str(tensor.device) for tensor in tensors(launch.arguments) if tensor.device.type != "cpu"})
-    if places:
-        where = ", ".join(places)
+    if where := gpus_of(launch):
         return f"Not timed: it ran on {where}. workbench.timeline reads what rocprofv3 --att measures there."
     arch = launch.kernel.module.code.arch if isinstance(launch, BinaryLaunch) else launch.pipeline.arch
     if not is_timed(arch):

@@ -14,14 +14,7 @@ from flydsl.expr.rocdl.instruction_types import (
 )
 
 __all__ = [
-    "CopyOpCDNA3BufferAtomicType",
-    "CopyOpCDNA3BufferCopyLDSType",
-    "CopyOpCDNA3BufferCopyType",
-    "CopyOpCDNA4LdsReadTransposeType",
-    "MmaOpCDNA3_MFMAType",
-    "MmaOpCDNA4_MFMAScaleType",
-    "MmaOpGFX11_WMMAType",
-    "MmaOpGFX120X_WMMAType",
-    "MmaOpGFX1250_WMMAType",
-    "TargetAddressSpace",
-]
+    "CopyOpCDNA3BufferAtomicType", "CopyOpCDNA3BufferCopyLDSType", "CopyOpCDNA3BufferCopyType",
+    "CopyOpCDNA4LdsReadTransposeType", "MmaOpCDNA3_MFMAType", "MmaOpCDNA4_MFMAScaleType", "MmaOpGFX11_WMMAType",
+    "MmaOpGFX120X_WMMAType", "MmaOpGFX1250_WMMAType", "TargetAddressSpace",
+]  # fmt: skip

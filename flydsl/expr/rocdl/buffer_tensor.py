@@ -23,21 +23,10 @@ from flydsl.expr.traced_value import with_operators
 from flydsl.expr.vector_value import Vector
 
 __all__ = [
-    "BufferCopy",
-    "BufferCopy8b",
-    "BufferCopy16b",
-    "BufferCopy32b",
-    "BufferCopy64b",
-    "BufferCopy128b",
-    "BufferCopyLDS",
-    "BufferCopyLDS32b",
-    "BufferCopyLDS64b",
-    "BufferCopyLDS128b",
-    "get_buffer_rsrc",
-    "make_buffer_ptr",
-    "make_buffer_tensor",
-    "s_buffer_load",
-]
+    "BufferCopy", "BufferCopy8b", "BufferCopy16b", "BufferCopy32b", "BufferCopy64b", "BufferCopy128b", "BufferCopyLDS",
+    "BufferCopyLDS32b", "BufferCopyLDS64b", "BufferCopyLDS128b", "get_buffer_rsrc", "make_buffer_ptr",
+    "make_buffer_tensor", "s_buffer_load",
+]  # fmt: skip
 
 # The largest size that the resource's 32-bit field holds: no bound.
 _MAX_BYTES = 0xFFFFFFFF

@@ -30,17 +30,8 @@ from flydsl.expr.rocdl.intrinsic import (
 from flydsl.expr.vector_value import Vector
 
 __all__ = [
-    "cvt_f32_bf8",
-    "cvt_f32_fp8",
-    "cvt_off_f32_i4",
-    "cvt_pk_bf8_f32",
-    "cvt_pk_bf16_f32",
-    "cvt_pk_f32_bf8",
-    "cvt_pk_f32_fp8",
-    "cvt_pk_fp8_f32",
-    "cvt_pkrtz",
-    "cvt_sr_bf8_f32",
-    "cvt_sr_fp8_f32",
+    "cvt_f32_bf8", "cvt_f32_fp8", "cvt_off_f32_i4", "cvt_pk_bf8_f32", "cvt_pk_bf16_f32", "cvt_pk_f32_bf8",
+    "cvt_pk_f32_fp8", "cvt_pk_fp8_f32", "cvt_pkrtz", "cvt_sr_bf8_f32", "cvt_sr_fp8_f32",
 ]  # fmt: skip
 
 _ARCHS = (*FROM_CDNA3, *GFX12)

@@ -21,17 +21,9 @@ from flydsl.expr.rocdl.cdna4 import LDSReadTrans, MFMA_Scale
 from flydsl.expr.rocdl.matrix_atoms import MFMA
 
 __all__ = [
-    "CopyOpCDNA3BufferAtomicType",
-    "CopyOpCDNA3BufferCopyLDSType",
-    "CopyOpCDNA3BufferCopyType",
-    "CopyOpCDNA4LdsReadTransposeType",
-    "CopyOpUniversalAtomicType",
-    "CopyOpUniversalCopyType",
-    "MmaOpCDNA3_MFMAType",
-    "MmaOpCDNA4_MFMAScaleType",
-    "MmaOpGFX11_WMMAType",
-    "MmaOpGFX120X_WMMAType",
-    "MmaOpGFX1250_WMMAType",
+    "CopyOpCDNA3BufferAtomicType", "CopyOpCDNA3BufferCopyLDSType", "CopyOpCDNA3BufferCopyType",
+    "CopyOpCDNA4LdsReadTransposeType", "CopyOpUniversalAtomicType", "CopyOpUniversalCopyType", "MmaOpCDNA3_MFMAType",
+    "MmaOpCDNA4_MFMAScaleType", "MmaOpGFX11_WMMAType", "MmaOpGFX120X_WMMAType", "MmaOpGFX1250_WMMAType",
     "MmaOpUniversalFMAType",
 ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from mlir import ir
 
 from flydsl import how_made
 from flydsl.atoms import BUFFER
-from flydsl.dialect.elements import element_bits, element_type
+from flydsl.dialect.elements import element_bits, element_type, llvm_pointer_type, scalar_of
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.dialect.types import PointerType, fly_type
@@ -188,7 +188,7 @@ def as_type(what: str, value: Any, kind: ir.Type) -> ir.Value:
 
 
 def _has_bits(kind: ir.Type) -> bool:
-    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    element = scalar_of(kind)
     return isinstance(element, ir.IntegerType | ir.FloatType)
 
 
@@ -243,7 +243,7 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
         value = get_iter(value)
     if isinstance(value, Storage | ArrayInMemory):
         value = start_of(value)
-    wanted = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+    wanted = llvm_pointer_type(space)
     given = getattr(value, "value", value)
     if isinstance(given, ir.Value) and given.type == wanted:
         return given

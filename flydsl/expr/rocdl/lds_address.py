@@ -7,6 +7,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl import how_made
+from flydsl.dialect.elements import llvm_pointer_type
 from flydsl.dialect.location import argument_error
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit
@@ -45,4 +46,4 @@ def lds_pointer(what: str, place: Any, byte_offset: Any = None) -> ir.Value:
     if is_number and isinstance(place, float):
         raise argument_error(f"{what}: {place!r} is not an address in LDS", how_made.SHARED_POINTER)
     address = lds_address(what, place, 0 if byte_offset is None else byte_offset)
-    return emit("llvm.inttoptr", [address.ir_value()], [ir.Type.parse(f"!llvm.ptr<{_LDS}>")]).result
+    return emit("llvm.inttoptr", [address.ir_value()], [llvm_pointer_type(_LDS)]).result

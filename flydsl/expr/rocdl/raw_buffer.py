@@ -20,7 +20,7 @@ from mlir import ir
 
 from flydsl import how_made
 from flydsl.atoms.instruction_sets import CDNA
-from flydsl.dialect.elements import element_type
+from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.location import argument_error
 from flydsl.expr.described import described
 from flydsl.expr.emit import emit
@@ -60,7 +60,7 @@ def make_buffer_rsrc(res: Any, base: Any, stride: Any, num_records: Any, flags: 
     base: a tensor in global memory, or its pointer; the same in all lanes. stride: bytes, 16 bits, 0 for raw buffers.
     num_records: size in bytes where stride is 0. flags: word 3 of the resource.
     """
-    kind = ir.Type.parse(f"!llvm.ptr<{_BUFFER}>")
+    kind = llvm_pointer_type(_BUFFER)
     if res is not None and ir_type("make_buffer_rsrc", res) != kind:
         raise argument_error(f"make_buffer_rsrc gives {kind}, not {res}", how_made.RESULT)
     generic = isinstance(base, ir.Value) and str(base.type) == "!llvm.ptr"

@@ -19,6 +19,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.atoms.instruction_sets import GFX1250
+from flydsl.dialect.elements import llvm_pointer_type
 from flydsl.dialect.location import argument_error
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
@@ -162,7 +163,7 @@ def l2_prefetch_tile(
         column = (thread % sharing) * (columns // sharing)
         element = (first[0] + Int64(row)) * Int64(unsigned(strides[0])) + first[1] + Int64(column)
         address = (base + element * elem_bytes).ir_value()
-        pointer = emit("llvm.inttoptr", [address], [ir.Type.parse(f"!llvm.ptr<{GLOBAL}>")]).result
+        pointer = emit("llvm.inttoptr", [address], [llvm_pointer_type(GLOBAL)]).result
         global_prefetch(pointer, scope)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from mlir import ir
 
-from flydsl.dialect.elements import element_type
+from flydsl.dialect.elements import element_type, scalar_of, with_elements
 from flydsl.passes.rewriting import FUNCTIONS, create, enclosing_function
 
 _ORDERED = {"==": 1, ">": 2, ">=": 3, "<": 4, "<=": 5, "!=": 13}
@@ -29,8 +29,7 @@ class ElementwiseValue:
 
     @property
     def element(self) -> ir.Type:
-        kind = self.value.type
-        return kind.element_type if isinstance(kind, ir.VectorType) else kind
+        return scalar_of(self.value.type)
 
     @property
     def is_float(self) -> bool:
@@ -57,9 +56,7 @@ class ElementwiseValue:
 
     def like(self, element: str) -> ir.Type:
         """The type with these elements and this value's shape."""
-        kind = self.value.type
-        made = element_type(element)
-        return ir.VectorType.get(kind.shape, made) if isinstance(kind, ir.VectorType) else made
+        return with_elements(self.value.type, element_type(element))
 
     def constant(self, number: float | int) -> ElementwiseValue:
         """A constant of this value's type."""

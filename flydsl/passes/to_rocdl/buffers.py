@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.dialect.elements import element_type, memory_bits
+from flydsl.dialect.elements import element_type, llvm_pointer_type, memory_bits
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of
@@ -28,7 +28,7 @@ def make_resource(op: ir.Operation) -> ir.Value:
     """`fly.make_ptr` of a base, stride, size in bytes and flags as a ROCDL buffer resource."""
     if len(op.operands) != 4:
         raise CompileError("fly.make_ptr of a buffer takes a pointer, a stride, a size in bytes and flags")
-    resource = ir.Type.parse(f"!llvm.ptr<{_BUFFER_SPACE}>")
+    resource = llvm_pointer_type(_BUFFER_SPACE)
     return create("rocdl.make.buffer.rsrc", list(op.operands), [resource], op.location).result
 
 

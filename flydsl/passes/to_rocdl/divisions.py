@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from mlir import ir
 
+from flydsl.dialect.elements import scalar_of
 from flydsl.dialect.walk import operations
-from flydsl.passes.rewriting import create, functions
+from flydsl.passes.rewriting import create, functions, splat_of
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
 
 _SIGNED = ("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi")
@@ -53,7 +54,7 @@ def expand(function: ir.Operation) -> None:
 
 def _guard(op: ir.Operation) -> None:
     divisor = op.operands[1]
-    known = _constant(divisor)
+    known = splat_of(divisor)
     if known not in (None, 0, -1) or _is_launch_size(divisor):
         return
     one = _number(divisor.type, 1, op.location)
@@ -94,7 +95,7 @@ def _compare(a: ir.Value, b: ir.Value, location: ir.Location) -> ir.Value:
 
 def _number(kind: ir.Type, number: int, location: ir.Location) -> ir.Value:
     """A constant of a type, in every element of a vector."""
-    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    element = scalar_of(kind)
     value = ir.Attribute.parse(f"{number} : {element}")  # also of 128 bits
     if isinstance(kind, ir.VectorType):
         value = ir.DenseElementsAttr.get_splat(kind, value)
@@ -102,21 +103,8 @@ def _number(kind: ir.Type, number: int, location: ir.Location) -> ir.Value:
 
 
 def _width(kind: ir.Type) -> int:
-    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    element = scalar_of(kind)
     return element.width if isinstance(element, ir.IntegerType) else 64  # an index has 64 bits here
-
-
-def _constant(value: ir.Value) -> int | None:
-    """The number if it is known, else None. For a vector it is the number of all elements."""
-    owner = value.owner
-    if not isinstance(owner, ir.Operation | ir.OpView) or owner.name != "arith.constant":
-        return None
-    attribute = owner.operation.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        if not attribute.is_splat:
-            return None
-        attribute = attribute.get_splat_value()
-    return int(ir.IntegerAttr(attribute).value)
 
 
 def _is_launch_size(value: ir.Value) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from flydsl.dialect.elements import scalar_of
 from flydsl.dialect.walk import operations
 from flydsl.passes.rewriting import create
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
@@ -53,5 +54,5 @@ def _frozen(value: ir.Value, at: ir.Location) -> ir.Value:
 
 
 def _width(kind: ir.Type) -> int:
-    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    element = scalar_of(kind)
     return int(element.width)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from flydsl.dialect.elements import scalar_of, with_elements
 from flydsl.passes.rewriting import create
 
 EXTENSIONS = {"arith.index_cast": "arith.extsi", "arith.index_castui": "arith.extui"}
@@ -19,11 +20,11 @@ _BELOW_31_BITS = {"gpu.thread_id", "gpu.block_id", "gpu.block_dim", "gpu.grid_di
 def split(op: ir.Operation) -> None:
     """Replace a cast that drops bits, or may be part of a pair that does. op: one of `EXTENSIONS`."""
     source, target = op.operands[0], op.result.type
-    is_from_index = isinstance(_element(source.type), ir.IndexType)
-    width = _element(target if is_from_index else source.type).width
+    is_from_index = isinstance(scalar_of(source.type), ir.IndexType)
+    width = scalar_of(target if is_from_index else source.type).width
     if width == _INDEX_BITS or (width < _INDEX_BITS and not is_from_index) or (width > 31 and _is_small(source)):
         return
-    word = _like(target, ir.IntegerType.get_signless(_INDEX_BITS))
+    word = with_elements(target, ir.IntegerType.get_signless(_INDEX_BITS))
     with ir.InsertionPoint(op):
         if is_from_index:
             names = op.name, "arith.trunci" if width < _INDEX_BITS else EXTENSIONS[op.name]
@@ -36,11 +37,3 @@ def split(op: ir.Operation) -> None:
 
 def _is_small(value: ir.Value) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.operation.name in _BELOW_31_BITS
-
-
-def _element(kind: ir.Type) -> ir.Type:
-    return kind.element_type if isinstance(kind, ir.VectorType) else kind
-
-
-def _like(kind: ir.Type, element: ir.Type) -> ir.Type:
-    return ir.VectorType.get(kind.shape, element) if isinstance(kind, ir.VectorType) else element

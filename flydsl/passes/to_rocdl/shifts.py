@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from flydsl.dialect.elements import scalar_of
 from flydsl.dialect.walk import operations
 from flydsl.passes.rewriting import create
 
@@ -28,7 +29,7 @@ def _is_constant(value: ir.Value) -> bool:
 def _mask(op: ir.Operation) -> None:
     amount = op.operands[1]
     kind = amount.type
-    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    element = scalar_of(kind)
     width = element.width if isinstance(element, ir.IntegerType) else 64  # an index has 64 bits here
     number = ir.IntegerAttr.get(element, width - 1)
     value = ir.DenseElementsAttr.get_splat(kind, number) if isinstance(kind, ir.VectorType) else number

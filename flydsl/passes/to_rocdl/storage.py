@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.dialect.elements import element_bits, element_type, is_float
+from flydsl.dialect.elements import element_bits, element_type, is_float, scalar_of, with_elements
 from flydsl.passes.rewriting import create
 
 
 def storage_type(kind: ir.Type) -> ir.Type:
     """The type in memory: LLVM knows no float below 16 bits and no index, and a Boolean takes a byte."""
-    element = _element(kind)
+    element = scalar_of(kind)
     name, bits = str(element), element_bits(str(element))
     if bits == 1 or name == "index" or (bits < 16 and is_float(name)):
         element = element_type(f"i{max(bits, 8)}")
-    return ir.VectorType.get(kind.shape, element) if isinstance(kind, ir.VectorType) else element
+    return with_elements(kind, element)
 
 
 def convert_storage(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
     """A value between its type and its form in memory."""
     if value.type == kind:
         return value
-    source, target = _element(value.type), _element(kind)
+    source, target = scalar_of(value.type), scalar_of(kind)
     widths = [element_bits(str(t)) for t in (source, target)]
     if "index" in (str(source), str(target)):
         return create("arith.index_cast", [value], [kind], at).result
     name = "bitcast" if widths[0] == widths[1] else "extui" if widths[0] < widths[1] else "trunci"
     return create(f"arith.{name}", [value], [kind], at).result
-
-
-def _element(kind: ir.Type) -> ir.Type:
-    return kind.element_type if isinstance(kind, ir.VectorType) else kind

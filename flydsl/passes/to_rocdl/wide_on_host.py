@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from flydsl.dialect.elements import scalar_of
 from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
@@ -30,5 +31,5 @@ def refuse(function: ir.Operation) -> None:
 
 
 def _is_wide(kind: ir.Type) -> bool:
-    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    element = scalar_of(kind)
     return isinstance(element, ir.IntegerType) and element.width > _WIDEST_BITS

@@ -130,17 +130,9 @@ ATOMICS["pk_add_f16"] = Atomic(_packed_add("f16"), "i32")
 ATOMICS["pk_add_bf16"] = Atomic(_packed_add("bf16"), "i32")
 
 
-def _subtract_if_enough(b: Builder, old: Value, x: Value) -> Value:
-    return b.select(b.icmp("uge", old, x), b.sub(old, x), old)
-
-
-def _subtract_to_zero(b: Builder, old: Value, x: Value) -> Value:
-    return b.select(b.icmp("uge", old, x), b.sub(old, x), b.const("i32", 0))
-
-
 NEW_ON_RDNA = {
-    "cond_sub_u32": Atomic(_subtract_if_enough, "i32"),
-    "sub_clamp_u32": Atomic(_subtract_to_zero, "i32"),
+    "cond_sub_u32": Atomic(lambda b, old, x: b.select(b.icmp("uge", old, x), b.sub(old, x), old), "i32"),
+    "sub_clamp_u32": Atomic(lambda b, old, x: b.select(b.icmp("uge", old, x), b.sub(old, x), b.const("i32", 0)), "i32"),
     "min_num_f32": Atomic(extreme_number("f32", maximum=False), "f32"),
     "max_num_f32": Atomic(extreme_number("f32", maximum=True), "f32"),
 }

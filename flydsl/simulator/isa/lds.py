@@ -67,10 +67,6 @@ _NOWHERE = 0x7FFF_FFFF
 """The address that Triton gives lanes of gfx1250 that are to store nothing: the hardware drops what is beyond LDS."""
 
 
-def _is_somewhere(b: Builder, address: Value) -> Value:
-    return b.icmp("ne", address, b.const("i32", _NOWHERE))
-
-
 def _define_writes(of: str, is_stored: Any) -> None:
     """Define the writes, for GPUs of a set; is_stored: the lanes that write, by their addresses, None for all."""
     for width, dwords in _WIDTHS:
@@ -135,10 +131,6 @@ def _column(b: Builder, held: tuple[Value, ...], bits: int) -> tuple[Value, ...]
     return packed_fields(b, codes, bits)
 
 
-def _reversed_subtract(b: Builder, old: Value, x: Value) -> Value:
-    return b.sub(x, old)
-
-
 def _masked_or(b: Builder, old: Value, mask: Value, x: Value) -> Value:
     return b.or_(b.and_(old, b.not_(mask)), x)
 
@@ -169,7 +161,7 @@ def _lds_atomics() -> dict[str, Atomic]:
             atomics[f"{name}_i{bits}"] = ATOMICS[f"s{name}{suffix}"]
         for name in ("and", "or", "xor"):
             atomics[f"{name}_b{bits}"] = ATOMICS[name + suffix]
-        atomics[f"rsub_u{bits}"] = Atomic(_reversed_subtract, type_)
+        atomics[f"rsub_u{bits}"] = Atomic(lambda b, old, x: b.sub(x, old), type_)
         atomics[f"wrxchg_b{bits}"] = ATOMICS["swap" + suffix]
         atomics[f"mskor_b{bits}"] = Atomic(_masked_or, type_, operand_count=2)
         atomics[f"cmpst_b{bits}"] = Atomic(_compare_store, type_, operand_count=2)
@@ -272,7 +264,7 @@ _define_reads()
 _define_transposing_reads()
 _define_loads_of_transposed_tiles()
 _define_writes("", lambda b, address: None)
-_define_writes("cdna5", _is_somewhere)
+_define_writes("cdna5", lambda b, address: b.icmp("ne", address, b.const("i32", _NOWHERE)))
 _define_atomics(_lds_atomics(), "")
 _define_atomics(_atomics_of_rdna(), "rdna")
 _define_exchanges()

@@ -28,17 +28,13 @@ def _index(b: Builder, m0: Value) -> Value:
     return b.and_(m0, b.const("i32", 0xFF))
 
 
-def _read(b: Builder, register: Any, m0: Value) -> Value:
-    return b.read_register(register, _index(b, m0))
-
-
 def _write(b: Builder, register: Any, x: Value, m0: Value) -> None:
     b.write_register(register, _index(b, m0), x)
 
 
 define("s_set_gpr_idx_on", "m0 = i32 word m0", _index_on)
 define("s_set_gpr_idx_off", "= ...", nothing)
-define("v_mov_b32/gpr_idx(SRC0)", "i32 = register m0", _read)
+define("v_mov_b32/gpr_idx(SRC0)", "i32 = register m0", lambda b, register, m0: b.read_register(register, _index(b, m0)))
 define("v_mov_b32/gpr_idx(DST)", "= register i32 m0", _write)
 
 # --- RDNA: the number of the register is that of the text plus M0

@@ -24,18 +24,9 @@ if TYPE_CHECKING:
     from flydsl.simulator.timing.trace import EVENT, WAVE, Stall, Trace, TracedInstruction, Unit
 
 __all__ = [
-    "EVENT",
-    "WAVE",
-    "Stall",
-    "Trace",
-    "TracedInstruction",
-    "TracedLaunch",
-    "Tracing",
-    "Unit",
-    "current_tracing",
-    "tracing",
-    "write_chrome_trace",
-]
+    "EVENT", "WAVE", "Stall", "Trace", "TracedInstruction", "TracedLaunch", "Tracing", "Unit", "current_tracing",
+    "tracing", "write_chrome_trace",
+]  # fmt: skip
 
 _NAMES = {
     "flydsl.simulator.timing.perfetto": "write_chrome_trace",

@@ -21,6 +21,11 @@ def read_json(file: Path) -> Any:
         ) from error
 
 
+def optional_object(file: Path) -> dict[str, Any]:
+    """The object in a file; an empty one where there is no such file."""
+    return as_object(file, read_json(file)) if file.is_file() else {}
+
+
 def as_object(file: Path, value: Any) -> dict[str, Any]:
     """The value, which must be an object."""
     if not isinstance(value, dict):

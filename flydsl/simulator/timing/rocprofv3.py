@@ -34,7 +34,7 @@ from flydsl.errors import ArchError, ArgumentError
 from flydsl.hsaco.operands import split_encoding
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.timing.instructions import unit_of
-from flydsl.simulator.timing.json_files import as_list, as_object, field, malformed, read_json, whole
+from flydsl.simulator.timing.json_files import as_list, as_object, field, malformed, optional_object, read_json, whole
 from flydsl.simulator.timing.memory_waits import counters_waited_for, producers
 from flydsl.simulator.timing.trace import EVENT, WAVE, Stall, Trace, TracedInstruction, Unit
 
@@ -266,9 +266,7 @@ class _Occupancy:
     @staticmethod
     def read(folder: Path) -> _Occupancy:
         file = folder / "occupancy.json"
-        if not file.is_file():
-            return _Occupancy(0, 0, ())
-        content = as_object(file, read_json(file))
+        content = optional_object(file)
         times, began = [], 0
         for engine, records in content.items():
             if not engine.isdigit() or records is None:
@@ -294,9 +292,7 @@ def _sampling(rows: Array, occupancy: _Occupancy) -> str:
 def _generation(folder: Path) -> str:
     """The folder's facts about the GPU."""
     file = folder / "filenames.json"
-    if not file.is_file():
-        return "unknown"
-    found = as_object(file, read_json(file)).get("gfxip")
+    found = optional_object(file).get("gfxip")
     return "unknown" if found is None else f"gfx{whole(file, 'gfxip', found)}"
 
 
@@ -311,9 +307,7 @@ def _clock(folder: Path, arch: str | None, clock_mhz: float | None) -> float:
 def _measured_clock(folder: Path) -> float | None:
     """Cycles per microsecond between the first and the last pair of clocks."""
     file = folder / "realtime.json"
-    if not file.is_file():
-        return None
-    content = as_object(file, read_json(file))
+    content = optional_object(file)
     frequency = as_object(file, content.get("metadata") or {}).get("frequency")
     for name, points in content.items():
         if name.startswith("SE") and isinstance(points, list) and len(points) > 1 and frequency:
@@ -336,9 +330,7 @@ def _peak_clock(arch: str | None) -> float:
 def _sources(folder: Path) -> dict[str, str]:
     """Files of the source by the path that the code names, as copied into the folder."""
     file = folder / "snapshots.json"
-    if not file.is_file():
-        return {}
-    return dict(_flat(folder, file, as_object(file, read_json(file)), ()))
+    return dict(_flat(folder, file, optional_object(file), ()))
 
 
 def _flat(folder: Path, file: Path, tree: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, str]]:

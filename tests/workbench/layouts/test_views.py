@@ -20,8 +20,9 @@ from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import Layout, get_shape, make_layout, parse, size
 from tests.launchers import launcher_of
 from tests.workbench.layouts.outlined import outlined
+from workbench.kit.png import png
 from workbench.layouts import SHOWN, layout_bundle, layout_view, thread_figure, view_of
-from workbench.layouts.static import panels_html, png
+from workbench.layouts.static import panels_html
 
 
 @pytest.fixture

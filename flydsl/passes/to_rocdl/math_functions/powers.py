@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlir import ir
 
 from flydsl.dialect.elements import element_type
-from flydsl.passes.rewriting import constant, create
+from flydsl.passes.rewriting import constant, create, splat_of
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
 from flydsl.passes.to_rocdl.math_functions import coefficients
 
@@ -25,7 +25,7 @@ def powf(x: ElementwiseValue, y: ElementwiseValue) -> ElementwiseValue:
 
 def fpowi(x: ElementwiseValue, n: ElementwiseValue) -> ElementwiseValue:
     """x to the power of a signed integer, within 1 ulp."""
-    known = known_exponent(n)
+    known = splat_of(n.value)
     if known is not None and is_unrolled(n):
         power = _product(x, abs(known))
         return power if known >= 0 else 1.0 / power
@@ -36,21 +36,8 @@ def fpowi(x: ElementwiseValue, n: ElementwiseValue) -> ElementwiseValue:
 
 def is_unrolled(n: ElementwiseValue) -> bool:
     """True if an exponent is known and so small that the power is a few products."""
-    known = known_exponent(n)
+    known = splat_of(n.value)
     return known is not None and abs(known) <= _LARGEST_UNROLLED
-
-
-def known_exponent(n: ElementwiseValue) -> int | None:
-    """The value of an integer constant, or of a vector of equal ones; None for anything else."""
-    maker = n.value.owner
-    if isinstance(maker, ir.Block) or maker.operation.name != "arith.constant":
-        return None
-    attribute = maker.operation.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        if not attribute.is_splat:
-            return None
-        attribute = attribute.get_splat_value()
-    return int(ir.IntegerAttr(attribute).value)
 
 
 def _product(x: ElementwiseValue, n: int) -> ElementwiseValue:
@@ -100,7 +87,7 @@ def _exp2(x: ElementwiseValue) -> ElementwiseValue:
 
 def ipowi(x: ElementwiseValue, n: ElementwiseValue) -> ElementwiseValue:
     """An integer to the power of a signed integer, modulo 2^width; a negative power is rounded toward zero."""
-    known = known_exponent(n)
+    known = splat_of(n.value)
     if known is not None and 0 <= known <= _LARGEST_UNROLLED:
         return _product(x, known)
     inverse = x.equals(1).choose(1, x.equals(-1).choose((n & 1).differs(0).choose(x, x.constant(1)), x.constant(0)))
