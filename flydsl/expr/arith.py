@@ -63,8 +63,7 @@ __all__ = [
     "extf", "extsi", "extui", "fastmath", "floordivsi", "fptosi", "fptoui", "index", "index_cast", "int_to_fp",
     "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui", "mulf", "muli", "negf", "ori",
     "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp", "subf", "subi", "trunc_f", "truncf", "trunci",
-    "uitofp", "unwrap",
-    "xori",
+    "uitofp", "unwrap", "xori",
 ]  # fmt: skip
 
 
