@@ -190,7 +190,7 @@ def test_whole_partitions_need_no_mask() -> None:
     assert_close(output.float(), given.expected())
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_number_of_parts_that_is_measured() -> None:
     given = requests((70, 600), 1, 8, 1, 64, 16)
     output = torch.full(given.query.shape, torch.nan, dtype=BF16)
