@@ -62,6 +62,7 @@ def test_queries_before_the_first_key_are_zero() -> None:
     ("of", "scale"),
     [("key_scale", 0.0), ("key_scale", torch.nan), *(("value_scale", scale) for scale in (0.0, torch.nan, torch.inf))],
 )  # fmt: skip
+@pytest.mark.diagonal(2)
 def test_scales_that_are_no_ordinary_numbers(of: str, scale: float) -> None:
     """One token's: what f32 makes of it is finite, or not, in the same places. With infinity it may be NaN instead."""
     given = requests((40, 300), 1, 8, 2, 64, 16, scales="token")
