@@ -197,8 +197,9 @@ def test_scales_of_nothing_infinity_and_nan(byte: int) -> None:
     w, *of_w = weights(layer.experts, 2 * layer.i, layer.d, kernel.GateMode.SEPARATED)
     scales[1], tables, h = byte, layer.tables(), layer.result(layer.i, torch.bfloat16)
     launch = kernel.compile_mixed_moe_gemm1(**layer.sizes(64, 256), doweight_stage1=False, out_dtype="bf16")
-    launch(h, data, of_w[0], kernel.sorted_scales(scales, tables[0]), of_w[1], *tables, NONE, NONE, 3, 2 * layer.i,
-           layer.d, len(tables[1]))  # fmt: skip
+    with checking():
+        launch(h, data, of_w[0], kernel.sorted_scales(scales, tables[0]), of_w[1], *tables, NONE, NONE, 3, 2 * layer.i,
+               layer.d, len(tables[1]))  # fmt: skip
     got, expected = h.float().view(3, -1), reference1(x, w, layer.topk_ids)[:, 0]
     torch.testing.assert_close(got[::2], expected[::2], rtol=2e-2, atol=2e-2 * expected.abs().max().item())
     if byte == 0:

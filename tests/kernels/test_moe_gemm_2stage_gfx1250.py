@@ -162,7 +162,8 @@ def test_scales_of_nothing_and_nan(byte: int) -> None:
     w, *of_w = weights("fp8", layer.experts, 2 * layer.i, layer.d, 64)
     of_x[1], tables, h = byte, layer.tables(), layer.result(layer.i, torch.bfloat16)
     launch = scaled.compile_moe_gemm1(**layer.sizes(64, 128), in_dtype="fp8", out_dtype="bf16", doweight_stage1=False)
-    launch(h, data.view(-1), of_w[0], of_x.view(-1), of_w[1], *tables, NONE, 3, layer.i, layer.d, len(tables[1]))
+    with checking():
+        launch(h, data.view(-1), of_w[0], of_x.view(-1), of_w[1], *tables, NONE, 3, layer.i, layer.d, len(tables[1]))
     got, expected = h.float().view(3, 1, -1), scaled.reference1(x, w, layer.topk_ids)
     compare(got[::2].bfloat16(), expected[::2])
     assert got[1].isnan().all() if byte == 255 else (got[1] == 0).all()

@@ -118,6 +118,7 @@ def softmax_sort(logits: torch.Tensor, topk: int, unit: int, **options: Any) -> 
     [(1, 256, 8, torch.bfloat16), (16, 256, 8, torch.float32), (9, 8, 2, torch.float16), (5, 512, 3, torch.float16),
      (21, 64, 4, torch.bfloat16)],
 )  # fmt: skip
+@pytest.mark.diagonal(2)
 def test_logits_are_routed_and_sorted(tokens: int, experts: int, topk: int, dtype: torch.dtype) -> None:
     """By one kernel, and by two for more tokens than it takes."""
     random = torch.Generator().manual_seed(tokens)

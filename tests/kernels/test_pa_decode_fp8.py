@@ -62,6 +62,7 @@ def test_queries_before_the_first_key_are_zero() -> None:
     ("of", "scale"),
     [("key_scale", 0.0), ("key_scale", torch.nan), *(("value_scale", scale) for scale in (0.0, torch.nan, torch.inf))],
 )  # fmt: skip
+@pytest.mark.diagonal(2)
 def test_scales_that_are_no_ordinary_numbers(of: str, scale: float) -> None:
     """One token's: what f32 makes of it is finite, or not, in the same places. With infinity it may be NaN instead."""
     given = requests((40, 300), 1, 8, 2, 64, 16, scales="token")
@@ -190,7 +191,7 @@ def test_whole_partitions_need_no_mask() -> None:
     assert_close(output.float(), given.expected())
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_number_of_parts_that_is_measured() -> None:
     given = requests((70, 600), 1, 8, 1, 64, 16)
     output = torch.full(given.query.shape, torch.nan, dtype=BF16)

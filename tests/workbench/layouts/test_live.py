@@ -163,7 +163,7 @@ STRIDES = st.sampled_from(["", "(64,1)", "(-1,4)", "(1E0,1E1)", "(1,(4,8))", "1"
 OPERANDS = st.sampled_from(["", "4", "[2|4]", "4:2", "*", "?", "S<2,0,3>", "S<1,0,2> o 0 o 8:1", "(1,0)", "-1", "()"])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(SHAPES, STRIDES, st.sampled_from(("none", *OPERATIONS)), OPERANDS, st.integers(0, 5), st.integers(0, 8))
 def test_no_input_ends_in_a_traceback(
     visualizer: Any, shape: str, stride: str, operation: str, operand: str, bits: int, padding: int
