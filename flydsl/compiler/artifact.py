@@ -20,6 +20,7 @@ from flydsl.runtime.host import HostProgram
 from flydsl.runtime.interface import Device, Dim3
 
 if TYPE_CHECKING:
+    from flydsl.compiler.dependencies import Dependencies
     from flydsl.compiler.pipeline import Pipeline
     from flydsl.simulator import Simulation
 
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 class CompiledArtifact(Explained):
     """A compiled launcher. Call it with the arguments that the launcher takes.
 
-    code: the code object with its texts. pipeline: every stage that led to it.
+    code: the code object with its texts. pipeline: every stage that led to it. dependencies: the surroundings that the
+    launcher was compiled with, where a launcher has made it.
     """
+
+    dependencies: Dependencies
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         **{name: f"it is .kernels[0].{name}" for name in ("resources", "occupancy")},

@@ -135,7 +135,7 @@ def adapter(parameters: Sequence[Parameter]) -> AdaptAll:
 
     Every launch calls it, so how each of them is split is found once.
     """
-    ways = [_way_of(parameter.kind) for parameter in parameters]
+    ways = [_remembering(way) if way is _adapt_constant else way for way in map(_way_of, (p.kind for p in parameters))]
 
     def adapt_all(values: Sequence[Any]) -> tuple[tuple[Argument, ...], tuple[Any, ...]]:
         adapted = [way(parameter, value) for way, parameter, value in zip(ways, parameters, values, strict=True)]
@@ -171,6 +171,22 @@ def _adapt_stream(parameter: Parameter, value: Any) -> Adapted:
     return STREAM, value.value if isinstance(value, Stream) else value
 
 
+def _remembering(way: Callable[[Parameter, Any], Adapted]) -> Callable[[Parameter, Any], Adapted]:
+    """The same for constants of one parameter, which mostly are those of the last call, and some cannot change."""
+    last: tuple[Any, Adapted | None] = (None, None)
+
+    def remembered(parameter: Parameter, value: Any) -> Adapted:
+        nonlocal last
+        before, adapted = last  # of one tuple, as several threads may call
+        if value is not before or adapted is None:
+            adapted = way(parameter, value)
+            if _is_its_own_key(value):
+                last = value, adapted
+        return adapted
+
+    return remembered
+
+
 def _adapt_constant(parameter: Parameter, value: Any) -> Adapted:
     if parameter.constexpr_type is not None:
         parameter.check_constexpr(value)
@@ -202,7 +218,7 @@ def _container(parameter: Parameter, kind: Any, names: Sequence[str], adapted: S
 def _constant(parameter: Parameter, value: Any) -> ConstantArgument:
     """Type and value, and where a value may equal others that trace other code, its key."""
     kind = type(value)
-    if kind is int or kind is bool or kind is str:
+    if _is_its_own_key(value):
         return ConstantArgument((kind, value))
     try:
         hash(value)
@@ -211,9 +227,12 @@ def _constant(parameter: Parameter, value: Any) -> ConstantArgument:
             f"{parameter.name} is a compile-time value, so it must be hashable; {kind.__name__} is not",
             "pass a tuple for a list",
         ) from None
-    if isinstance(value, type):
-        return ConstantArgument((kind, value))
     return ConstantArgument((kind, value, value_key(value, _key_of_object)))
+
+
+def _is_its_own_key(value: Any) -> bool:
+    """True for values that never change, and equal others of their type only where these trace the same code."""
+    return type(value) in (int, bool, str) or (isinstance(value, type) and type(value).__hash__ is not None)
 
 
 def _key_of_object(value: Any) -> Any:

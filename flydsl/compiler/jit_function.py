@@ -72,7 +72,6 @@ class JitFunction(DecoratedFunction):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._mem_cache: dict[Any, CompiledArtifact] = {}
-        self._dependencies: dict[Any, Dependencies] = {}
         self._last_compiled: tuple[Any, CompiledArtifact] | None = None
         self._compiling = threading.Lock()
         self._hits = self._misses = 0
@@ -159,7 +158,7 @@ class JitFunction(DecoratedFunction):
 
     def _cached(self, key: Any) -> CompiledArtifact | None:
         artifact = self._mem_cache.get(key)
-        return artifact if artifact is not None and self._dependencies[key].unchanged() else None
+        return artifact if artifact is not None and artifact.dependencies.unchanged() else None
 
     def _compile(
         self, key: Any, arguments: tuple[Argument, ...], values: list[Any], arch_name: str | None
@@ -168,7 +167,7 @@ class JitFunction(DecoratedFunction):
         dependencies = Dependencies(self.function, _compile_time(arguments, values))
         with collection_paused():
             artifact = self._from_disk(dependencies, arguments, values, arch_name)
-        self._dependencies[key], self._mem_cache[key] = dependencies, artifact
+        artifact.dependencies, self._mem_cache[key] = dependencies, artifact
         self._last_compiled = cache_key(self.signature, arguments, values, self.compile_hints, arch_name), artifact
         self._misses += 1
         return artifact
