@@ -10,10 +10,22 @@ from flydsl.dialect.inference import algebra_value
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.dialect.types import FlyType
-from flydsl.expr.algebra import Coordinates, IntTuple, LayoutValue, crd2idx, get_shape, get_stride, has_none, size
+from flydsl.expr.algebra import (
+    Coordinates,
+    IntTuple,
+    LayoutValue,
+    crd2idx,
+    depth,
+    get_shape,
+    get_stride,
+    has_none,
+    make_identity_layout,
+    rank,
+    size,
+)
 from flydsl.expr.algebra import slice as layout_slice
 from flydsl.expr.numeric import Int32
-from flydsl.expr.operands import located, static_operand
+from flydsl.expr.operands import is_runtime, located, static_operand
 from flydsl.expr.vector_value import Vector
 from flydsl.layout import Layout
 from flydsl.layout.int_tuple import as_int_tuple
@@ -42,8 +54,8 @@ class CoordTensor(Coordinates):
     """A tensor whose elements are coordinates of another tensor. It occupies no memory.
 
     origin: the coordinate of the first element: an int or a runtime integer, or a tuple of them.
-    layout: with a tuple its strides are basis elements, as `make_identity_layout` returns them, and it is static. With
-    an integer its strides are integers, and its extents may be known at run time only.
+    layout: with a tuple its strides are basis elements, as `make_identity_layout` returns them, with an integer they
+    are integers. Its extents may be known at run time only.
 
     Divide, slice and partition it like the tensor that it describes, and compare its elements with the extents:
 
@@ -61,11 +73,6 @@ class CoordTensor(Coordinates):
         if not isinstance(layout, Layout | LayoutValue):
             raise argument_error(f"a coordinate tensor with {layout}", "it takes a layout: fx.make_layout(...)")
         start = origin.unpack() if isinstance(origin, IntTuple) else origin
-        if isinstance(layout, LayoutValue) and isinstance(start, tuple):
-            raise argument_error(
-                f"a coordinate tensor from {origin} on with {layout}, which is known at run time only",
-                "make one per mode, of integers: fx.make_view(0, fx.make_layout((m, n), (1, 0))) has the rows",
-            )
         return cls(start, layout)
 
     def of_layout(self, layout: Any) -> CoordTensor:
@@ -166,17 +173,20 @@ def E(*modes: int) -> algebra.Basis:
 
 
 def make_identity_tensor(shape: IntTupleLike) -> CoordTensor:
-    """The coordinate tensor of a static shape; its element at each coordinate is that coordinate.
+    """The coordinate tensor of a shape; its element at each coordinate is that coordinate.
 
     >>> make_identity_tensor((4, 8))[3, 5]
     (3,5)
     """
-    layout = located(
-        algebra.make_identity_layout, static_operand(shape if isinstance(shape, tuple | list) else (shape,))
-    )
-    if any(isinstance(extent, tuple) for extent in algebra.get_shape(layout)):
+    if is_runtime(shape):
+        layout = make_identity_layout(shape if isinstance(shape, tuple | list | IntTuple) else (shape,))
+    else:
+        layout = located(
+            algebra.make_identity_layout, static_operand(shape if isinstance(shape, tuple | list) else (shape,))
+        )
+    if depth(layout) > 1:
         raise argument_error(
             f"a coordinate tensor of {shape}: its modes are flat",
             "make it of a flat shape, and divide it with fx.zipped_divide",
         )
-    return CoordTensor((0,) * algebra.rank(layout), layout)
+    return CoordTensor((0,) * rank(layout), layout)

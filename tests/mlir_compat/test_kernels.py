@@ -493,6 +493,29 @@ def test_a_store_of_a_value_without_its_target() -> None:
         launch(torch.zeros(1))
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [{}, {"aux": None}, {"aux": 2}, {"aux": lambda: ir.IntegerAttr.get(T.i32, 2)}, {"aux": lambda: _raw(fx.Int32(2))}],
+    ids=["left out", "None", "number", "attribute", "operand"],
+)
+def test_the_cache_policy_of_a_buffer_instruction(policy: dict[str, Any]) -> None:
+    @flyc.kernel
+    def kernel(X: fx.Tensor, Y: fx.Tensor):
+        source, target = buffer_ops.create_buffer_resource(X), buffer_ops.create_buffer_resource(Y)
+        place, none = _raw(fx.thread_idx.x * 4), _raw(fx.Int32(0))
+        given = {name: value() if callable(value) else value for name, value in policy.items()}
+        value = raw_rocdl.RawPtrBufferLoadOp(T.f32, source, place, none, **given).result
+        rocdl.RawPtrBufferStoreOp(value, target, place, none, given.get("aux"))
+        raw_rocdl.raw_ptr_buffer_store(value, target, _raw(fx.thread_idx.x * 4 + 256), none, **given)
+
+    x, y = torch.rand(64), torch.zeros(128)
+    launch = launcher_of(kernel, grid=1, block=64)
+    launch(x, y)
+    assert torch.equal(y, x.repeat(2))
+    is_streamed = policy.get("aux") is not None
+    assert launch.lower(x, y, arch="gfx942").artifact.isa.count(" nt") == 3 * is_streamed
+
+
 def test_a_resource_as_four_words() -> None:
     @flyc.kernel
     def kernel(X: fx.Tensor, Y: fx.Tensor):

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir import ir
 from mlir.dialects import rocdl as _upstream
 
 from flydsl._mlir.mirror import mirrored
 from flydsl.expr import rocdl as _ours
+from flydsl.expr.rocdl.buffer_builder import builder_of
 
 __all__ = sorted({*_ours.__all__, *(name for name in dir(_upstream) if not name.startswith("_"))})
 
 
 def __getattr__(name: str) -> Any:
-    found = getattr(_ours, name) if name in _ours.__all__ else mirrored(getattr(_upstream, name))
+    found = getattr(_ours, name) if name in _ours.__all__ else getattr(_upstream, name)
+    is_operation = isinstance(found, type) and issubclass(found, ir.OpView)
+    found = builder_of(found) if is_operation else mirrored(found)
     globals()[name] = found
     return found

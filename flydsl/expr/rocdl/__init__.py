@@ -12,7 +12,6 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.upstream import upstream
-from flydsl.expr.builder import MlirBuilder
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.operands import as_ir_value
@@ -49,6 +48,7 @@ from flydsl.expr.rocdl import (
 from flydsl.expr.rocdl.async_copy import *  # noqa: F403
 from flydsl.expr.rocdl.barriers import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_atomic import *  # noqa: F403
+from flydsl.expr.rocdl.buffer_builder import builder_of
 from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
 from flydsl.expr.rocdl.convert import *  # noqa: F403
 from flydsl.expr.rocdl.convert_scaled import *  # noqa: F403
@@ -92,7 +92,7 @@ def __getattr__(name: str) -> Any:
     """The MLIR operation class of the name; it takes values of the DSL."""
     found = getattr(upstream("rocdl"), name, None) if name[:1].isupper() else None
     if isinstance(found, type) and issubclass(found, ir.OpView):
-        return MlirBuilder(found)
+        return builder_of(found)
     return _unknown(name)
 
 

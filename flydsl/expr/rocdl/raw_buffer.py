@@ -50,7 +50,7 @@ __all__ = [
 
 _GENERIC, _GLOBAL, _LDS, _BUFFER = 0, 1, 3, 8
 _WIDTHS = (8, 16, 32, 64, 96, 128)
-_AUX_MAX = 0x1F
+AUX_MAX = 0x1F
 
 
 @result_type_first
@@ -85,7 +85,7 @@ def _place(name: str, rsrc: Any, offset: Any, soffset: Any, aux: Any) -> list[ir
         rsrc if _is_words(rsrc) else llvm_pointer(f"the resource of {name}", rsrc, _BUFFER),
         operand(f"the offset of {name}", offset, Int32),
         operand(f"the soffset of {name}", soffset, Int32),
-        Int32(immediate(f"aux of {name}", aux, 0, _AUX_MAX)).ir_value(),
+        Int32(immediate(f"aux of {name}", 0 if aux is None else aux, 0, AUX_MAX)).ir_value(),
     ]
 
 
