@@ -33,7 +33,9 @@ def test_rounding_is_torchs(name: str) -> None:
         assert round_float(name, value) == expected
 
 
-@pytest.mark.parametrize(("name", "last"), [("f16", 65520.0), ("bf16", 3.39617752923046e38), ("f32", 3.4028235677973366e38)])
+@pytest.mark.parametrize(
+    ("name", "last"), [("f16", 65520.0), ("bf16", 3.39617752923046e38), ("f32", 3.4028235677973366e38)]
+)
 def test_numbers_that_would_be_infinite_are_refused(name: str, last: float) -> None:
     for sign in (1, -1):
         assert math.isfinite(round_float(name, sign * math.nextafter(last, 0)))
