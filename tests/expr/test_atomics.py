@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl import atoms
 from flydsl.errors import ArgumentError, CompileError, LayoutError
+from flydsl.simulator import checking
 from tests.launchers import launcher_of
 
 SLOTS, THREADS = 8, 128
@@ -275,3 +277,26 @@ def test_pairs_that_no_instruction_takes() -> None:
                               ("atomic_add", 2, torch.bfloat16)):  # fmt: skip
         with pytest.raises(ArgumentError, match=f"there is no {name} of"):
             launch(torch.zeros(8, dtype=kind), name, count)
+
+
+@pytest.mark.parametrize("backend", ["native", "lockstep", "checking"])
+def test_the_last_of_an_odd_number_of_halves_in_shared_memory(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The update is a compare-and-swap of the dword, whose other half lies beyond what the workgroup has."""
+
+    @flyc.kernel
+    def kernel(Out: fx.Tensor):
+        t, shared = fx.thread_idx.x, fx.SharedAllocator().allocate(fx.Array[fx.Float16, 3, 16]).peek().ptr
+        if t < 3:
+            shared[t] = fx.Float16(t)
+        fx.barrier()
+        fx.atomic_max(shared + 2, fx.Float16(t))
+        fx.barrier()
+        if t < 3:
+            Out[t] = shared[t]
+
+    if backend != "checking":
+        monkeypatch.setenv("FLYDSL_SIMULATOR_BACKEND", backend)
+    out = torch.zeros(3, dtype=torch.float16)
+    with checking() if backend == "checking" else nullcontext():
+        launcher_of(kernel, grid=1, block=70)(out)
+    assert out.tolist() == [0, 1, 69]

@@ -227,8 +227,9 @@ class NumpyMemory(NumpyLanes):
         waves = self.waves
         is_lds = space == "lds"
         limit = waves.lds_bytes if is_lds else waves.scratch_bytes
-        if not _in_bounds(request.address, limit, request.size):
-            beyond = (request.address.astype(np.int64) + request.size) > limit
+        reach = limit + -limit % 4 if is_lds and request.size >= 4 else limit  # LDS does not end inside of a dword
+        if not _in_bounds(request.address, reach, request.size):
+            beyond = (request.address.astype(np.int64) + request.size) > reach
             bad = int(np.flatnonzero(beyond)[0])
             whole = f"{_LABELS[space]} ({limit} bytes per {'workgroup' if is_lds else 'thread'})"
             where = f"address {_offset(int(request.address[bad]))}"

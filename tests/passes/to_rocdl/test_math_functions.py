@@ -200,6 +200,18 @@ def test_vectors_give_what_scalars_give(name: str) -> None:
         assert equal(scalar, vector)
 
 
+def test_vectors_of_one_element() -> None:
+    """LLVM 22.1 ends with an assertion for the `copysign` of <1 x double> that this would be."""
+
+    def with_chosen_sign(*values: Any) -> Any:
+        x, y = (fx.Vector.from_elements([value]) for value in values)
+        return fx.copysign(y, (x > y).select(fx.full_like(x, 1.0), x))[0]
+
+    x = torch.tensor([0.5, 2.0, -3.0, -0.5] * (BLOCK // 4), dtype=torch.float64)
+    y = torch.tensor([1.0, -1.0] * (BLOCK // 2), dtype=torch.float64)
+    assert equal(run(with_chosen_sign, x, y), torch.copysign(y, torch.where(x > y, 1.0, x)))
+
+
 def test_sincos_is_sin_and_cos() -> None:
     x = samples(-1e6, 1e6, 4 * BLOCK)
     sine, cosine = run_all([lambda v: fx.math.sincos(v)[0], lambda v: fx.math.sincos(v)[1]], x)

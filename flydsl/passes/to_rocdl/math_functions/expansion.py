@@ -60,7 +60,11 @@ def expand(function: ir.Operation) -> None:
 
 
 def _expand(op: ir.Operation) -> list[ir.Value]:
-    """The values that replace an operation's results. Vectors are handled in one dimension."""
+    """The values that replace an operation's results.
+
+    Vectors are handled in one dimension, one of a single element as a scalar: LLVM's back end ends with an assertion
+    for a `copysign` of <1 x double> by a sign that is selected.
+    """
     kinds = [result.type for result in op.results]
     operands = [ElementwiseValue(_flattened(operand, op.location), op.location) for operand in op.operands]
     results = _compute(op, op.name.removeprefix("math."), operands)
@@ -69,16 +73,22 @@ def _expand(op: ir.Operation) -> list[ir.Value]:
 
 def _flattened(value: ir.Value, at: ir.Location) -> ir.Value:
     kind = value.type
-    if not isinstance(kind, ir.VectorType) or kind.rank == 1:
+    if not isinstance(kind, ir.VectorType):
         return value
-    count = 1
-    for extent in kind.shape:
-        count *= extent
+    count = math.prod(kind.shape)
+    if count == 1:
+        first = {"static_position": ir.DenseI64ArrayAttr.get([0] * kind.rank)}
+        return create("vector.extract", [value], [kind.element_type], at, first).result
+    if kind.rank == 1:
+        return value
     return create("vector.shape_cast", [value], [ir.VectorType.get([count], kind.element_type)], at).result
 
 
 def _shaped(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
-    return value if value.type == kind else create("vector.shape_cast", [value], [kind], at).result
+    if value.type == kind:
+        return value
+    cast = "shape_cast" if isinstance(value.type, ir.VectorType) else "broadcast"
+    return create(f"vector.{cast}", [value], [kind], at).result
 
 
 def _compute(op: ir.Operation, name: str, operands: Sequence[ElementwiseValue]) -> list[ElementwiseValue]:

@@ -8,10 +8,15 @@ from flydsl.simulator.arrays import Array
 
 
 class LdsHistory:
-    """The written bytes of LDS, for all workgroups of a batch, one after the other."""
+    """The written bytes of LDS, for all workgroups of a batch, one after the other.
 
-    def __init__(self, bytes_: int) -> None:
-        self._written = np.zeros(bytes_, np.bool_)
+    Each has `lds_bytes` that begin `stride` after another's. What is beyond, of the last dword, needs no write.
+    """
+
+    def __init__(self, workgroups: int, lds_bytes: int, stride: int) -> None:
+        written = np.zeros((workgroups, stride), np.bool_)
+        written[:, lds_bytes:] = True
+        self._written = written.ravel()
 
     def unwritten(self, places: Array) -> tuple[int, int] | None:
         """The first of (elements, bytes) places that was never written, as (element, byte); or None."""

@@ -53,7 +53,7 @@ class CheckedMachine(ThreefoldMachine):
         super().__init__(dispatch, steps, workgroup_ids, instruction_limit, copies)
         self._checks, self._races = checks, races
         lds_bytes = self.waves.lds_stride * len(workgroup_ids)
-        self._lds = LdsHistory(lds_bytes)
+        self._lds = LdsHistory(len(workgroup_ids), self.waves.lds_bytes, self.waves.lds_stride)
         if races is not None:
             self._number = races.start_batch(workgroup_ids, self.waves.lds[:lds_bytes])
         self._stores: list[tuple[Sequence[Array], tuple[int, int]]] = []

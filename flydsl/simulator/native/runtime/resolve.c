@@ -79,10 +79,15 @@ static void place(const Workspace *workspace, u64 active, u64 is_write, u64 *hos
   }
 }
 
+// How many bytes of LDS an access of `size` bytes may reach: to the end of the last dword, as `reach` in place.c.
+static i64 lds_reach(const Wave *wave, i64 size) {
+  return size < 4 ? wave->lds_bytes : wave->lds_bytes + 3 & ~3ll;
+}
+
 // Lane by lane: the lanes may mean different buffers or memories. 0 for an address that may not be accessed.
 static u64 flat_host_of(const Wave *wave, u64 lane, u64 address, i64 size, u64 is_write) {
   u64 aperture = address & ~0xFFFFFFFFull, offset = address & 0xFFFFFFFF;
-  if (aperture == SHARED_APERTURE) return offset + (u64)size <= (u64)wave->lds_bytes ? wave->lds + offset : 0;
+  if (aperture == SHARED_APERTURE) return offset + (u64)size <= (u64)lds_reach(wave, size) ? wave->lds + offset : 0;
   if (aperture == PRIVATE_APERTURE)
     return offset + (u64)size <= (u64)wave->scratch_bytes ? wave->scratch + lane * (u64)wave->scratch_stride + offset : 0;
   return host_of(wave, address, size, (u64)size, is_write);
@@ -137,7 +142,7 @@ static u64 resolve_local(
 }
 
 u64 resolve_lds(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *host) {
-  return resolve_local(wave, active, size, is_write, host, wave->lds, 0, wave->lds_bytes);
+  return resolve_local(wave, active, size, is_write, host, wave->lds, 0, lds_reach(wave, size));
 }
 
 u64 resolve_scratch(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *host) {
