@@ -4,7 +4,8 @@ A compiled launcher is valid as long as these do not change. In a notebook they 
 redefined, a block size is set to another value. Changes of these are detected:
 
 - numbers, text, layouts, and containers of them and their views, compared by value; arrays, byte arrays, deques too
-- attributes of the user's modules, classes and objects, in a `__dict__` or in slots, through properties and methods
+- attributes of the user's modules, classes, functions and objects, in a `__dict__` or in slots, through properties,
+  descriptors and methods, and the values of enumerations
 - tensors on the CPU of at most 1,024 elements by value; others by torch's count of their changes in place
 - names given as text, as in `globals()["BLOCK"]` and `getattr(config, "block")`, where the text stands in the function
 - defaults of parameters, the arguments of a `functools.partial`, the list of a method such as `table.get`
@@ -159,8 +160,11 @@ class Dependencies:
             self._follow(value)
         for module in modules:
             self._follow(sys.modules.get(module))
-        # A builtin that is not shadowed yet is a dependency too.
-        for name in names & (function.__globals__.keys() | vars(builtins).keys()):
+        if own := vars(function):
+            self._follow_attributes([own])
+        # A builtin that is not shadowed yet is a dependency too, and what `globals()` may be asked for.
+        there = names if "globals" in names else names & (function.__globals__.keys() | vars(builtins).keys())
+        for name in there:
             self._record(function.__globals__, name)
 
     def _record(self, namespace: Mapping[str, Any], name: str) -> None:
@@ -208,9 +212,9 @@ _IMPLICIT = {
     for name in (
         "call", "getattr", "getattribute", "getitem", "len", "iter", "next", "contains", "bool", "index", "int",
         "float", "eq", "ne", "lt", "le", "gt", "ge", "hash", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv",
-        "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "neg", "enter", "exit",
+        "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "neg", "enter", "exit", "get",
     )
-}  # fmt: skip
+} | {"_member_map_", "_value_"}  # fmt: skip
 
 
 def _items(value: Any) -> Sequence[Any]:

@@ -440,7 +440,7 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
     found: Callable[[Parameter, Any], Adapted] | None = None
     if torch is not None and issubclass(kind, torch.Tensor):
         found = _adapt_wrapper
-        if kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+        if kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__:  # type: ignore[attr-defined]
             found = _adapt_any
             _torch_classes.add(kind)
     elif issubclass(kind, Numeric):

@@ -101,7 +101,10 @@ _signature = cache(inspect.signature)
 def infer_slice(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """The part of a layout, tuple or tensor that remains when a coordinate fixes some modes."""
     source, coordinate = types
-    return [algebra_type(algebra.slice(algebra_value(source), algebra_value(coordinate)), source)]
+    found = algebra.slice(algebra_value(source), algebra_value(coordinate))
+    if isinstance(source, MemRefType):
+        _check_bounds(coordinate.value, source.layout.extents, source)
+    return [algebra_type(found, source)]
 
 
 def infer_make_layout(types: Sequence[Any], attributes: Attributes) -> list[Any]:
@@ -328,9 +331,9 @@ def infer_load(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 
 
 def _check_bounds(coordinate: Any, shape: Any, memref: MemRefType) -> None:
-    """Raise LayoutError if a known coordinate is outside a known extent."""
-    if isinstance(coordinate, tuple) and isinstance(shape, tuple):
-        for part, extent in zip(coordinate, shape, strict=True):
+    """Raise LayoutError if a known coordinate is outside a known extent. It may be nested in another way."""
+    if isinstance(coordinate, tuple):
+        for part, extent in zip(coordinate, shape, strict=True) if _has_modes(shape, len(coordinate)) else ():
             _check_bounds(part, extent, memref)
         return
     extent = algebra.size(shape)
@@ -339,6 +342,10 @@ def _check_bounds(coordinate: Any, shape: Any, memref: MemRefType) -> None:
             f"index {coordinate} is outside of 0 to {extent} (exclusive) in {memref}",
             hint="indices count from 0, and do not count from the end" if coordinate < 0 else "is the tile that large?",
         )
+
+
+def _has_modes(shape: Any, count: int) -> bool:
+    return isinstance(shape, tuple) and len(shape) == count
 
 
 def _require_addresses(kind: MemRefType | PointerType) -> None:

@@ -7,7 +7,7 @@ traced, and the launch, which comes later, compares.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from mlir import ir
 
@@ -41,7 +41,7 @@ def note_tile(what: str, layout: Layout, thread: Any) -> None:
     threads = layout[0]
     if (kernel := traced_kernel()) is None or 0 in leaves(threads.strides):
         return
-    noted, count = _read(kernel, _TILES), size(threads) if _is_thread_idx_x(thread) else 0
+    noted, count = _read(kernel, _TILES), cast("int", size(threads)) if _is_thread_idx_x(thread) else 0
     if noted.get(what) != 0:
         _write(kernel, _TILES, {**noted, what: count})
 

@@ -118,7 +118,7 @@ class TiledCopy(StaticFlyValue, Explorable):
 
     def get_slice(self, thread: Any) -> ThrCopy:
         """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
-        return ThrCopy(self, thread_number("get_slice", thread))
+        return ThrCopy(self, thread_number("get_slice", thread, self.type.copy.layout_tv))
 
     thr_slice = get_slice
 

@@ -157,7 +157,7 @@ class TiledMma(StaticFlyValue, Explorable):
 
     def get_slice(self, thread: Any) -> ThrMma:
         """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
-        return ThrMma(self, thread_number("get_slice", thread))
+        return ThrMma(self, thread_number("get_slice", thread, self.type.mma.layout_tv("c")))
 
     thr_slice = get_slice
 

@@ -118,11 +118,17 @@ def located(function: Callable[..., Any], *arguments: Any) -> Any:
         raise error.located(user_location()) from None
 
 
-def thread_number(what: str, thread: Any) -> Any:
-    """A thread's number as an integer. Raises ArgumentError for anything else."""
+def thread_number(what: str, thread: Any, layout: Layout) -> Any:
+    """A thread's number as an integer. Raises ArgumentError for anything else.
+
+    layout: (thread, value) -> element, of the whole tile. A known number is one of its threads.
+    """
     number = as_numeric(thread)
     if not isinstance(number, Numeric) or number.is_float:
         raise argument_error(f"{what} takes the number of a thread, not {thread!r}", _THREAD)
+    threads = algebra.size(layout[0])
+    if number.is_static and isinstance(threads, int) and not 0 <= int(number) < threads:
+        raise argument_error(f"{what} of thread {int(number)}: there are {threads}", _THREAD)
     return thread
 
 

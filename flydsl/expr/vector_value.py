@@ -98,6 +98,12 @@ class Vector(ArithValue):
                 f"a Vector of {elements!r}: it takes a list of scalars", "fx.Vector.from_elements([x, y, z, w])"
             )
         element = as_numeric(elements[0]).dtype if dtype is None else require_numeric("from_elements", dtype)
+        truncated = next((e for e in elements if isinstance(e, ArithValue) and e.dtype.is_float), None)
+        if dtype is None and truncated is not None and not element.is_float:
+            raise argument_error(
+                f"a Vector of {element.__name__}, as its first element is, with {truncated!r} in it",
+                f"convert one of them, or say it: from_elements([...], fx.{truncated.dtype.__name__})",
+            )
         values = [element(item).ir_value() for item in elements]
         result = vector_type([len(values)], element)
         return cls(emit("vector.from_elements", values, [result]).result, dtype=element)

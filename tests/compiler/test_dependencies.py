@@ -6,6 +6,7 @@ import functools
 import types
 from collections import ChainMap, UserDict, UserList
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -50,6 +51,24 @@ class _Plan(metaclass=_Meta):
         return 1
 
 
+class _Size:
+    def __get__(self, instance: Any, owner: Any = None) -> int:
+        return _SIZE
+
+
+class _Held:
+    size = _Size()
+
+
+class _Color(Enum):
+    RED = 1
+
+
+def _counted() -> int:
+    return _counted.calls  # type: ignore[attr-defined]
+
+
+_counted.calls = 1  # type: ignore[attr-defined]
 _SIZE = 1
 _cached = functools.cache(lambda: _SIZE)
 
@@ -74,6 +93,10 @@ def _with(held: Any, use: Callable[[Any], Any], change: Callable[[Any], Any]) ->
         _with({"a": [1]}.values(), list, lambda view: next(iter(view)).append(2)),
         _with(_Plan(), lambda plan: plan.block(), lambda plan: setattr(plan, "block", lambda: 2)),
         _with(_Plan, lambda plan: plan.size, lambda plan: setattr(_Meta, "table", 2)),
+        _with(_counted, lambda f: f(), lambda f: setattr(f, "calls", 2)),
+        _with(_Held(), lambda held: held.size, lambda held: globals().update(_SIZE=3)),
+        _with(_Color, lambda color: color.RED.value, lambda color: setattr(color.RED, "_value_", 2)),
+        _with(globals, lambda names: globals().get("_ABSENT"), lambda names: names().update(_ABSENT=2)),
         _with(_cached, lambda f: f(), lambda f: globals().update(_SIZE=2)),
     ],
 )

@@ -23,6 +23,7 @@ import flydsl.expr as fx
 import workbench
 from flydsl.errors import FlyError
 from flydsl.expr.other_names import OTHER_NAMES
+from flydsl.simulator import limited
 from tests.kernels.wrong import Programs, check
 
 programs = Programs()
@@ -606,6 +607,17 @@ def test_a_tile_of_more_threads_than_the_block_may_be_dealt_out_by_several_slice
     assert bool((A == 1).all())
 
 
+@programs.program("a wave executed more than 3000 instructions")
+def loop_that_never_ends() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, n: fx.Int32):
+        while n > 0:  # here
+            A[0] = 1.0
+
+    with limited(instructions=3000):
+        flyc.jit(lambda A, n: kernel(A, n).launch(grid=1, block=64))(torch.zeros(64), 5)
+
+
 @programs.program("has a `yield`, which makes it a generator")
 def launcher_that_yields() -> None:
     @flyc.jit
@@ -639,6 +651,7 @@ def tensor_without_memory() -> None:
 
 HINTS |= {
     "tile_of_more_threads_than_the_block": "launch(block=128)",
+    "loop_that_never_ends": "limited(",
     "launcher_that_yields": "write results to a tensor",
     "kernel_that_is_async": "write `def kernel`",
     "tensor_without_memory": "pass the tensor that it stands for",

@@ -11,7 +11,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from tests.kernels.wrong import Programs, check, tile_of
+from tests.kernels.wrong import Programs, check, mma, tile_of
 
 programs = Programs()
 
@@ -189,6 +189,26 @@ def coord_flat(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
 @programs.kernel("crd2idx(((0,1),2), (4,4):(4,1)): the coordinate (0,1) does not fit 4")
 def nested_coord(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0, 0] = tile_of(A, 4, 4)[(0, 1), 2]  # here
+
+
+@programs.kernel("index 8 is outside of 0 to 8 (exclusive)")
+def tile_that_does_not_exist(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    fx.zipped_divide(tile_of(A, 64, 8), fx.make_tile(8, 8))[None, (8, 0)]  # here
+
+
+@programs.kernel("index -1 is outside of 0 to 8 (exclusive)")
+def row_from_the_end(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    tile_of(A, 8, 8)[None, -1]  # here
+
+
+@programs.kernel("get_slice of thread 64: there are 64")
+def thread_that_does_not_exist(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    mma().get_slice(64)  # here
+
+
+@programs.kernel("a Vector of Int32, as its first element is, with Float32(?) in it")
+def vector_of_two_types(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    fx.Vector.from_elements([n, A[0, 0]])  # here
 
 
 @pytest.mark.parametrize("name", programs.table)

@@ -49,6 +49,12 @@ def class_in_a_loop(A, C, I, n):
     I[0] = Class.value
 
 
+@programs.kernel("the host's object globals() is changed in a runtime `if`")
+def global_by_its_name(A, C, I, n):
+    if n > 8:
+        globals()["FIVE"] = 6  # here
+
+
 @programs.kernel("'q' is [i32, i32, i32] in one branch of a runtime `if` and [i32, i32] in the other")
 def deque_in_a_branch(A, C, I, n):
     q = deque([n, 1])

@@ -300,6 +300,8 @@ class Rewriter(ast.NodeTransformer):
     def _host_object(self, node: ast.expr, what: str) -> ast.expr:
         """An expression that is about to be changed, with a check for the host's objects."""
         roots = list(root(node))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in ("globals", "vars"):
+            return self._checked("__fly_changed__", node, what)
         if not roots or any(name in scope.own for scope in self._scopes for name in roots):
             return node
         return self._checked("__fly_changed__", node, what)

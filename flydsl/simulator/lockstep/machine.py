@@ -376,11 +376,12 @@ class Machine(NumpyTensors):
 def limit_error(instruction_limit: int, program: Program, pc: int, waves: Waves, wave: int) -> InstructionLimit:
     """The error for a wave that continues at `pc` after its `instruction_limit`-th instruction."""
     following = program.instructions[min(pc, len(program.instructions) - 1)]
+    before = [one.location for one in program.instructions[: following.index + 1] if one.location is not None]
     workgroup = waves.workgroup_ids[int(waves.workgroup[wave])]
     return InstructionLimit(
         f"a wave executed more than {instruction_limit} instructions: does a loop never end?\n"
         f"  instruction: {following.listed.text} (ISA line {following.listed.line})\n"
         f"  workgroup {workgroup}, wave {wave % waves.waves_per_workgroup}",
-        at=following.location,
+        at=next((at for at in reversed(before) if at.column is not None), None),  # LLVM leaves an empty loop without
         hint="if it is meant to run this long: with flydsl.simulator.limited(instructions=...)",
     )
