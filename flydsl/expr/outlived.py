@@ -110,11 +110,11 @@ def _root(op: ir.Operation | ir.OpView) -> ir.Operation:
 
 
 def _forget() -> None:
-    """Let go of the modules of which nobody keeps anything any more."""
+    """Drop the modules whose values are all unused."""
     _kept[:] = [(module, kept) for module, raw in _kept if (kept := _referenced(raw))]
 
 
 def _referenced(raw: list[Any]) -> list[Any]:
-    """Those to which anybody else refers; how much a reference counts, an object of nobody else tells."""
+    """The values with references from elsewhere; a new object tells how many references are from here."""
     references = [sys.getrefcount(one) for one in [*raw, object()]]
     return [one for one, count in zip(raw, references, strict=False) if count > references[-1] + 1]
