@@ -1,21 +1,5 @@
-"""Environment variables: the one place that reads `os.environ`, each time anew, so a notebook can change them."""
+"""Environment variables: the one place that reads `os.environ`, each time anew, so a notebook can change them.
 
-from __future__ import annotations
-
-import os
-import re
-import threading
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any
-
-from flydsl.errors import ArgumentError, did_you_mean
-
-_VARIABLES = """\
 | variable | default | meaning |
 |---|---|---|
 | `FLYDSL_COMPILE_OPT_LEVEL` | 2 | LLVM optimization level, 0 to 3 |
@@ -45,15 +29,29 @@ _VARIABLES = """\
 | `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
 | `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses; with 1, LLVM uses one process at a time |
 | `FLYDSL_SIMULATOR_PEER_PATIENCE_S` | 300 | for how many seconds a kernel may wait for other ranks; 0: for ever |
-"""
-__doc__ = f"""{__doc__}
 
-{_VARIABLES}
 A variable FLYDSL_... that is not here is warned of at the next compilation.
 
 Source: section 5 of the architecture guide.
 """
-_NAMES = frozenset(re.findall(r"`(FLYDSL_\w+)` \|", _VARIABLES))
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from flydsl.errors import ArgumentError, did_you_mean
+
+# Of the table above. Python -OO drops it, and then there is no warning of others.
+_NAMES = frozenset(re.findall(r"`(FLYDSL_\w+)` \|", __doc__ or ""))
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
@@ -65,7 +63,7 @@ _unknown: set[str] = set()
 
 def warn_of_unknown() -> None:
     """Warn of variables that begin like those of this package and are none, once each: they would change nothing."""
-    for name in variables_now():
+    for name in variables_now() if _NAMES else ():
         if name.startswith("FLYDSL_") and name not in _NAMES and name not in _unknown:
             _unknown.add(name)
             warnings.warn(

@@ -45,7 +45,7 @@ def activate() -> None:
 
 
 def deactivate() -> None:
-    """Give Triton back the driver that it finds by itself; without a GPU it has none."""
+    """Restore Triton's own driver; without a GPU it has none."""
     _config()._active = None
 
 

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from traceback import walk_stack
 from typing import Any, NoReturn
@@ -38,6 +39,10 @@ _FIRST_STAGE = "the first stage"
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are ours; the standard one ends the process."""
 
+    def __init__(self, prog: str, description: str) -> None:
+        formatter = partial(argparse.HelpFormatter, width=100)
+        super().__init__(prog, None, description, add_help=False, allow_abbrev=False, formatter_class=formatter)
+
     def error(self, message: str) -> NoReturn:
         unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
         suggestion = did_you_mean(unknown[1], self._option_string_actions) if unknown else ""
@@ -46,17 +51,10 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
-def _formatter(prog: str) -> argparse.HelpFormatter:
-    return argparse.HelpFormatter(prog, width=100)
-
-
 def _flykernel_parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="%%flykernel",
-        add_help=False,
-        allow_abbrev=False,
-        formatter_class=_formatter,
-        description="Run the cell and show, for every launch of a @flyc.jit function in it, the stages of the "
+        "%%flykernel",
+        "Run the cell and show, for every launch of a @flyc.jit function in it, the stages of the "
         "compilation, registers and occupancy, and the machine code. Launches of the same compiled code are shown "
         "once. After an error what was launched before it is shown, of a compilation that failed the stages up to "
         "the one that did, and the notebook stops.",
@@ -96,11 +94,8 @@ def _flykernel_parser() -> argparse.ArgumentParser:
 
 def _flydiff_parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="%flydiff",
-        add_help=False,
-        allow_abbrev=False,
-        formatter_class=_formatter,
-        description="Compare two pipelines, artifacts, stages or texts: resources and every stage of two "
+        "%flydiff",
+        "Compare two pipelines, artifacts, stages or texts: resources and every stage of two "
         "compilations, or the lines of two stages. Names of values and locations are no difference. Of two traces, "
         "times, utilisation, stalls and lines.",
     )

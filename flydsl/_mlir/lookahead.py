@@ -88,7 +88,7 @@ def _place_text() -> str:
 
 
 def _outlived(name: str) -> TraceError | None:
-    """Fork. In the copy: None at once. Here: None when the copy has ended by itself, or the error that ended it."""
+    """Fork. In the copy, return None at once; here, None once the copy has ended normally, else its error."""
     note = mmap.mmap(-1, _NOTE_BYTES)
     with temporary_file() as output:
         sys.stdout.flush()

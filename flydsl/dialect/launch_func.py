@@ -42,7 +42,7 @@ def kernel_of(launch: ir.Operation) -> str:
 
 
 def kernel_operands(launch: ir.Operation) -> list[ir.Value]:
-    """What the kernel is called with."""
+    """The arguments of the kernel."""
     return _group(launch, _KERNEL_OPERANDS)
 
 

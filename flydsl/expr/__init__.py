@@ -118,19 +118,8 @@ __getattr__ = _vector_names(
 
 # The modules that programs use by name; the others are where the names of this one come from.
 _MODULES = {
-    "arith",
-    "buffer_ops",
-    "coop",
-    "extern",
-    "gpu",
-    "llvm",
-    "math",
-    "random",
-    "rocdl",
-    "tdm_ops",
-    "utils",
-    "vector",
-}
+    "arith", "buffer_ops", "coop", "extern", "gpu", "llvm", "math", "random", "rocdl", "tdm_ops", "utils", "vector",
+}  # fmt: skip
 _OF_PYTHON = {"max", "min", "random", "range"}
 
 # What `from flydsl.expr import *` brings: as FlyDSL's, it leaves Python's own functions and `random` alone.

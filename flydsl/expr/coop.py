@@ -86,7 +86,7 @@ def _named(op: Any) -> ReductionOp:
 
 
 def _start(op: Reduction, dtype: type[Numeric], init: Any) -> Any:
-    """The first value of a scan: `init`, or one that leaves each value as it is, which a function cannot tell."""
+    """The first value of a scan: `init`, or the neutral element, which is not known of a function."""
     if init is not None:
         return dtype(init)
     if callable(op) and not isinstance(op, ReductionOp):

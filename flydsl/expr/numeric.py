@@ -185,9 +185,9 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         return not isinstance(self.value, _OF_RUNTIME)
 
     def __hash__(self) -> int:
-        """That of the Python number if it is known while tracing, so that it finds what the number finds in a dict.
+        """The hash of the Python number if it is known while tracing, so that a dict takes both for the same key.
 
-        Of a runtime value that of the object. Raises TraceError where the user asks for it.
+        For a runtime value, the hash of the object. Raises TraceError where the user asks for it.
         """
         if self.is_static:
             return hash(self.value)

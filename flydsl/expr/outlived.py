@@ -153,13 +153,13 @@ def _root(owner: ir.Operation | ir.OpView | ir.Block) -> ir.Operation:
 
 
 def _forget() -> None:
-    """Let go of the modules of which nobody keeps anything any more."""
+    """Drop the modules whose values are all unused."""
     for kept in _kept:
         kept.raw = _referenced(kept.raw)
     _kept[:] = [kept for kept in _kept if kept.raw]
 
 
 def _referenced(raw: list[Any]) -> list[Any]:
-    """Those to which anybody else refers; how much a reference counts, an object of nobody else tells."""
+    """The values with references from elsewhere; a new object tells how many references are from here."""
     references = [sys.getrefcount(one) for one in [*raw, object()]]
     return [one for one, count in zip(raw, references, strict=False) if count > references[-1] + 1]

@@ -97,7 +97,7 @@ for _name in (name for name in dir(str) if not name.startswith("_")):
 
 
 def text_of(value: Any) -> Any:
-    """What an f-string, `%`, `format`, `join` or `repr` made: a `TracedText` if a runtime value's text is in it."""
+    """The text that an f-string, `%`, `format`, `join` or `repr` made; a `TracedText` if it has a runtime value's."""
     if type(value) is not str:
         return value
     has_one = WHILE_TRACED in value or ELEMENTS_WHILE_TRACED in value or _REPR.search(value)

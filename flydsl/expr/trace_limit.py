@@ -65,7 +65,7 @@ def counted(condition: Any) -> Any:
 
 
 def counted_items(items: Iterable[Any], broken: Callable[[], Any]) -> Iterable[Any]:
-    """The items of a `for` that Python runs. They are counted where nobody knows how many there are.
+    """The items of a `for` that Python runs, counted if their number is not known beforehand.
 
     What has no items is Python's to refuse, at the user's line. broken: gives whether the loop has met a `break`, of
     which only a runtime value is looked at. Raises TraceError if that is one and the items do not end.

@@ -12,10 +12,10 @@ Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. Th
 
 `checks.checking` turns more checks on; `Simulation` runs a launch instruction by instruction, `Recording` also back.
 
-How to read this package: `flydsl.hsaco` reads the code object and its listing, `program` decodes, `admission` says
-which operands an instruction may have, `isa/` is the table of semantics (listed in COVERAGE.md). `memory` is the
-address space (with `gaps`), `waves` the state of waves (with `modes`), `dispatch` their initial state. Launches enter
-at `launching`, files at `loading`.
+How to read this package: `flydsl.hsaco` reads the code object and its listing, `program` decodes, `admission` and
+`modifier_rules` say what operands and modifiers an instruction may have, `isa/` is the table of semantics (listed in
+COVERAGE.md). `memory` is the address space (with `gaps`), `waves` the state of waves (with `modes`), `dispatch` their
+initial state. Launches enter at `launching`, files at `loading`.
 
 Two backends execute the table: `lockstep/`, a machine of numpy arrays, and `native/`, host code, which `launch` uses by
 default. `checks` turns further checks on, and `lockstep/checked/` performs them. `stepping/` runs a lock-step machine

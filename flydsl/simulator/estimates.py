@@ -1,4 +1,4 @@
-"""A time that nobody measured, and how far off it may be."""
+"""An estimated time, and its error."""
 
 from __future__ import annotations
 

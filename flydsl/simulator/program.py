@@ -27,7 +27,7 @@ from flydsl.hsaco.operands import (
     split_operands,
     split_words,
 )
-from flydsl.simulator import admission, high_registers
+from flydsl.simulator import admission, high_registers, modifier_rules
 from flydsl.simulator.errors import RegisterFault, UnknownInstruction
 from flydsl.simulator.isa.forms import forms
 from flydsl.simulator.isa.spellings import in_table
@@ -242,7 +242,7 @@ def decode(
     sources: tuple[Operand | None, ...] = ()
     if semantics:
         try:
-            rules = admission.rules_of(arch.instruction_sets, size)
+            rules = modifier_rules.rules_of(arch.instruction_sets, size)
             results, sources, modifiers = _operands(mnemonic, written, semantics, rules, high_bits)
         except ValueError as error:
             semantics, problem = None, f"this form of {written.name} ({error})"
@@ -252,11 +252,11 @@ def decode(
 
 
 def _operands(
-    mnemonic: str, written: _Written, semantics: Semantics, rules: admission.Rules, high_bits: int
+    mnemonic: str, written: _Written, semantics: Semantics, rules: modifier_rules.Rules, high_bits: int
 ) -> tuple[tuple[Operand, ...], tuple[Operand | None, ...], Modifiers]:
     """The results, sources and modifiers of an instruction. ValueError for a form that the GPU does not have."""
     if mnemonic not in _WORDS_LIKE_MODIFIERS:
-        admission.check_names(semantics, written.modifiers, written.encoding, rules)
+        modifier_rules.check_names(semantics, written.modifiers, written.encoding, rules)
     _check_clamp(semantics, written.modifiers)
     operands, modifiers = halves_as_op_sel(semantics, written.operands, written.modifiers)
     if "::" not in mnemonic:  # of pairs `_read_pair` has done it
@@ -339,9 +339,9 @@ def _without_null(source: Operand) -> Operand:
 
 def _implied_encoding(modifiers: Modifiers) -> str:
     """The encoding of a mnemonic without a suffix, which the assembler also accepts: the modifiers tell it."""
-    if not modifiers.values.keys().isdisjoint(admission.DPP_CONTROLS):
+    if not modifiers.values.keys().isdisjoint(modifier_rules.DPP_CONTROLS):
         return "dpp"
-    return "" if modifiers.values.keys().isdisjoint(admission.SDWA_SELECTORS) else "sdwa"
+    return "" if modifiers.values.keys().isdisjoint(modifier_rules.SDWA_SELECTORS) else "sdwa"
 
 
 def _sign_extended(source: Operand | None) -> Operand | None:

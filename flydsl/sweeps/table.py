@@ -1,4 +1,4 @@
-"""The table of a sweep: a row for each point, in the order of the points, whoever ran them and when."""
+"""The table of a sweep: a row for each point, in the order of the points, whichever worker ran them."""
 
 from __future__ import annotations
 

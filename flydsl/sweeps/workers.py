@@ -142,7 +142,7 @@ class _Pool:
 
 
 def _end(executor: Executor, cancel: bool) -> None:
-    """Shut an executor down that has nothing left to do, or whose work nobody waits for.
+    """Shut down an executor that is idle, or whose results are not needed.
 
     The workers of a process pool are ended: its own way is to ask them, and to wait, for ever where one of them died
     with the lock through which they are asked. A pool's threads are gone, too, before the next one forks.

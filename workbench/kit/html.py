@@ -113,7 +113,7 @@ def listing(content: str, *, wraps: bool = True) -> str:
 
 
 def code_line(content: str, *, columns: int, indent: int) -> str:
-    """A line of a listing that wraps, with its newline: what is too long for a page goes on below, indented.
+    """A line of a listing that wraps, with its newline: what is too long for the page continues below, indented.
 
     content: HTML. columns: how many characters it has.
     """

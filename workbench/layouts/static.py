@@ -99,7 +99,7 @@ def _cell(text: str, fill: str, borders: Borders, row: int, column: int) -> str:
 
 
 def _picture(panel: Panel, shade: Coloring) -> str:
-    """One square for each cell; cells that nobody holds are clear."""
+    """One square for each cell; cells without a holder are clear."""
     grid = panel.grid
     opaque = np.where(np.isnan(shade.numbers), 0, 255).astype(np.uint8)
     scale = max(1, _PICTURE_PX // max(grid.width, grid.height))

@@ -178,22 +178,17 @@ class LayoutVisualizer(LiveView):
             return layout
         return ComposedLayout(swizzle, self._offset, layout)
 
+    def _drawn(self, draw: Callable[..., Any], **options: Any) -> Any:
+        """The picture, drawn by one of the functions that draw panels."""
+        colors = {"color_by": self.color_by.value, "arch": self._arch, "lit": [self._lit()]}
+        return draw([self._drawing.panel], str(self.current), **colors, **options)
+
     def _figure_data(self) -> dict[str, Any]:
-        return panels_data(
-            [self._drawing.panel],
-            str(self.current),
-            color_by=self.color_by.value,
-            arch=self._arch,
-            lit=[self._lit()],
-            is_labelled=self.has_numbers.value,
-            width_px=self.download.width,
-        )
+        return self._drawn(panels_data, is_labelled=self.has_numbers.value, width_px=self.download.width)
 
     def svg(self) -> str:
         """The picture as the text of an SVG file, with a label on every cell."""
-        return panels_svg(
-            [self._drawing.panel], str(self.current), color_by=self.color_by.value, arch=self._arch, lit=[self._lit()]
-        )
+        return self._drawn(panels_svg)
 
     @property
     def _arch(self) -> Arch:
@@ -225,10 +220,7 @@ class LayoutVisualizer(LiveView):
 
     def static_html(self) -> str:
         """The present content as HTML that needs no JavaScript."""
-        picture = panels_html(
-            [self._drawing.panel], str(self.current), color_by=self.color_by.value, arch=self._arch, lit=[self._lit()]
-        )
-        return f"<div>{self.steps.value}{self.conflicts.value}{picture}</div>"
+        return f"<div>{self.steps.value}{self.conflicts.value}{self._drawn(panels_html)}</div>"
 
 
 def _steps_html(explanation: Explanation) -> str:

@@ -120,7 +120,7 @@ class _Drawing:
         )
 
     def lines(self) -> Iterator[str]:
-        """From each block to the next one, where it goes on there."""
+        """Lines from each block to the next one, if that follows it."""
         for i, block in enumerate(self._blocks[:-1]):
             if i + 1 in block.successors:
                 x = self._left + 2 * _INDENT + 60

@@ -84,7 +84,7 @@ class Stepper(LiveView):
         self._buttons = [*self._backward, *self._forward]
 
     def _stepped_wave(self) -> int | None:
-        """The chosen wave, if it has not ended; else whichever goes on."""
+        """The chosen wave, or, if it has ended, one that continues."""
         now = self.recording.now
         wave = self._wave.value
         return None if wave is None or now.done or wave >= now.wave_count or now.wave(wave).done else wave

@@ -42,7 +42,7 @@ class DiffWidget(Scripted):
     origins: Any = traitlets.List().tag(sync=True)
 
     def __init__(self, places: Iterable[SourceLocation | None] = ()) -> None:
-        """places: where the lines of all diffs to come are from, as far as it is known; it orders the colours."""
+        """places: of the lines of all diffs to come, as far as they are known; they order the colours."""
         self._origins = Origins(places)
         super().__init__()
 

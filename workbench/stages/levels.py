@@ -143,7 +143,7 @@ def mlir_places(located: str, plain: Sequence[str]) -> Places:
 
 
 def _trailing_location(line: str) -> str:
-    """What stands in the `loc(...)` at the end of a line; nearly always an alias, which is found without a search."""
+    """The content of the `loc(...)` at the end of a line; nearly always an alias, which is found without a search."""
     start = line.rfind(" loc(#")
     if start >= 0 and line.endswith(")") and line[start + 6 : -1].isalnum():
         return line[start + 5 : -1]

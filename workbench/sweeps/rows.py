@@ -27,7 +27,7 @@ def sweep_text(rows: Table) -> str:
 
 
 def row_html(row: Row) -> str:
-    """A row by itself, upright: every column that has a value."""
+    """A single row, upright: every column that has a value."""
     cells = [[code(name), escape(row.text(name))] for name, value in row.record().items() if value is not None]
     cells = [cell for cell in cells if cell[0] != code("error")]
     return f"<div>{table(('column', 'value'), cells)}{message(row.error) if row.error else ''}</div>"

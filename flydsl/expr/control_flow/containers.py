@@ -222,7 +222,7 @@ def is_data(value: Any) -> bool:
 
 
 def _state_of_data(value: Any) -> Any:
-    """What tells the contents of an array from those before a change."""
+    """A value that differs after a change of an array's contents; None for an array that is not watched."""
     if isinstance(value, bytearray | array.array):
         return bytes(value)
     if hasattr(value, "is_inference"):

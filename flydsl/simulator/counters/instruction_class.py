@@ -8,19 +8,9 @@ from functools import cache
 from flydsl.arch import Arch
 
 CLASSES = (
-    "VALU",
-    "MFMA",
-    "SALU",
-    "SMEM",
-    "VMEM load",
-    "VMEM store",
-    "VMEM atomic",
-    "LDS",
-    "branch",
-    "wait",
-    "barrier",
+    "VALU", "MFMA", "SALU", "SMEM", "VMEM load", "VMEM store", "VMEM atomic", "LDS", "branch", "wait", "barrier",
     "other",
-)
+)  # fmt: skip
 VECTOR_CLASSES = frozenset({"VALU", "MFMA", "VMEM load", "VMEM store", "VMEM atomic", "LDS"})
 """Those whose lanes count."""
 

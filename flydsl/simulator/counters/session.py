@@ -1,4 +1,4 @@
-"""`with counting() as counters`: counts every launch inside the block, whoever makes it."""
+"""`with counting() as counters`: counts every launch that is made inside the block."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class _Place:
 
 
 class _PlaceOfCdna2(_Place):
-    """Where kernels of CDNA 2 reach scratch, too: through the resource that the command processor gives a wave, here
+    """Kernels of CDNA 2 also reach scratch so: through the resource that the command processor gives a wave, here
     `SCRATCH_RESOURCE`. Its dwords go round the 64 lanes, and its scalar offset counts bytes of the whole wave (LLVM,
     AMDGPUUsage, "Private Segment Buffer")."""
 

@@ -62,7 +62,7 @@ def counting_records(records: Array, program: Program) -> Array:
 
 
 def tracing_records(records: Array, program: Program, skipped: Array) -> Array:
-    """The records of a program with recording handlers, likewise. skipped: instructions that need not be executed."""
+    """The records of a program with handlers that record; see `counting_records`. skipped: not to be executed."""
     handlers = library().tracing
     watched = _watched_records(records, program, handlers["trace"], handlers["trace_access"])
     watched[skipped, 0] = handlers["trace_only"]

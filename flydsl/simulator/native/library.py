@@ -53,7 +53,7 @@ class HandlerLibrary:
 
     @cached_property
     def _tiles(self) -> dict[str, int]:
-        """`runtime/tensor.c`, which few kernels need, likewise."""
+        """Addresses of the functions of `runtime/tensor.c`, which few kernels need."""
         return self._loader.load(self._translated.object_file("tiles"), (_MOVE_TENSOR,))
 
     @cached_property
@@ -64,7 +64,7 @@ class HandlerLibrary:
 
     @cached_property
     def tracing(self) -> dict[str, int]:
-        """Addresses of the functions of `runtime/trace.c`, likewise."""
+        """Addresses of the functions of `runtime/trace.c`, which are loaded when they are first needed."""
         names = ("trace", "trace_access", "trace_only", "record_access")
         with self._lock:
             return self._loader.load(self._translated.object_file("tracing"), names)

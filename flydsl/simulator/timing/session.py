@@ -1,4 +1,4 @@
-"""`with tracing() as traced`: times every launch inside the block, whoever makes it."""
+"""`with tracing() as traced`: times every launch that is made inside the block."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Tracing:
 
     @property
     def estimate(self) -> Estimate:
-        """That time with its error."""
+        """The time of all launches, with its error."""
         return together(launch.trace.estimate for launch in self.launches)
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ _FAMILIES = (control, matrix, memory, lanes, conversions, scalar, vector)
 
 @cache
 def meaning(mnemonic: str) -> str:
-    """What an instruction does, as a sentence or formula; "" for an unknown one. mnemonic: as any GPU spells it,
+    """The effect of an instruction, as a sentence or formula; "" for an unknown one. mnemonic: as any GPU spells it,
     without its encoding.
 
     >>> meaning("v_add_f32"), meaning("s_and_b64")

@@ -290,7 +290,7 @@ class CheckedMachine(ThreefoldMachine):
     def _check_copies(
         self, request: Request, accesses: Accesses, history: AccessHistory, buffer: Buffer | None
     ) -> None:
-        """Raise for an access to what a copy reads or writes that has not been waited for."""
+        """Raise for an access to memory of a copy that has not been waited for."""
         assert self._races is not None
         copies = self._races.under_way
         found = copies.conflict(history, accesses, is_copy=self._copying_pc == self._pc) if copies else None

@@ -22,16 +22,8 @@ from flydsl.simulator.timing.replay import layout
 from flydsl.simulator.timing.trace import EVENT, Stall, Unit
 
 _UNITS = (
-    "calendar.c",
-    "memory.c",
-    "l2.c",
-    "vector_memory.c",
-    "lds.c",
-    "scalar_memory.c",
-    "waits.c",
-    "issue.c",
-    "dispatch.c",
-)
+    "calendar.c", "memory.c", "l2.c", "vector_memory.c", "lds.c", "scalar_memory.c", "waits.c", "issue.c", "dispatch.c",
+)  # fmt: skip
 _FILES = ("replay.h", *_UNITS, "schedule.c")
 _STEPS = 200_000
 """After so many steps C returns."""
@@ -195,18 +187,9 @@ def source() -> str:
     folder = Path(__file__).parent
     names = {unit.name: int(unit) for unit in Unit} | {stall.name: int(stall) for stall in Stall}
     kinds = (
-        "LOAD",
-        "STORE",
-        "ATOMIC",
-        "LOAD_TO_LDS",
-        "WAIT",
-        "BARRIER_SIGNAL",
-        "BARRIER_WAIT",
-        "QUEUE",
-        "PORTS",
-        "SPANS",
+        "LOAD", "STORE", "ATOMIC", "LOAD_TO_LDS", "WAIT", "BARRIER_SIGNAL", "BARRIER_WAIT", "QUEUE", "PORTS", "SPANS",
         "SPAN_CYCLES",
-    )
+    )  # fmt: skip
     counters = ("LDS_COUNTER", "SCALAR_COUNTER", "COUNTERS")
     names |= {name: getattr(layout, name) for name in (*kinds, *counters)}
     names["BARRIER_KIND"] = layout.BARRIER
