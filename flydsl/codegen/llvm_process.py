@@ -10,8 +10,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib.util
+import marshal
 import os
-import pickle
 import signal
 import socket
 import subprocess
@@ -46,7 +46,7 @@ class Job:
         self._stream = ours.makefile("rwb")
         ours.close()  # once the stream is
         with contextlib.suppress(OSError):  # of a process that has ended; `result` says so
-            pickle.dump(request, self._stream)
+            marshal.dump(tuple(request), self._stream)
             self._stream.flush()
 
     def result(self) -> tuple[Result, str]:
@@ -62,9 +62,9 @@ class Job:
 
     def _received(self) -> Result | None:
         try:
-            self.pid = pickle.load(self._stream)
-            result: Result = pickle.load(self._stream)
-        except (EOFError, OSError, pickle.UnpicklingError):
+            self.pid = marshal.load(self._stream)
+            result: Result = marshal.load(self._stream)
+        except (EOFError, OSError, TypeError, ValueError):
             return None
         except BaseException:  # a KeyboardInterrupt, mostly: do not leave LLVM behind
             if self.pid is not None:

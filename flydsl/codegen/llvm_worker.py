@@ -2,17 +2,18 @@
 
 It is a program of its own, started by `llvm_process`, and small: Python's standard library, llvmlite's library, and
 those modules of this package that need no more. So a copy takes a millisecond, where one of the user's process, with
-torch in it, takes ten; and what LLVM's backend does to its process does not reach the user's.
+torch in it, takes ten; and what LLVM's backend does to its process does not reach the user's. `socket` and `pickle`
+would be a sixth of its start, for which the first compilation of a small kernel waits.
 """
 
 from __future__ import annotations
 
+import _socket
 import gc
+import marshal
 import os
-import pickle
 import resource
 import signal
-import socket
 import sys
 from functools import partial
 from types import ModuleType
@@ -39,6 +40,7 @@ from flydsl.codegen import llvm_functions  # noqa: E402
 TRIPLE = "amdgcn-amd-amdhsa"
 
 _STDERR = 2
+_DESCRIPTOR_BYTES = 4
 
 
 class Request(NamedTuple):
@@ -167,7 +169,7 @@ def _in_a_copy(work: Callable[[], str]) -> Callable[[], str]:
     if os.fork() == 0:
         os.close(reader)  # else it would wait for ever to write to a process that has died
         os.dup2(os.open(os.devnull, os.O_WRONLY), _STDERR)
-        _end_with(lambda: _write(writer, pickle.dumps(work())))
+        _end_with(lambda: _write(writer, work().encode()))
     os.close(writer)
 
     def result() -> str:
@@ -175,8 +177,7 @@ def _in_a_copy(work: Callable[[], str]) -> Callable[[], str]:
             content = file.read()
         if not content:
             raise RuntimeError("LLVM ended the process that writes the listing")
-        text: str = pickle.loads(content)
-        return text
+        return content.decode()
 
     return result
 
@@ -202,18 +203,19 @@ def _compile(descriptor: int, stderr: int) -> None:
     """Compile what is asked for on a connection; the process group is that of this job alone."""
     os.setpgid(0, 0)
     os.dup2(stderr, _STDERR)
-    with socket.socket(fileno=descriptor) as connection, connection.makefile("rwb") as stream:
-        pickle.dump(os.getpid(), stream)
-        stream.flush()
-        pickle.dump(compiled(pickle.load(stream)), stream)
+    with open(descriptor, "rb") as incoming, open(descriptor, "wb", closefd=False) as outgoing:
+        marshal.dump(os.getpid(), outgoing)
+        outgoing.flush()
+        marshal.dump(compiled(Request(*marshal.load(incoming))), outgoing)
 
 
-def serve(requests: socket.socket) -> None:
+def serve(requests: _socket.socket) -> None:
     """Take connections, one with each message, until nobody holds the other end any more."""
     while True:
-        message, descriptors, _, _ = socket.recv_fds(requests, 1, 2)
+        message, sent, _, _ = requests.recvmsg(1, _socket.CMSG_LEN(2 * _DESCRIPTOR_BYTES))
         if not message:
             return
+        descriptors = memoryview(sent[0][2]).cast("i").tolist()
         if os.fork() == 0:
             requests.close()
             _end_with(partial(_compile, *descriptors))
@@ -232,7 +234,7 @@ def main(descriptor: int, library: str) -> None:
     from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators  # noqa: F401
 
     llvm_functions.load(library)
-    serve(socket.socket(fileno=descriptor))
+    serve(_socket.socket(fileno=descriptor))
 
 
 if __name__ == "__main__":
