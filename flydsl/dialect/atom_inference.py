@@ -291,6 +291,9 @@ def infer_make_tiled_mma(types: Sequence[Any], attributes: Attributes) -> list[A
     return [TiledMmaType(TiledMma(atom.op, layout.layout, tiles[0].tile if tiles else None))]
 
 
+_MODES_OF_PART = 3  # the values of a call, and the calls along the tile's first two modes
+
+
 def _operand_id(attributes: Attributes) -> str:
     operand = attributes.get("operand")
     if operand not in ("a", "b", "c"):
@@ -314,7 +317,8 @@ def infer_mma_partition(types: Sequence[Any], attributes: Attributes) -> list[An
 def infer_mma_make_fragment(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """Registers for the part of an operand that a thread multiplies, of the instruction's element type.
 
-    With the attribute `stages` they are there as many times, in a last mode.
+    With the attribute `stages` they are there as many times, in a last mode, instead of the tile's modes after the
+    first two.
     """
     mma, memref = types
     operand = _operand_id(attributes)
@@ -323,9 +327,12 @@ def infer_mma_make_fragment(types: Sequence[Any], attributes: Attributes) -> lis
             f"make_fragment of {mma.mma.op.element_of(operand)}: registers hold elements below 8 bits in words",
             hint="make a register tensor of fx.Int32 with as many bits, and call the atom on it",
         )
-    part = mma_partitioned(mma.mma, operand, 0, memref.layout)[0]
-    (fragment,) = _fragment("make_fragment", part, mma.mma.op.element_of(operand))
     stages = attributes.get("stages")
+    part = mma_partitioned(mma.mma, operand, 0, memref.layout)[0]
+    if stages is not None:
+        outer = part.outer if isinstance(part, algebra.ComposedLayout) else part
+        part = algebra.take(outer, 0, _MODES_OF_PART)
+    (fragment,) = _fragment("make_fragment", part, mma.mma.op.element_of(operand))
     if stages is None:
         return [fragment]
     if stages < 1:

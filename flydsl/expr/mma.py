@@ -186,7 +186,7 @@ class ThrMma(Explorable):
         return self._partition("c", tensor)
 
     def make_fragment_A(self, tensor: Tensor, stages: int | None = None) -> Tensor:
-        """Registers for the thread's part of A, of the instruction's type; stages: their number, in a last mode.
+        """Registers for the thread's part of A, of the instruction's type; stages: their number, the last mode.
 
         tensor: the tile (M, K) that the block multiplies, not partitioned yet.
         """
@@ -286,7 +286,8 @@ def mma_make_fragment(
 ) -> Tensor:
     """Registers for a thread's part of an operand, of the instruction's element type.
 
-    tensor: the tile that the block multiplies, not yet partitioned. stages: the number of tiles, as a last mode.
+    tensor: the tile that the block multiplies, not yet partitioned. stages: the number of tiles, as a last mode
+    instead of the tensor's modes after the first two.
     """
     operands = [as_operand(_require_tiled("make_fragment", tiled_mma)), require_tensor("make_fragment", tensor).value]
     attributes: dict[str, Any] = {"operand": _operand(operand)}

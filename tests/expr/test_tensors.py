@@ -212,6 +212,19 @@ def test_stages_of_a_fragment(trace: Callable[..., Any], stages: Any, error: Any
     assert caught.value.at is not None
 
 
+def test_stages_of_a_fragment_stand_for_the_further_modes_of_its_tensor(trace: Callable[..., Any]) -> None:
+    """Two of the ten tiles along K are in registers at a time; how many there are may be known when running only."""
+
+    def make(A: Any, Out: Any) -> Any:
+        mma = fx.make_tiled_mma(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)))
+        shapes = [(32, 8), (32, 8, 10), (32, 8, fx.Int32(fx.block_idx.x), 3)]
+        tiles = [fx.make_view(fx.get_iter(A), fx.make_layout(shape)) for shape in shapes]
+        part = mma.get_slice(fx.thread_idx.x)
+        return [str(part.make_fragment_B(tile, stages=2).shape) for tile in tiles]
+
+    assert trace(make) == ["(1,2,2,2)"] * 3
+
+
 def test_vectors_of_registers_with_gaps_and_in_other_orders() -> None:
     """A vector holds the elements in the order of the coordinates, wherever they lie."""
     layouts = [fx.make_layout((4, 2), (1, 8)), fx.make_layout((4, 2), (2, 1)), fx.make_layout(((2, 2), 2), ((1, 8), 2))]
