@@ -75,7 +75,8 @@ OTHER_NAMES: dict[str, str] = {
         _of_type("Boolean"): "i1 bool bool_ Bool int1",
         _EIGHT_BITS: "Float8 float8 fp8 f8 float8_e4m3fn float8e4nv",
         "value.bitcast(fx.Int32) gives the same bits as another type": "view_as reinterpret_cast __float_as_int",
-        _SHARED: "shared shared_array shared_memory alloc_shared alloc_smem __shared__ smem make_smem_tensor",
+        _SHARED: "shared shared_array shared_memory alloc_shared alloc_smem __shared__ smem make_smem_tensor "
+        "allocate_tensor",
         _DYNAMIC_SHARED: "extern_shared dyn_smem dynamic_shared get_dynamic_shared_memory",
         _SHUFFLE: "shfl shfl_down shfl_up shfl_xor __shfl __shfl_xor __shfl_up __shfl_down __shfl_sync "
         "__shfl_down_sync __shfl_up_sync __shfl_xor_sync shuffle_sync_bfly shuffle_sync warp_shuffle",
@@ -92,8 +93,9 @@ OTHER_NAMES: dict[str, str] = {
         _UNROLL: "unroll static_range range_static range_dynamic fori_loop for_range serial grid",
         _LOGIC: "any all logical_and logical_or logical_not",
         _PARTS: "local_tile local_partition thread_partition",
-        _TO_LDS: "cp_async cp_async_wait cp_async_commit tma_load async_copy_global_to_shared memcpy",
-        _MODULE: "cute cutlass tl triton cuda hip",
+        _TO_LDS: "cp_async cp_async_wait cp_async_commit tma_load async_copy_global_to_shared memcpy autovec_copy "
+        "basic_copy",
+        _MODULE: "cute cutlass tl triton cuda hip arch",
         _PRINT: "print device_print static_print debug_print",
         _ASSERT: "assert_ device_assert static_assert trap",
         _RANDOM: "rand randn random randint philox",
@@ -119,7 +121,9 @@ OTHER_NAMES: dict[str, str] = {
         "fx.rocdl.ballot(fx.Int64, condition) has a bit per lane": "ballot __ballot_sync __ballot vote warp_vote",
         "fx.warp_broadcast(value, lane) is one lane's value, for all of a wave": "broadcast readlane read_lane",
         "fx.fma(a, b, c) is a * b + c, rounded once": "fmaf mad multiply_add",
-        "fx.math has the functions of floats": "softmax tanhf expf sqrtf fabs abs pow logf sinf cosf __expf",
+        "fx.math has the functions of floats": "softmax tanhf expf sqrtf logf sinf cosf __expf",
+        "x ** n is a power; fx.powf, fx.fpowi and fx.ipowi by name": "pow power",
+        "abs(x) is the magnitude; fx.absf of floats and fx.absi of integers by name": "abs fabs fabsf",
         "fx.absf(x - y) < 1e-5 compares": "isclose allclose",
         "fx.make_rmem_tensor(4, fx.Float32) is a tensor in registers": "empty zeros ones local_array zeros_tensor",
         "from flydsl._mlir.dialects import llvm: llvm.inline_asm(...)": "inline_asm asm inline_assembly",
