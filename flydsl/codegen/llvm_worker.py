@@ -41,6 +41,7 @@ TRIPLE = "amdgcn-amd-amdhsa"
 
 _STDERR = 2
 _DESCRIPTOR_BYTES = 4
+_SMALL_BYTES = 16 << 10  # of bitcode: a softmax, not a GEMM
 
 
 class Request(NamedTuple):
@@ -50,7 +51,7 @@ class Request(NamedTuple):
     the backend only. is_rewritten: whether halves and fences are changed in the text of the optimized module.
     needs_object: False for a module whose inline assembly LLVM cannot assemble. in_order: make the object and the
     listing one after the other, which takes less of the processors in all, but longer where one of them is idle; None:
-    where none is.
+    where none is, and the module is small.
     """
 
     llvm_ir: str
@@ -132,7 +133,9 @@ def _emitted(bitcode: bytes, request: Request) -> tuple[bytes | None, str]:
 
     if not request.needs_object:
         return None, emit_listing()
-    in_order = not _is_a_processor_idle() if request.in_order is None else request.in_order
+    in_order = request.in_order
+    if in_order is None:  # a second process costs some 30 ms, which a large module earns on a busy machine, too
+        in_order = len(bitcode) < _SMALL_BYTES and not _is_a_processor_idle()
     listing = None if in_order else _in_a_copy(emit_listing)
     obj = emitted(is_object=True)
     return obj, _silently(emit_listing) if listing is None else listing()
