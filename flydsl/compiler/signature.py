@@ -79,7 +79,8 @@ class Parameter:
     def parts_of(self, container: Any) -> list[tuple[Parameter, Any]]:
         """The parts of a container, each with the parameter that its annotation makes of it.
 
-        Raises ArgumentError if a tuple has another number of parts than its annotation.
+        A tensor is one by itself, so a `list[fx.Tensor]` may have numbers, too. Raises ArgumentError if a tuple has
+        another number of parts than its annotation.
         """
         keys, items = parts(container)
         kinds = self.part_types[:1] * len(items) if self.part_types[1:] == (...,) else self.part_types
@@ -90,7 +91,8 @@ class Parameter:
             )
         form = ".{}" if isinstance(container, SimpleNamespace) else "[{!r}]"
         names = [self.name + form.format(key) for key in (range(keys) if isinstance(keys, int) else keys)]
-        each = zip(names, kinds or (Any,) * len(items), items, strict=True)
+        kinds = tuple(Any if kind is Tensor else kind for kind in kinds) or (Any,) * len(items)
+        each = zip(names, kinds, items, strict=True)
         return [(Parameter.of(name, kind) or Parameter(name, None), item) for name, kind, item in each]
 
     def check_constexpr(self, value: Any) -> None:
