@@ -99,7 +99,7 @@ def test_streams_agree_with_the_counters() -> None:
     from flydsl.simulator.counters.raw import no_counts
 
     raw = no_counts(len(counts))
-    native.run(dispatch, LIMIT, 1, lambda: (), raw)
+    native.run(dispatch, LIMIT, 1, raw)
     assert counts.tolist() == raw["executions"].tolist()
     assert lines == raw["global_lines"].sum()
     assert passes >= raw["lds_passes"].sum() > 0
