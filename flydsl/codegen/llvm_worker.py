@@ -108,7 +108,7 @@ def _machine(request: Request) -> llvm_functions.Machine:
 
 def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine) -> str:
     """The optimized module without what the backend gets wrong."""
-    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators
+    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators, signed_differences
 
     def simplified(text: str) -> str:
         module = llvm_functions.Module(text)
@@ -116,6 +116,7 @@ def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine
         return str(module)
 
     text = known_ones.by_words(optimized, simplified) if request.opt_level else numerators.hidden(optimized)
+    text = signed_differences.with_opaque_zeros(text)
     if request.is_rewritten:
         text = half_products.with_signed_zeros(half_vectors.with_opaque_zeros(float_fences.opened(text)))
     return text

@@ -142,6 +142,75 @@ def test_llvm_still_loses_the_sign_of_zero() -> None:
     )
 
 
+# Each multiplies 0.0 - x of type T: the back end would negate x, as the product takes a negated operand.
+DIFFERENCES = {
+    "difference": """
+  %d = fsub T ZERO, %x
+  %r = fmul T %d, %y""",
+    "sum": """
+  %n = fneg T %x
+  %d = fadd T ZERO, %n
+  %r = fmul T %d, %y""",
+    "sum of a product": """
+  %n = fmul T %x, MINUS
+  %d = fadd T %n, ZERO
+  %r = fmul T %d, %y""",
+    "multiply-add": """
+  %d = call T @llvm.fma.NAME(T %x, T MINUS, T ZERO)
+  %r = fmul T %d, %y""",
+}
+ELEMENTS = {  # the type, 0.0, -1.0, its name in an intrinsic's, and numpy's type of an element
+    "f32": ("float", "0.0", "-1.0", "f32", np.float32),
+    "f16": ("half", "0xH0000", "0xHBC00", "f16", np.float16),
+    "2 f16": ("<2 x half>", "zeroinitializer", "splat (half 0xHBC00)", "v2f16", np.float16),
+    "2 f32": ("<2 x float>", "<float 0.0, float 0.0>", "<float -1.0, float -1.0>", "v2f32", np.float32),
+}
+
+
+def differences(way: str, element: str, flags: str = "") -> str:
+    kind, zero, minus, name, _ = ELEMENTS[element]
+    body = DIFFERENCES[way].replace("fsub T", f"fsub {flags}T").replace("NAME", name)
+    body = body.replace("MINUS", minus).replace("ZERO", zero)
+    text = f"""define amdgpu_kernel void @k(ptr addrspace(1) %out, ptr addrspace(1) %in) #0 {{
+  %x = load T, ptr addrspace(1) %in
+  %at = getelementptr T, ptr addrspace(1) %in, i32 1
+  %y = load T, ptr addrspace(1) %at{body}
+  store T %r, ptr addrspace(1) %out
+  ret void
+}}
+declare T @llvm.fma.{name}(T, T, T)
+attributes #0 = {{ "amdgpu-flat-work-group-size"="64,64" }}
+"""
+    return text.replace("T ", f"{kind} ").replace("T,", f"{kind},").replace("(T", f"({kind}").replace("T)", f"{kind})")
+
+
+def signs(hsaco: bytes, listing: str, element: str) -> list[bool]:
+    """Whether 2 * (0.0 - x) is negative, for x = 0.0, and for x = 1.0 where there are two."""
+    kind = ELEMENTS[element][-1]
+    x = [0.0, 1.0] if element.startswith("2") else [0.0]
+    given = np.array([*x, *(2.0 for _ in x)], kind)
+    return np.signbit(run(hsaco, listing, np.full(len(x), np.nan, kind), given)).tolist()
+
+
+@pytest.mark.parametrize("opt_level", [0, 1, 2])
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("way", DIFFERENCES)
+@pytest.mark.diagonal(3)
+def test_a_difference_is_no_negation(way: str, element: str, opt_level: int) -> None:
+    code = compile_llvm_ir(differences(way, element), GFX942, opt_level=opt_level)
+    assert signs(code.hsaco, code.listing, element) == [False, True][: 2 if element.startswith("2") else 1]
+
+
+def test_a_difference_whose_sign_of_zero_does_not_count_may_be_a_negation() -> None:
+    assert "v_sub" not in compile_llvm_ir(differences("difference", "f32", "nsz "), GFX942).listing
+
+
+def test_llvm_still_takes_a_difference_for_a_negation() -> None:
+    assert signs(*of_llvm_alone(differences("difference", "f32")), "f32") == [True], (
+        "this LLVM keeps the sign of 0.0 - x: flydsl/codegen/signed_differences.py is not needed any more"
+    )
+
+
 PRODUCTS = {
     "one": """
   %m = fmul float %a, %b
