@@ -13,23 +13,21 @@ from __future__ import annotations
 
 import re
 
-from flydsl.codegen.operands import split_operands
+from flydsl.codegen.operands import ANY_SIGN, NAME, split_operands
 
-_NAME = r'%(?:"[^"]*"|[-\w.$]+)'
 _PRODUCT = re.compile(
-    rf"\s*(?P<name>{_NAME}) = fmul (?P<flags>(?:[a-z]+ )*)(?P<type>float|<\d+ x float>) (?P<factors>.*)"
+    rf"\s*(?P<name>{NAME}) = fmul (?P<flags>(?:[a-z]+ )*)(?P<type>float|<\d+ x float>) (?P<factors>.*)"
 )
-_ROUNDING = re.compile(rf"\s*{_NAME} = fptrunc (?:[a-z]+ )*(?P<type>float|<\d+ x float>) (?P<source>{_NAME}) to ")
-_MOVE = re.compile(rf"\s*(?P<name>{_NAME}) = (?:extractelement|insertelement|shufflevector|freeze) (?P<operands>.*)")
-_ANY_SIGN = {"nsz", "fast"}
+_ROUNDING = re.compile(rf"\s*{NAME} = fptrunc (?:[a-z]+ )*(?P<type>float|<\d+ x float>) (?P<source>{NAME}) to ")
+_MOVE = re.compile(rf"\s*(?P<name>{NAME}) = (?:extractelement|insertelement|shufflevector|freeze) (?P<operands>.*)")
 _MULTIPLIES = re.compile(r"= (?:fmul|fdiv|(?:tail )?call(?= [^@\n]*@llvm\.powi\.)) (?P<flags>(?:[a-z]+ )*)")
 _WITH_ADDEND_ZERO = re.compile(r"^\tv_fma_mix(?:lo|hi)_b?f16\w* [^,\n]+, [^,\n]+, [^,\n]+, 0\b(?![.x])", re.M)
 _ROUNDED = re.compile(
-    rf"(?m)^(?P<start>\s*{_NAME} = fptrunc (?:[a-z]+ )*)(?P<type>float|<\d+ x float>) (?P<source>{_NAME})"
+    rf"(?m)^(?P<start>\s*{NAME} = fptrunc (?:[a-z]+ )*)(?P<type>float|<\d+ x float>) (?P<source>{NAME})"
     r"(?P<end> to .*)$"
 )
 _OF_BFLOATS = re.compile(
-    rf"(?m)^\s*(?P<name>{_NAME}) = (?P<operation>fmul|fdiv) (?P<flags>(?:[a-z]+ )*)(?P<type>bfloat|<\d+ x bfloat>) "
+    rf"(?m)^\s*(?P<name>{NAME}) = (?P<operation>fmul|fdiv) (?P<flags>(?:[a-z]+ )*)(?P<type>bfloat|<\d+ x bfloat>) "
     r"(?P<operands>.*)$"
 )
 
@@ -52,7 +50,7 @@ def lost_signs(listing: str, llvm_ir: str) -> bool:
     """True if a product in the assembly of a module may have lost its sign, and the LLVM IR does not say it may."""
     if not _WITH_ADDEND_ZERO.search(listing):
         return False
-    return any(_ANY_SIGN.isdisjoint(m["flags"].split()) for m in _MULTIPLIES.finditer(llvm_ir))
+    return any(ANY_SIGN.isdisjoint(m["flags"].split()) for m in _MULTIPLIES.finditer(llvm_ir))
 
 
 def with_opaque_products(llvm_ir: str, *, vectors: bool) -> str:
@@ -63,7 +61,7 @@ def with_opaque_products(llvm_ir: str, *, vectors: bool) -> str:
     kinds = set()
 
     def of_bfloats(found: re.Match[str]) -> str:
-        if not _ANY_SIGN.isdisjoint(found["flags"].split()) or (found["type"] != "bfloat" and not vectors):
+        if not ANY_SIGN.isdisjoint(found["flags"].split()) or (found["type"] != "bfloat" and not vectors):
             return found[0]
         kinds.add(found["type"].replace("bfloat", "float"))
         return _in_f32(found)
@@ -117,7 +115,7 @@ def _with_signed_zeros(function: str) -> tuple[str, set[str]]:
         at = products[name]
         product = _PRODUCT.match(lines[at])
         assert product is not None
-        if _ANY_SIGN.isdisjoint(product["flags"].split()):
+        if ANY_SIGN.isdisjoint(product["flags"].split()):
             lines[at] = _multiply_add(product)
             kinds.add(product["type"])
     return "\n".join(lines), kinds
@@ -125,7 +123,7 @@ def _with_signed_zeros(function: str) -> tuple[str, set[str]]:
 
 def _origins(names: list[str], lines: list[str]) -> set[str]:
     """The values of these names, and those that are elements of them."""
-    moves = {m["name"]: re.findall(_NAME, m["operands"]) for line in lines if (m := _MOVE.match(line))}
+    moves = {m["name"]: re.findall(NAME, m["operands"]) for line in lines if (m := _MOVE.match(line))}
     found, waiting = set(names), list(names)
     while waiting:
         new = set(moves.get(waiting.pop(), ())) - found

@@ -1,6 +1,12 @@
-"""Operands in the text of an LLVM instruction, and types of a parameter list."""
+"""Names, flags and operands in the text of an LLVM instruction, and types of a parameter list."""
 
 from __future__ import annotations
+
+NAME = r'%(?:"[^"]*"|[-\w.$]+)'
+"""A regular expression of a local value's name."""
+
+ANY_SIGN = {"nsz", "fast"}
+"""The flags of an operation that is indifferent to the sign of a zero."""
 
 
 def split_operands(operands: str) -> list[str]:

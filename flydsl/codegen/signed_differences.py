@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import re
 
-from flydsl.codegen.operands import split_operands
+from flydsl.codegen.operands import ANY_SIGN, NAME, split_operands
 
-_NAME = r'%(?:"[^"]*"|[-\w.$]+)'
 _ELEMENT = r"(?:half|bfloat|float|double)\b"
 _ZERO = r"(?<![-\w.])(?:0\.000000e\+00|0x[HR]0000)\b"
 _OF_ZERO = re.compile(rf"= (?:f(?:add|sub) |[^@\n]*@llvm\.fm)[^\n]*(?:{_ZERO}|zeroinitializer)")
 _OPERATION = re.compile(
-    rf"\s*(?P<name>{_NAME}) = "
+    rf"\s*(?P<name>{NAME}) = "
     r"(?P<operation>fadd|fsub|fneg|fmul|fdiv|fpext|fptrunc|(?:tail )?call(?= [^@]*@llvm\.fm(?:a|uladd)\.)) "
     rf"(?P<flags>(?:(?!{_ELEMENT})[a-z]+ )*)(?P<type>(?:<(?P<count>\d+) x )?(?P<element>{_ELEMENT})>?) (?P<operands>.*)"
 )
 _CONSTANT = re.compile(rf"(?P<zero>{_ZERO})|zeroinitializer|<(?P<elements>{_ELEMENT} [^<>]*)>")
 _MINUS_ONE = re.compile(r"(?:-1\.000000e\+00|0xHBC00|0xRBF80)\b")
 _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
-_ANY_SIGN = {"nsz", "fast"}
 
 
 def with_opaque_zeros(llvm_ir: str) -> str:
@@ -39,12 +37,12 @@ def _with_opaque_zeros(line: str, number: int, negated: set[str]) -> str:
     if operation is None:
         return line
     name, operands = operation["operation"], operation["operands"]
-    has_negated = _MINUS_ONE.search(operands) or not negated.isdisjoint(re.findall(_NAME, operands))
+    has_negated = _MINUS_ONE.search(operands) or not negated.isdisjoint(re.findall(NAME, operands))
     is_sum = name == "fadd" or name.endswith("call")
     if name == "fneg" or (has_negated and not is_sum):
         negated.add(operation["name"])
     is_difference = (name == "fsub" and _is_zero_in(split_operands(operands)[0])) or (is_sum and has_negated)
-    if not is_difference or not _ANY_SIGN.isdisjoint(operation["flags"].split()):
+    if not is_difference or not ANY_SIGN.isdisjoint(operation["flags"].split()):
         return line
     return "\n".join(_opaque(line, number, operation))
 
