@@ -19,7 +19,7 @@ from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.memory import SLOT_SHIFT, Memory
+from flydsl.simulator.memory import SLOT_SHIFT, Buffer, Memory
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import ThreadCounts, tracing_records
 from flydsl.simulator.native.group import WorkgroupSlot
@@ -158,7 +158,13 @@ def _recorded_by(recorders: Sequence[_Recorder], workgroups: Sequence[int]) -> l
 
 def with_empty_content(memory: Memory) -> Memory:
     """The same buffers at the same addresses; those that a kernel may write have zeros, which take no room."""
-    return memory.with_content(lambda buffer: np.zeros(buffer.size_bytes, np.uint8) if buffer.writable else buffer.data)
+    return memory.with_content(lambda buffer: _zeros_like(buffer) if buffer.writable else buffer.data)
+
+
+def _zeros_like(buffer: Buffer) -> Array:
+    """As many bytes, in as many dwords."""
+    first = buffer.base - buffer.storage_base
+    return np.zeros(buffer.storage.size, np.uint8)[first : first + buffer.size_bytes]
 
 
 def touched_lines(streams: Iterable[Array]) -> Array:
