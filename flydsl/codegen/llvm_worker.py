@@ -76,7 +76,7 @@ def compiled(request: Request) -> Result:
     takes as long. These are copies of the same memory: LLVM lets an order of uses or of addresses decide here and
     there, and so these are the same too, as a rule. The caller compares them.
     """
-    from flydsl.codegen import half_products
+    from flydsl.codegen import clauses, half_products
 
     for option in request.options:  # of this process, which is a copy
         llvm_functions.set_option("flydsl", option)
@@ -93,12 +93,16 @@ def compiled(request: Request) -> Result:
         module = llvm_functions.Module(rewritten)
     for option in request.emitter_options:
         llvm_functions.set_option("", option)
-    bitcode = module.bitcode()
+    bitcode = emitted = module.bitcode()
     obj, listing = _emitted(bitcode, request)
     for vectors in (False, True):
         if half_products.lost_signs(listing, rewritten):
             opaque = half_products.with_opaque_products(rewritten, vectors=vectors)
-            obj, listing = _emitted(llvm_functions.Module(opaque).bitcode(), request)
+            emitted = llvm_functions.Module(opaque).bitcode()
+            obj, listing = _emitted(emitted, request)
+    if clauses.occur_in(listing):
+        llvm_functions.set_option("", clauses.WITHOUT_CLAUSES)
+        listing = clauses.with_own_lines(listing, _silently(lambda: _text(emitted, request)))
     return bitcode, obj, listing
 
 
@@ -124,22 +128,18 @@ def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine
 
 def _emitted(bitcode: bytes, request: Request) -> tuple[bytes | None, str]:
     """Object and assembly text."""
-    machine = _machine(request)
-
-    def emitted(*, is_object: bool) -> bytes:
-        return machine.emit(llvm_functions.Module(bitcode), is_object=is_object)
-
-    def emit_listing() -> str:
-        return emitted(is_object=False).decode()
-
     if not request.needs_object:
-        return None, emit_listing()
+        return None, _text(bitcode, request)
     in_order = request.in_order
     if in_order is None:  # a second process costs some 30 ms, which a large module earns on a busy machine, too
         in_order = len(bitcode) < _SMALL_BYTES and not _is_a_processor_idle()
-    listing = None if in_order else _in_a_copy(emit_listing)
-    obj = emitted(is_object=True)
-    return obj, _silently(emit_listing) if listing is None else listing()
+    listing = None if in_order else _in_a_copy(lambda: _text(bitcode, request))
+    obj = _machine(request).emit(llvm_functions.Module(bitcode), is_object=True)
+    return obj, _silently(lambda: _text(bitcode, request)) if listing is None else listing()
+
+
+def _text(bitcode: bytes, request: Request) -> str:
+    return _machine(request).emit(llvm_functions.Module(bitcode), is_object=False).decode()
 
 
 def _is_a_processor_idle() -> bool:
@@ -235,7 +235,7 @@ def main(descriptor: int, library: str) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries the copies
     # For the copies.
-    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators  # noqa: F401
+    from flydsl.codegen import clauses, float_fences, half_products, half_vectors, known_ones, numerators  # noqa: F401
 
     llvm_functions.load(library)
     serve(_socket.socket(fileno=descriptor))
