@@ -133,9 +133,10 @@ stochastic rounding of several elements with one random number (v_cvt_scalef32_s
 no document defines; on CDNA 2 `buffer_store_lds_dword`; on RDNA 4 transposing loads in waves of 64 lanes, barriers with
 numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel, interpolation, ray tracing, loads and stores of blocks; on
 {newest} stochastic rounding of several elements (v_cvt_sr_pk, v_cvt_scalef32_sr_pk8 and pk16), for which sources
-contradict one another, scale_sel beyond 3, s_add_pc_i64, and what RDNA 4 has not either: barriers with numbers, blocks,
-relative registers; signs of WMMA's elements of 8 bits, float constants as C of those with a result of bf16, and of
-SWMMAC that of bf16 with an accumulator of f32 (bf16f32), whose result has half as many registers.
+contradict one another, scale_sel beyond 3, s_add_pc_i64 that is no branch to a label, and what RDNA 4 has not either:
+barriers with numbers, blocks, relative registers; signs of WMMA's elements of 8 bits, float constants as C of those
+with a result of bf16, and of SWMMAC that of bf16 with an accumulator of f32 (bf16f32), whose result has half as many
+registers.
 
 """
 
