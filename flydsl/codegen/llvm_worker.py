@@ -94,7 +94,7 @@ def compiled(request: Request) -> Result:
         llvm_functions.set_option("", option)
     if request.emitter_options:
         machine = _new_machine(request.cpu, request.features, request.opt_level)
-    bitcode = module.bitcode()
+    bitcode = emitted = module.bitcode()
     obj, listing = _emitted(bitcode, request, machine)
     if rewriting.may_lose_signs(listing):
         from flydsl.codegen import half_products
@@ -102,7 +102,13 @@ def compiled(request: Request) -> Result:
         for vectors in (False, True):
             if half_products.lost_signs(listing, rewritten):
                 opaque = half_products.with_opaque_products(rewritten, vectors=vectors)
-                obj, listing = _emitted(llvm_functions.Module(opaque).bitcode(), request, machine)
+                emitted = llvm_functions.Module(opaque).bitcode()
+                obj, listing = _emitted(emitted, request, machine)
+    if rewriting.has_clauses(listing):
+        from flydsl.codegen import clauses
+
+        llvm_functions.set_option("", clauses.WITHOUT_CLAUSES)
+        listing = clauses.with_own_lines(listing, _silently(lambda: _text(emitted, machine)))
     return bitcode, obj, listing
 
 
@@ -134,21 +140,18 @@ def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine
 
 def _emitted(bitcode: bytes, request: Request, machine: llvm_functions.Machine) -> tuple[bytes | None, str]:
     """Object and assembly text."""
-
-    def emitted(*, is_object: bool) -> bytes:
-        return machine.emit(llvm_functions.Module(bitcode), is_object=is_object)
-
-    def emit_listing() -> str:
-        return emitted(is_object=False).decode()
-
     if not request.needs_object:
-        return None, emit_listing()
+        return None, _text(bitcode, machine)
     in_order = request.in_order
     if in_order is None:  # a second process costs some 30 ms, which a large module earns on a busy machine, too
         in_order = len(bitcode) < _SMALL_BYTES and not _is_a_processor_idle()
-    listing = None if in_order else _in_a_copy(emit_listing)
-    obj = emitted(is_object=True)
-    return obj, _silently(emit_listing) if listing is None else listing()
+    listing = None if in_order else _in_a_copy(lambda: _text(bitcode, machine))
+    obj = machine.emit(llvm_functions.Module(bitcode), is_object=True)
+    return obj, _silently(lambda: _text(bitcode, machine)) if listing is None else listing()
+
+
+def _text(bitcode: bytes, machine: llvm_functions.Machine) -> str:
+    return machine.emit(llvm_functions.Module(bitcode), is_object=False).decode()
 
 
 def _is_a_processor_idle() -> bool:

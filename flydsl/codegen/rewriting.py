@@ -50,6 +50,11 @@ def may_lose_signs(listing: str) -> bool:
     return "v_fma_mix" in listing
 
 
+def has_clauses(listing: str) -> bool:
+    """True if assembly has clauses, and source lines: see `clauses`."""
+    return "\ts_clause" in listing and "\t.loc\t" in listing
+
+
 def _has(words: tuple[str, ...], text: str) -> bool:
     return any(word in text for word in words)
 
