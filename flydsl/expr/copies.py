@@ -116,9 +116,9 @@ class TiledCopy(StaticFlyValue, Explorable):
         """The tile that the threads copy together."""
         return self.type.copy.tile
 
-    def get_slice(self, thread: Any) -> ThrCopy:
-        """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
-        return ThrCopy(self, thread_number("get_slice", thread, self.type.copy.layout_tv))
+    def get_slice(self, thr_idx: Any) -> ThrCopy:
+        """The part of one thread. thr_idx: its number, usually `fx.thread_idx.x`."""
+        return ThrCopy(self, thread_number("get_slice", thr_idx, self.type.copy.layout_tv))
 
     thr_slice = get_slice
 
@@ -130,25 +130,25 @@ class TiledCopy(StaticFlyValue, Explorable):
 class ThrCopy(Explorable):
     """One thread's part of a tiled copy."""
 
-    def __init__(self, tiled_copy: TiledCopy, thread: Any) -> None:
+    def __init__(self, tiled_copy: TiledCopy, thr_idx: Any) -> None:
         if not isinstance(tiled_copy, TiledCopy):
             raise argument_error(f"ThrCopy takes a tiled copy, not {tiled_copy!r}", "fx.make_tiled_copy(...)")
         self.tiled_copy = tiled_copy
-        self.thr_idx = thread
+        self.thr_idx = thr_idx
 
-    def partition_S(self, source: Any) -> Any:
+    def partition_S(self, src: Any) -> Any:
         """The values that the thread reads: ((values of a call, calls), tiles along mode 0, along mode 1, ...)."""
-        _no_layout("partition_S", source)
-        return tiled_copy_partition_src(self.tiled_copy, source, self.thr_idx)
+        _no_layout("partition_S", src)
+        return tiled_copy_partition_src(self.tiled_copy, src, self.thr_idx)
 
-    def partition_D(self, target: Any) -> Any:
+    def partition_D(self, dst: Any) -> Any:
         """The values that the thread writes, in the same form."""
-        _no_layout("partition_D", target)
-        return tiled_copy_partition_dst(self.tiled_copy, target, self.thr_idx)
+        _no_layout("partition_D", dst)
+        return tiled_copy_partition_dst(self.tiled_copy, dst, self.thr_idx)
 
-    def retile(self, fragment: Tensor) -> Tensor:
-        """A fragment of a tiled MMA, over the same registers, in the form that this copy moves."""
-        return tiled_copy_retile(self.tiled_copy, fragment)
+    def retile(self, t: Tensor) -> Tensor:
+        """A fragment `t` of a tiled MMA, over the same registers, in the form that this copy moves."""
+        return tiled_copy_retile(self.tiled_copy, t)
 
     def __repr__(self) -> str:
         return f"ThrCopy({self.tiled_copy.type}, {self.thr_idx!r})"
@@ -162,9 +162,9 @@ def _no_layout(what: str, value: Any) -> None:
         )
 
 
-def UniversalCopy(bits: int) -> CopyOp:
-    """A copy of `bits` contiguous bits (8 to 128) by one thread: a plain load, store or register move."""
-    return located(atoms.UniversalCopy, bits)
+def UniversalCopy(bit_size: int) -> CopyOp:
+    """A copy of `bit_size` contiguous bits (8 to 128) by one thread: a plain load, store or register move."""
+    return located(atoms.UniversalCopy, bit_size)
 
 
 def UniversalCopy8b() -> CopyOp:

@@ -143,21 +143,21 @@ class TiledMma(StaticFlyValue, Explorable):
         """The numbering of each mode's elements before they are dealt out; None if they stay as they are."""
         return self.type.mma.permutation
 
-    def make_fragment_A(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:
+    def make_fragment_A(self, a: Tensor, *, stages: int | None = None) -> Tensor:
         """Registers for one thread's part of A: see `ThrMma.make_fragment_A`."""
-        return mma_make_fragment("a", self, tensor, stages=stages)
+        return mma_make_fragment("a", self, a, stages=stages)
 
-    def make_fragment_B(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:
+    def make_fragment_B(self, b: Tensor, *, stages: int | None = None) -> Tensor:
         """Registers for one thread's part of B."""
-        return mma_make_fragment("b", self, tensor, stages=stages)
+        return mma_make_fragment("b", self, b, stages=stages)
 
-    def make_fragment_C(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:
+    def make_fragment_C(self, c: Tensor, *, stages: int | None = None) -> Tensor:
         """Registers for one thread's part of C."""
-        return mma_make_fragment("c", self, tensor, stages=stages)
+        return mma_make_fragment("c", self, c, stages=stages)
 
-    def get_slice(self, thread: Any) -> ThrMma:
-        """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
-        return ThrMma(self, thread_number("get_slice", thread, self.type.mma.layout_tv("c")))
+    def get_slice(self, thr_idx: Any) -> ThrMma:
+        """The part of one thread. thr_idx: its number, usually `fx.thread_idx.x`."""
+        return ThrMma(self, thread_number("get_slice", thr_idx, self.type.mma.layout_tv("c")))
 
     thr_slice = get_slice
 
@@ -169,36 +169,36 @@ class TiledMma(StaticFlyValue, Explorable):
 class ThrMma(Explorable):
     """One thread's part of a tiled MMA."""
 
-    def __init__(self, tiled_mma: TiledMma, thread: Any) -> None:
+    def __init__(self, tiled_mma: TiledMma, thr_idx: Any) -> None:
         self.tiled_mma = _require_tiled("ThrMma", tiled_mma)
-        self.thr_idx = thread
+        self.thr_idx = thr_idx
 
-    def partition_A(self, tensor: Any) -> Any:
+    def partition_A(self, a: Any) -> Any:
         """The thread's part of A (M, K, ...): (values of a call, calls along M, along K, ...)."""
-        return self._partition("a", tensor)
+        return self._partition("a", a)
 
-    def partition_B(self, tensor: Any) -> Any:
+    def partition_B(self, b: Any) -> Any:
         """The thread's part of B (N, K, ...)."""
-        return self._partition("b", tensor)
+        return self._partition("b", b)
 
-    def partition_C(self, tensor: Any) -> Any:
+    def partition_C(self, c: Any) -> Any:
         """The thread's part of C (M, N, ...), which it accumulates."""
-        return self._partition("c", tensor)
+        return self._partition("c", c)
 
-    def make_fragment_A(self, tensor: Tensor, stages: int | None = None) -> Tensor:
+    def make_fragment_A(self, a: Tensor, stages: int | None = None) -> Tensor:
         """Registers for the thread's part of A, of the instruction's type; stages: their number, the last mode.
 
-        tensor: the tile (M, K) that the block multiplies, not partitioned yet.
+        a: the tile (M, K) that the block multiplies, not partitioned yet.
         """
-        return self._make_fragment("a", tensor, stages)
+        return self._make_fragment("a", a, stages)
 
-    def make_fragment_B(self, tensor: Tensor, stages: int | None = None) -> Tensor:
+    def make_fragment_B(self, b: Tensor, stages: int | None = None) -> Tensor:
         """Registers for the thread's part of B."""
-        return self._make_fragment("b", tensor, stages)
+        return self._make_fragment("b", b, stages)
 
-    def make_fragment_C(self, tensor: Tensor, stages: int | None = None) -> Tensor:
+    def make_fragment_C(self, c: Tensor, stages: int | None = None) -> Tensor:
         """Registers for the thread's part of C, of the type in which the instruction accumulates."""
-        return self._make_fragment("c", tensor, stages)
+        return self._make_fragment("c", c, stages)
 
     def _partition(self, operand: str, tensor: Any) -> Any:
         return tiled_mma_partition(operand, self.tiled_mma, tensor, self.thr_idx)

@@ -189,6 +189,13 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     def dtype(self) -> type[Numeric]:  # type: ignore[override]
         return type(self)
 
+    if not TYPE_CHECKING:  # for which `width` is the metaclass's, of the type
+
+        @property
+        def width(self) -> int:
+            """Width in bits."""
+            return type(self).width
+
     @property
     def is_static(self) -> bool:
         """True if the value is known while tracing."""
