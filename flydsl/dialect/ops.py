@@ -229,6 +229,7 @@ _ATOMS = [
     OpSpec("tiled_copy.retile", (TiledCopyType, _TENSOR), atom_inference.infer_retile),
     OpSpec("make_mma_atom", gives=(_MMA,), check=atom_inference.check_make_mma_atom),
     OpSpec("make_tiled_mma", (_MMA, _LAYOUT, TileType), atom_inference.infer_make_tiled_mma, arities=(2, 3)),
+    OpSpec("get_mma_atom", (TiledMmaType,), _one_of(lambda tiled: tiled.atom)),
     OpSpec("tiled_mma.partition_shape", (TiledMmaType, _TUPLE), atom_inference.infer_mma_partition_shape),
     OpSpec("tiled_mma.partition", (TiledMmaType, _TENSOR, _TUPLE), atom_inference.infer_mma_partition),
     OpSpec(
