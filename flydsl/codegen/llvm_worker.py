@@ -112,7 +112,9 @@ def _machine(request: Request) -> llvm_functions.Machine:
 
 def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine) -> str:
     """The optimized module without what the backend gets wrong."""
-    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators, signed_differences
+    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators
+    from flydsl.codegen.signed_differences import with_opaque_zeros
+    from flydsl.codegen.signed_selections import with_own_signs
 
     def simplified(text: str) -> str:
         module = llvm_functions.Module(text)
@@ -120,7 +122,7 @@ def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine
         return str(module)
 
     text = known_ones.by_words(optimized, simplified) if request.opt_level else numerators.hidden(optimized)
-    text = signed_differences.with_opaque_zeros(text)
+    text = with_own_signs(with_opaque_zeros(text))
     if request.is_rewritten:
         text = half_products.with_signed_zeros(half_vectors.with_opaque_zeros(float_fences.opened(text)))
     return text
