@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flydsl import disk_cache
-from flydsl.disk_cache import CacheFolder
+from flydsl.disk_cache import CacheFolder, RecordFolder
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -150,3 +150,24 @@ def test_one_at_a_time_is_in_a_block_of_a_name(tmp_path: Path, monkeypatch: pyte
     assert (first, other) == (False, False)
     assert seen == [(True, True)]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_name_that_was_used_outlasts_one_that_was_not(tmp_path: Path) -> None:
+    folder = CacheFolder(tmp_path / "c", 1000)
+    for name in ("used", "unused"):
+        folder.link(name, "pack")
+        os.utime(tmp_path / "c" / name, (1000, 1000), follow_symlinks=False)
+    assert folder.target("used") == "pack"
+    used, unused = ((tmp_path / "c" / name).lstat().st_mtime for name in ("used", "unused"))
+    assert used > unused == 1000
+
+
+def test_a_record_is_stored_small(tmp_path: Path) -> None:
+    records = RecordFolder(tmp_path / "c", 1 << 20)
+    record = {"listing": "\tv_add_f32_e32 v0, v1, v2\n" * 1000}
+    assert records.add("a", record)
+    assert records.find("a") == record
+    assert (tmp_path / "c" / "a").stat().st_size < 1000
+    for damaged in (b"", b"garbage", (tmp_path / "c" / "a").read_bytes()[:-5]):
+        (tmp_path / "c" / "a").write_bytes(damaged)
+        assert records.find("a") is None

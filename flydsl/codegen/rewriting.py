@@ -27,6 +27,7 @@ def may_be_needed(llvm_ir: str, opt_level: int) -> bool:
         (_has(_SUMS, llvm_ir) and _has(_ZEROS, llvm_ir))
         or (_has_long_or(llvm_ir) if opt_level else _has(_DIVISIONS, llvm_ir))
         or ("= insertelement " in llvm_ir and " -1, i" in llvm_ir)
+        or (" = fcmp " in llvm_ir and " = select " in llvm_ir)
     )
 
 
@@ -36,10 +37,12 @@ def rewritten(llvm_ir: str, opt_level: int, simplified: Callable[[str], str], *,
     simplified: what LLVM makes of a module when it looks for instructions that are known. halves: whether the module
     has halves or fences.
     """
-    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators, signed_differences
+    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators
+    from flydsl.codegen.signed_differences import with_opaque_zeros
+    from flydsl.codegen.signed_selections import with_own_signs
 
     text = known_ones.by_words(llvm_ir, simplified) if opt_level else numerators.hidden(llvm_ir)
-    text = signed_differences.with_opaque_zeros(text)
+    text = with_own_signs(with_opaque_zeros(text))
     if halves:
         text = half_products.with_signed_zeros(half_vectors.with_opaque_zeros(float_fences.opened(text)))
     return text

@@ -54,7 +54,7 @@ def _is_zero_in(operand: str) -> bool:
 def _opaque(line: str, number: int, operation: re.Match[str]) -> list[str]:
     """The operation without constant zeros, behind what makes them. Their names have spaces, unlike LLVM's own."""
     element, bits = operation["element"], _BITS[operation["element"]]
-    word, zero = f'%"zero bits of line {number}"', f'%"zero of line {number}"'
+    word, zero = f'%"bits of the zero in line {number}"', f'%"zero in line {number}"'
     lines = [
         f'  {word} = call i{bits} asm "", "=s,0"(i{bits} 0)',
         f"  {zero} = bitcast i{bits} {word} to {element}",
@@ -68,7 +68,7 @@ def _opaque(line: str, number: int, operation: re.Match[str]) -> list[str]:
         are_zero = [constant["elements"] is None or _is_zero_in(each) for each in elements]
         value = f"<{', '.join(f'{element} poison' if z else e for e, z in zip(elements, are_zero, strict=True))}>"
         for i in (i for i, is_zero in enumerate(are_zero) if is_zero):
-            name = f'%"constant {len(lines)} of line {number}"'
+            name = f'%"constant {len(lines)} in line {number}"'
             lines.append(f"  {name} = insertelement {operation['type']} {value}, {element} {zero}, i32 {i}")
             value = name
         return value

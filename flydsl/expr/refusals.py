@@ -20,6 +20,7 @@ from flydsl.places import in_standard_library, is_users, location_of, user_frame
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BRANCHES = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)
+WITH_SOURCE = "define it in a file or a notebook cell, or enter what `exec` runs in linecache.cache"
 _LISTED = "a list, a tuple or a comprehension has as many elements as Python gives it while tracing"
 _ON_THE_HOST = "check on the host before the launch, or write a flag to a tensor; const_expr(...) asserts what is known"
 _LOOP = "`for i in range(n):` as a statement is a loop on the device"
@@ -176,6 +177,8 @@ def _by_python(node: ast.AST | None) -> tuple[str, str]:
 def _in_function(parents: list[ast.AST]) -> str:
     """The hint about a branch or loop that is not traced. parents: those of what asks."""
     function = next((parent for parent in parents if isinstance(parent, _FUNCTIONS)), None)
+    if not parents:
+        return "the source of this line is not to be had, so its branches are Python's: " + WITH_SOURCE
     if function is None:
         return (
             "`if`, `while`, `and`, `or` and `not` are traced in kernels, launchers, and functions decorated with "

@@ -6,13 +6,15 @@ the second fails, this LLVM no longer needs the workaround that the message name
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from flydsl.arch import ARCHS, Arch, get_arch
-from flydsl.codegen import bfloat_ranges, compile_llvm_ir, half_products, llvm
+from flydsl.codegen import bfloat_ranges, compile_llvm_ir, half_products, half_vectors, llvm, signed_differences
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
 from flydsl.codegen.llvm_worker import TRIPLE
@@ -208,6 +210,68 @@ def test_a_difference_whose_sign_of_zero_does_not_count_may_be_a_negation() -> N
 def test_llvm_still_takes_a_difference_for_a_negation() -> None:
     assert signs(*of_llvm_alone(differences("difference", "f32")), "f32") == [True], (
         "this LLVM keeps the sign of 0.0 - x: flydsl/codegen/signed_differences.py is not needed any more"
+    )
+
+
+def test_what_hides_zeros_has_names_of_its_own() -> None:
+    """One rewriting moves the lines that the next one names its values after."""
+    difference = "  %d{0} = fsub half 0xH0000, %x{0}"
+    vector = "  %v = insertelement <2 x half> <half poison, half 0xH8000>, half %x, i32 0"
+    text = "\n".join([difference.format(0), vector, "", difference.format(3)])
+    written = half_vectors.with_opaque_zeros(signed_differences.with_opaque_zeros(text))
+    names = [line.split(" = ")[0].strip() for line in written.split("\n") if " = " in line]
+    assert len(names) == len(set(names)) > 6
+
+
+def selections(element: str, kinds: Iterable[tuple[str, float, bool, bool]], flags: str = "") -> str:
+    """Of x and a zero. kinds: predicate, the zero, whether x is compared with it, and whether x is the first choice."""
+    kind = ELEMENTS[element][0]
+    of_one, is_half = kind.removeprefix("<2 x ").removesuffix(">"), "half" in kind
+    condition = "<2 x i1>" if kind.startswith("<") else "i1"
+    lines = []
+    for i, (predicate, zero, is_left, is_first) in enumerate(kinds):
+        sign = np.signbit(zero)
+        constant = ("0xH8000" if sign else "0xH0000") if is_half else ("-0.0" if sign else "0.0")
+        constant = f"splat ({of_one} {constant})" if kind.startswith("<") else constant
+        compared, chosen = (("%x", constant)[:: 1 if first else -1] for first in (is_left, is_first))
+        lines += [
+            f"%c{i} = fcmp {predicate} {kind} {', '.join(compared)}",
+            f"%s{i} = select {flags}{condition} %c{i}, {kind} {chosen[0]}, {kind} {chosen[1]}",
+            f"%p{i} = getelementptr {kind}, ptr addrspace(1) %out, i32 {i}",
+            f"store {kind} %s{i}, ptr addrspace(1) %p{i}",
+        ]
+    return (
+        "define amdgpu_kernel void @k(ptr addrspace(1) %out, ptr addrspace(1) %in) #0 {\n"
+        f"%x = load {kind}, ptr addrspace(1) %in\n" + "\n".join(lines) + "\nret void\n}\n"
+        'attributes #0 = { "amdgpu-flat-work-group-size"="64,64" }\n'
+    )
+
+
+@pytest.mark.parametrize("opt_level", [0, 2])
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.diagonal(3)
+def test_a_selection_takes_the_zero_that_it_says(element: str, opt_level: int) -> None:
+    """No zero is above or below another one, so the second choice is taken."""
+    kinds = list(itertools.product(("olt", "ogt", "ult", "ugt"), (0.0, -0.0), (True, False), (True, False)))
+    code = compile_llvm_ir(selections(element, kinds), GFX942, opt_level=opt_level)
+    dtype, lanes = ELEMENTS[element][-1], 2 if element.startswith("2") else 1
+    for x in (0.0, -0.0):
+        out = run(code.hsaco, code.listing, np.ones((len(kinds), lanes), dtype), np.full(lanes, x, dtype))
+        wanted = [[np.signbit(zero if is_first else x)] * lanes for _, zero, _, is_first in kinds]
+        np.testing.assert_array_equal(np.signbit(out), wanted)
+
+
+def test_a_selection_that_is_a_minimum_or_maximum_may_be_one() -> None:
+    for kind, flags in ((("ogt", 0.0, True, True), ""), (("olt", 0.0, True, True), "nsz ")):
+        code = compile_llvm_ir(selections("f32", [kind], flags), GFX942)
+        assert code.mnemonics("v_max", "v_min")
+        assert not code.mnemonics("v_cndmask")
+
+
+def test_llvm_still_makes_a_minimum_of_a_selection() -> None:
+    alone = of_llvm_alone(selections("f32", [("olt", 0.0, True, True)]))
+    assert np.signbit(run(*alone, np.ones(1, np.float32), np.full(1, -0.0, np.float32))), (
+        "this LLVM keeps the sign of a selected zero: flydsl/codegen/signed_selections.py is not needed any more"
     )
 
 

@@ -27,6 +27,7 @@ def instructions() -> list[str]:
             f"  %n = fneg {wide} %x\n  %r = fadd {wide} %n, zeroinitializer",
             f"  %n = fneg {kind} %x\n  %r = tail call {kind} @llvm.fma.f32({kind} %n, {kind} %y, {kind} {zero})",
             f"  %r = fsub {kind} %x, %y",
+            f"  %c = fcmp olt {kind} %x, {zero}\n  %r = select i1 %c, {kind} %x, {kind} {zero}",
         ]
     for kind, index in itertools.product(("i8", "i16", "i32"), ("i32 %i", "i64 %i", "i32 1")):
         found.append(f"  %r = insertelement <4 x {kind}> %x, {kind} -1, {index}")

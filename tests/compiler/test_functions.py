@@ -119,6 +119,10 @@ def test_without_source() -> None:
         check(namespace["row_sum"])
     exec(SOURCE.replace("for i in range(n):", "for i in (1, 2, 42):"), namespace)
     check(namespace["row_sum"])
+    exec(SOURCE.replace("for i in range(n):", "if n > 3:"), namespace)
+    with pytest.raises(TraceError, match="cannot decide a Python branch") as caught:
+        check(namespace["row_sum"])
+    assert "linecache" in (caught.value.hint or "")
 
 
 def test_decorators_stacked() -> None:

@@ -23,6 +23,7 @@ from flydsl.compiler.rewrite.rewriter import Rewriter
 from flydsl.errors import TraceError
 from flydsl.expr.control_flow import RUNTIME
 from flydsl.expr.primitive import const_expr, range_constexpr
+from flydsl.expr.refusals import WITH_SOURCE
 from flydsl.places import definition_location, source_lines
 
 
@@ -122,7 +123,7 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
         raise TraceError(
             f"the source of {code.co_name} is not to be had, and its loops must be rewritten",
             at=definition_location(code),
-            hint="define it in a file or a notebook cell",
+            hint=WITH_SOURCE,
         ) from None
     definition = _first_statement(lines, first)
     if not isinstance(definition, ast.FunctionDef):
