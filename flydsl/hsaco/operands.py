@@ -110,13 +110,9 @@ class Immediate:
 
     def _float_bits(self, width: int) -> int:
         float_format, int_format = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}[width]
-        value = self.value
-        if value == _INV_2PI_AS_WRITTEN:
-            return {16: 0x3118, 32: 0x3E22F983, 64: 0x3FC45F306DC9C882}[width]
-        return int(struct.unpack(int_format, struct.pack(float_format, value))[0])
+        return int(struct.unpack(int_format, struct.pack(float_format, self.value))[0])
 
 
-_INV_2PI_AS_WRITTEN = 0.15915494
 _INV_2PI_SPELLINGS = ("0.15915494", "0.15915494309189532", "0.1592")
 
 
@@ -252,12 +248,10 @@ def parse_atom(text: str) -> Atom:
         value = int(literal[2] if literal else text, 0)
         is_wide = bool(literal and literal[1]) or not -(1 << 31) <= value < 1 << 32
         return Immediate(value, "0x" in text or bool(literal), is_wide)
-    if text in _INV_2PI_SPELLINGS:
-        return Immediate(_INV_2PI_AS_WRITTEN)
     if _FLOAT.match(text):
         return Immediate(float(text))
-    if text in STATUS_BITS:
-        return StatusBit(text)
+    if text in STATUS_BITS or f"src_{text}" in STATUS_BITS:
+        return StatusBit(f"src_{text.removeprefix('src_')}")
     if text == "null":
         return Null()
     if text.startswith("src_"):
