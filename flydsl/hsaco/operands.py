@@ -88,7 +88,7 @@ class Immediate:
         ('0x0', '0x8000000000000000')
         """
         if type_ == "bfloat":
-            return self._float_bits(32) >> 16 if isinstance(self.value, float) else self.value & 0xFFFF
+            return self._bfloat_bits() if isinstance(self.value, float) else self.value & 0xFFFF
         width = int(type_[1:])
         if isinstance(self.value, float):
             return self._float_bits(32) & 0xFFFF if type_ == "i16" else self._float_bits(width)
@@ -105,8 +105,13 @@ class Immediate:
         ['0x3c00', '0x3f800000', '0xffffffff']
         """
         if type_ == "bf16" and isinstance(self.value, float):
-            return self.bits("f32") >> 16
+            return self._bfloat_bits()
         return self.bits("f16" if type_ == "f16" and isinstance(self.value, float) else "i32")
+
+    def _bfloat_bits(self) -> int:
+        """Rounded, as LLVM does it, but for the inline constant 1 / (2 pi), which has less, and which it writes so."""
+        bits = self._float_bits(32)
+        return 0x3E22 if self.value == 0.15915494 else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
     def _float_bits(self, width: int) -> int:
         float_format, int_format = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}[width]

@@ -1,4 +1,4 @@
-"""Constants of 64-bit operands: what an instruction holds of those that do not fit into its 32 bits.
+"""Constants of 64-bit operands, and of v_fma_mix: what an instruction holds of those that it does not hold whole.
 
 A small integer and a few floats are inline constants. Anything else is a literal of 32 bits, which is the high half of
 a float, and of an integer the low half, extended with its sign where the operand has one (ISA, "Literal Expansion to
@@ -14,7 +14,9 @@ from dataclasses import replace
 from flydsl.hsaco.operands import Immediate, Operand
 
 _INLINE_FLOATS = tuple(sign | bits << 48 for bits in (0, 0x3FE0, 0x3FF0, 0x4000, 0x4010) for sign in (0, 1 << 63))
-_INLINE_FLOATS = (*_INLINE_FLOATS, 0x3FC45F306DC9C882)  # 1 / (2 pi)
+_INLINE_FLOATS = (*_INLINE_FLOATS, 0x3FC45F306DC9C882)
+"""Of f64, the last one 1 / (2 pi)."""
+_INLINE_FRACTION = {"f16": 0x3118, "bf16": 0x3E22}
 _LOW = (1 << 32) - 1
 
 
@@ -22,7 +24,11 @@ def as_encoded(
     source: Operand | None, word: str, mnemonic: str, encoding: str, instruction_sets: Collection[str]
 ) -> Operand | None:
     """An operand whose constant is what the instruction holds of it. ValueError where its encoding is not known."""
-    if source is None or word not in ("i64", "f64") or not isinstance(source.atom, Immediate):
+    if source is None or not isinstance(source.atom, Immediate):
+        return source
+    if word in ("mix", "bmix"):
+        return replace(source, atom=_held_by_mix(source.atom, "f16" if word == "mix" else "bf16"))
+    if word not in ("i64", "f64"):
         return source
     has_wide = "cdna5" in instruction_sets
     if source.atom.is_wide and has_wide:
@@ -33,6 +39,14 @@ def as_encoded(
             return source
         raise ValueError("a constant of which some encodings hold 64 bits, and others 32")
     return replace(source, atom=held)
+
+
+def _held_by_mix(constant: Immediate, narrow: str) -> Immediate:
+    """The literal of v_fma_mix is a narrow float, also where the instruction takes it for an f32."""
+    if not isinstance(constant.value, float) or constant.bits("f64") in _INLINE_FLOATS[:-1]:
+        return constant
+    bits = constant.packed_bits(narrow)
+    return Immediate(0.15915494) if bits == _INLINE_FRACTION[narrow] else Immediate(bits, is_literal=True)
 
 
 def _held(constant: Immediate, word: str, *, is_signed: bool) -> Immediate:
