@@ -16,6 +16,7 @@ import numpy as np
 from flydsl.codegen.operands import split_operands
 from flydsl.errors import ArgumentError
 from flydsl.hsaco import KernelArg
+from flydsl.runtime.host_tensors import host_tensor_memory
 from flydsl.runtime.interface import NamedTensor
 from flydsl.simulator.gaps import rows_of
 from flydsl.simulator.loading import Struct, packed
@@ -43,7 +44,8 @@ def kernarg(
             f"{kernel} takes {len(parameters)} arguments ({names}), not {len(values)}",
             hint="one for each parameter, in their order; the launch's size goes in grid= and block=",
         )
-    memory, segment = Memory(), bytearray(segment_bytes)
+    # Tensors may hold the addresses of others.
+    memory, segment = Memory(find=host_tensor_memory), bytearray(segment_bytes)
     for i, (parameter, value) in enumerate(zip(parameters, values, strict=True)):
         named = parameter._replace(name=_label(parameter, i))
         data = _bytes_of(named, kinds[i] if i < len(kinds) else "", value, memory)

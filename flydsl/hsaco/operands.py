@@ -88,7 +88,7 @@ class Immediate:
         ('0x0', '0x8000000000000000')
         """
         if type_ == "bfloat":
-            return self._float_bits(32) >> 16 if isinstance(self.value, float) else self.value & 0xFFFF
+            return self._bfloat_bits() if isinstance(self.value, float) else self.value & 0xFFFF
         width = int(type_[1:])
         if isinstance(self.value, float):
             return self._float_bits(32) & 0xFFFF if type_ == "i16" else self._float_bits(width)
@@ -105,18 +105,19 @@ class Immediate:
         ['0x3c00', '0x3f800000', '0xffffffff']
         """
         if type_ == "bf16" and isinstance(self.value, float):
-            return self.bits("f32") >> 16
+            return self._bfloat_bits()
         return self.bits("f16" if type_ == "f16" and isinstance(self.value, float) else "i32")
+
+    def _bfloat_bits(self) -> int:
+        """Rounded, as LLVM does it, but for the inline constant 1 / (2 pi), which has less, and which it writes so."""
+        bits = self._float_bits(32)
+        return 0x3E22 if self.value == 0.15915494 else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
     def _float_bits(self, width: int) -> int:
         float_format, int_format = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}[width]
-        value = self.value
-        if value == _INV_2PI_AS_WRITTEN:
-            return {16: 0x3118, 32: 0x3E22F983, 64: 0x3FC45F306DC9C882}[width]
-        return int(struct.unpack(int_format, struct.pack(float_format, value))[0])
+        return int(struct.unpack(int_format, struct.pack(float_format, self.value))[0])
 
 
-_INV_2PI_AS_WRITTEN = 0.15915494
 _INV_2PI_SPELLINGS = ("0.15915494", "0.15915494309189532", "0.1592")
 
 
@@ -252,12 +253,10 @@ def parse_atom(text: str) -> Atom:
         value = int(literal[2] if literal else text, 0)
         is_wide = bool(literal and literal[1]) or not -(1 << 31) <= value < 1 << 32
         return Immediate(value, "0x" in text or bool(literal), is_wide)
-    if text in _INV_2PI_SPELLINGS:
-        return Immediate(_INV_2PI_AS_WRITTEN)
     if _FLOAT.match(text):
         return Immediate(float(text))
-    if text in STATUS_BITS:
-        return StatusBit(text)
+    if text in STATUS_BITS or f"src_{text}" in STATUS_BITS:
+        return StatusBit(f"src_{text.removeprefix('src_')}")
     if text == "null":
         return Null()
     if text.startswith("src_"):

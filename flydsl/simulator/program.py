@@ -33,6 +33,7 @@ from flydsl.simulator.errors import RegisterFault, UnknownInstruction
 from flydsl.simulator.isa.forms import forms
 from flydsl.simulator.isa.spellings import in_table
 from flydsl.simulator.isa.table import IMPLICIT, Semantics, look_up
+from flydsl.simulator.literals import as_encoded
 
 CODE_BASE, INSTRUCTION_BYTES = 0x7F00_0000_0000, 8
 """Code addresses: the listing does not tell sizes, so every instruction counts 8 bytes. Differences stay consistent."""
@@ -258,6 +259,8 @@ def decode(
         try:
             rules = modifier_rules.rules_of(arch.instruction_sets, size)
             results, sources, modifiers = _operands(mnemonic, written, semantics, rules, high_bits)
+            in_words = zip(sources, semantics.sources, strict=False)
+            sources = tuple(as_encoded(s, w, mnemonic, written.encoding, arch.instruction_sets) for s, w in in_words)
         except ValueError as error:
             semantics, problem = None, f"this form of {written.name} ({error})"
     return Instruction(
@@ -280,9 +283,6 @@ def _operands(
     if semantics.sources != ("...",):
         admission.check(semantics, operands, modifiers, written.encoding, rules)
     sources = tuple(source and _without_null(source) for source in sources)
-    if mnemonic.endswith("_i64"):
-        wide = (type_ in ("i64", "u64") for type_ in semantics.sources)
-        sources = tuple(_sign_extended(s) if w else s for s, w in zip(sources, wide, strict=False))
     return results, sources, modifiers
 
 
@@ -356,14 +356,6 @@ def _implied_encoding(modifiers: Modifiers) -> str:
     if not modifiers.values.keys().isdisjoint(modifier_rules.DPP_CONTROLS):
         return "dpp"
     return "" if modifiers.values.keys().isdisjoint(modifier_rules.SDWA_SELECTORS) else "sdwa"
-
-
-def _sign_extended(source: Operand | None) -> Operand | None:
-    """A 32-bit literal of a signed 64-bit operand is sign-extended (ISA, "Literal Expansion to 64 bits")."""
-    if source is None or not isinstance(source.atom, Immediate) or not source.atom.is_literal or source.atom.is_wide:
-        return source
-    value = int(source.atom.value)
-    return replace(source, atom=Immediate(value - (1 << 32) if value >> 31 == 1 else value, is_literal=True))
 
 
 def _look_up(

@@ -32,6 +32,9 @@ __global__ void sum_and_largest(const float *x, float *out) {
   for (int step = warpSize / 2; step > 0; step >>= 1) largest = fmaxf(largest, __shfl_xor(largest, step));
   if (threadIdx.x == 0) out[0] = shared[0], out[1] = largest, out[2] = expf(x[0]), out[3] = sqrtf(fabsf(x[1]));
 }
+__global__ void from_table(const float *const *table, float *y) {
+  y[threadIdx.x] = table[threadIdx.x & 1][threadIdx.x];
+}
 struct Pair { float a; int b; };
 __global__ void by_value(double d, long l, unsigned char c, half h, Pair pair, float4 v, double *out) {
   out[0] = d, out[1] = l, out[2] = c, out[3] = h, out[4] = pair.a, out[5] = pair.b, out[6] = v.w;
@@ -85,6 +88,16 @@ def test_atomics(hip: BinaryModule) -> None:
     values, bins = torch.randint(0, 8, (512,), dtype=torch.int32), torch.zeros(8, dtype=torch.int32)
     hip.count(values, bins, grid=2, block=256)
     assert torch.equal(bins, torch.bincount(values, minlength=8).int())
+
+
+def test_pointers_in_memory(hip: BinaryModule) -> None:
+    """As those that grouped products take: addresses of tensors that are no arguments themselves."""
+    x, y = torch.randn(2, 64), torch.zeros(64)
+    rows = [x[0].clone(), x[1].clone()]
+    hip.from_table(torch.tensor([row.data_ptr() for row in rows]), y, grid=1, block=64)
+    assert torch.equal(y.view(-1, 2).t(), torch.stack([x[0, ::2], x[1, 1::2]]))
+    with pytest.raises(SimulatorError, match="in no buffer"):
+        hip.from_table(torch.tensor([rows[0].data_ptr(), 1 << 40]), y, grid=1, block=64)
 
 
 def test_dynamic_shared_memory_shuffles_and_mathematics(hip: BinaryModule) -> None:

@@ -82,6 +82,10 @@ _ALIASES |= {
 }
 _ALIASES |= {f"global_{name}_dword_addtid": f"global_{name}_addtid_b32" for name in ("load", "store")}
 _ALIASES |= {"v_fma_legacy_f32": "v_fma_dx9_zero_f32"}
+_ALIASES |= {
+    "v_dot4_i32_i8": "v_dot4_i32_iu8",
+    "v_dot8_i32_i4": "v_dot8_i32_iu4",
+}  # without signs but where neg_lo says
 """Names of earlier generations that LLVM accepts for RDNA 4."""
 
 
@@ -96,7 +100,8 @@ _ABSENT = (
     r"v_(mfma|smfmac|accvgpr)_.*|\w+_load_lds_.*|buffer_(wb|inv).*|s_dcache_(inv_vol|wb.*)|s_(cmpk|ff0|set_gpr_idx)_.*"
     r"|s_(barrier|inst_prefetch|memtime|memrealtime)|(buffer|flat|global)_atomic_(add|min|max)_f64(/.*)?|v_clrexcp"
     r"|ds_(add(_rtn)?_f64|cmpst_.*|wrap_.*|(min|max)(_rtn)?_f(32|64))|v_cmpx_.*|v_cmp_(f|t|tru)_.*|\w+_legacy_[fiu]16"
-    r"|v_dot2_[iu]32_[iu]16|v_dot\d+c_.*|v_(exp|log)_legacy_f32|v_fmac_f64|v_(mac|mad|madak|madmk)_f16|v_mul_lo_i32"
+    r"|v_dot2_[iu]32_[iu]16|v_dot4_i32_i8|v_dot8_i32_i4|v_dot\d+c_.*|v_(exp|log)_legacy_f32|v_fmac_f64"
+    r"|v_(mac|mad|madak|madmk)_f16|v_mul_lo_i32"
     r"|v_pk_(add|fma|mul)_f32|v_pk_mov_b32|v_subrev_u16|v_cvt_pkaccum_u8_f32|v_(pk_)?(min|max|min3|max3|med3)_f\d+"
     r"|.*/(lds|gpr_idx.*)"
 )

@@ -294,6 +294,13 @@ def test_the_hyperbolic_tangent(gfx1250: Run, type_: str) -> None:
     assert np.isnan(got[np.isnan(x)]).all()
 
 
+def test_constants_of_bf16_are_rounded(gfx1250: Run) -> None:
+    """But 1 / (2 pi), an inline constant, is cut off. v_fma_mix has the bits of a bf16 even where it reads an f32."""
+    text = "v_pk_add_bf16 v1, 0.1, v0\nv_pk_add_bf16 v2, 0.15915494, v0\nv_fma_mix_f32_bf16 v3, 0.1, 1.0, v0"
+    found = gfx1250(text, v={0: np.zeros(32, np.uint32)})
+    assert [int(found.v(i)[0]) & 0xFFFF for i in (1, 2, 3)] == [0x3DCD, 0x3E22, 0x3DCD]
+
+
 def test_signs_of_bf16(gfx1250: Run) -> None:
     found = gfx1250(
         "v_sqrt_bf16_e64 v1, -v0\nv_rcp_bf16_e64 v2, |v0|\nv_cvt_f32_bf16_e64 v3, -|v0|\nv_exp_bf16 v4, 1.0",

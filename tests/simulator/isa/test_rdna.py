@@ -29,6 +29,13 @@ def test_a_wave_has_32_lanes(rdna: Run) -> None:
     assert rdna("v_add_nc_u32 v1, v0, v0", v={0: LANE}).v(1).tolist() == (2 * LANE).tolist()
 
 
+@pytest.mark.parametrize("name", ["v_dot4_i32_i8", "v_dot8_i32_i4"])
+def test_cdnas_names_of_dot_products_have_signs_where_neg_lo_says(rdna: Run, name: str) -> None:
+    """LLVM assembles them as v_dot4_i32_iu8 and v_dot8_i32_iu4."""
+    found = rdna(f"{name} v1, -1, 1, 0\n{name} v2, -1, 1, 0 neg_lo:[1,0,0]")
+    assert (found.v(1)[0], found.v(2)[0]) == (255 if name.endswith("i8") else 15, 0xFFFFFFFF)
+
+
 def test_a_mask_is_one_register_in_waves_of_32(rdna: Run) -> None:
     found = rdna("v_cmp_gt_u32_e32 vcc_lo, 5, v0\nv_cndmask_b32_e64 v1, 1, 2, vcc_lo", v={0: LANE}, s={107: 0xABC})
     assert (found.s(106), found.s(107)) == (0x1F, 0xABC)

@@ -64,6 +64,14 @@ def test_literals_of_signed_64_bit_operands_are_sign_extended(run: Run, mnemonic
     assert after.vcc == sum(1 << lane for lane in range(64) if literal > int(others[lane]))
 
 
+def test_constants_of_64_bit_operands_are_what_32_bits_hold(run: Run) -> None:
+    """LLVM assembles others, and keeps the high half of a float, and the low one of an integer, which has no sign."""
+    after = run("s_mov_b64 s[2:3], -17\nv_cvt_f32_f64 v1, 0.1\nv_cvt_f32_f64 v2, 1079574528\nv_cvt_f32_f64 v3, 0.5")
+    assert after.s(2, 2) == 0xFFFFFFEF
+    cut = np.uint64(0x3FB99999 << 32).view(np.float64)
+    assert [float(after.v(i, np.float32)[0]) for i in (1, 2, 3)] == [np.float32(cut), 100, 0.5]
+
+
 @pytest.mark.parametrize(("constant", "bits"), [("-16", ALL_LANES - 15), ("1.0", 0x3FF0000000000000), ("64", 64)])
 @pytest.mark.parametrize("mnemonic", ["v_qsad_pk_u16_u8", "v_mqsad_pk_u16_u8"])
 def test_constants_of_four_sums_have_64_bits(run: Run, mnemonic: str, constant: str, bits: int) -> None:
