@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import gc
 import mmap
 import os
@@ -24,12 +25,16 @@ import warnings
 from collections.abc import Callable
 from typing import IO, Any
 
+from mlir import ir
+
 from flydsl.compiler.trace import CompilationContext, is_tracing
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr import builder
+from flydsl.expr.outlived import note_raw
 from flydsl.places import user_location
 from flydsl.scratch import temporary_file
 
+_OPERATIONS = ir.Operation.__base__  # of operations as such, and of the dialects' classes
 _STDOUT, _STDERR = 1, 2
 _NOTE_BYTES = 512
 # What MLIR and LLVM write before the reason for which they end the process.
@@ -37,8 +42,23 @@ _BEFORE_REASON = re.compile("Assertion |LLVM ERROR: ")
 
 
 def install() -> None:
-    """Trace ahead when a program first calls a builder."""
+    """Trace ahead when a program first calls a builder, or takes an operation out of its block."""
     builder.hooks.before_call = _before_call
+    for name in ("erase", "detach_from_parent"):
+        setattr(_OPERATIONS, name, _watched(name, getattr(_OPERATIONS, name)))
+
+
+def _watched(name: str, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The method of operations, which MLIR answers by ending the process if others use their values."""
+
+    @functools.wraps(method)
+    def watched(operation: Any) -> Any:
+        if is_tracing():
+            _before_call(name)
+            note_raw(operation)
+        return method(operation)
+
+    return watched
 
 
 class _Copy:

@@ -170,7 +170,7 @@ def _as_annotated(parameter: Parameter, value: Any) -> Any:
             raise argument_error(
                 f"{parameter.name} is {kind.__name__}, got {shown(value)}", f"fx.{kind.__name__}(...) of a number"
             )
-        return kind(value)
+        return kind.taken(parameter.name, value)
     elif kind is not None and issubclass(kind, StructValue) and not isinstance(value, kind):
         raise argument_error(
             f"{parameter.name} is a {kind.__name__}, got {value!r}",

@@ -152,12 +152,12 @@ def constant(value: Value, type: ScalarType | None = None, index: bool = False) 
     return bare_like(as_numeric(value) if type is None else require_numeric("constant", type)(value))
 
 
-def constant_vector(value: Value, vector_type: ir.Type) -> Result:
+def constant_vector(element_value: Value, vector_type: ir.Type) -> Result:
     """A constant vector with one number in every element. vector_type: an MLIR vector type."""
     if not isinstance(vector_type, ir.VectorType):
         hint = "such as fx.T.vec(4, fx.T.f32)"
         raise argument_error(f"constant_vector: {vector_type!r} is not an MLIR vector type", hint)
-    return Vector.filled(tuple(vector_type.shape), value, numeric_class(vector_type.element_type))
+    return Vector.filled(tuple(vector_type.shape), element_value, numeric_class(vector_type.element_type))
 
 
 def unwrap(value: Value, index: bool = False) -> ir.Value:

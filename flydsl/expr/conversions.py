@@ -100,6 +100,6 @@ index_cast = _cast_function("index_cast", "between index and a fixed-width integ
 bitcast = _cast_function("bitcast", "the same bits as another type")
 
 
-def int_to_fp(value: Value, signed: bool = True, result_type: ScalarType | None = None) -> Result:
-    """Convert an integer to a float. signed: how to read its bits; result_type: a scalar or MLIR type, or Float32."""
-    return (sitofp if signed else uitofp)(Float32 if result_type is None else result_type, value)
+def int_to_fp(src: Value, signed: bool = True, res_elem_type: ScalarType | None = None) -> Result:
+    """Convert an integer to a float. signed: how to read its bits; res_elem_type: a scalar or MLIR type, or Float32."""
+    return (sitofp if signed else uitofp)(Float32 if res_elem_type is None else res_elem_type, src)

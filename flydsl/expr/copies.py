@@ -14,7 +14,7 @@ from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.expr.algebra import crd2idx
-from flydsl.expr.atom_values import AtomWithValues, TileCopy, with_values
+from flydsl.expr.atom_values import AtomWithValues, TileCopy, TiledAtom, with_values
 from flydsl.expr.block_threads import note_tile
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.copy_forms import as_moved
@@ -33,7 +33,7 @@ from flydsl.expr.memory import (
     require_tensor,
 )
 from flydsl.expr.numeric import Boolean, numeric_class
-from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
+from flydsl.expr.operands import as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import ComposedLayout, Layout, Tile
 from flydsl.missing_attributes import Explorable
 
@@ -94,7 +94,7 @@ class CopyAtom(AtomWithValues):
         return with_values(value, self.values)
 
 
-class TiledCopy(StaticFlyValue, Explorable):
+class TiledCopy(TiledAtom):
     """A copy instruction repeated over the threads and values of a tile: `fx.make_tiled_copy(...)`."""
 
     type: TiledCopyType
@@ -102,7 +102,7 @@ class TiledCopy(StaticFlyValue, Explorable):
     @property
     def atom(self) -> CopyAtom:
         """The instruction."""
-        return CopyAtom(self.type.atom)
+        return CopyAtom(self.type.atom, self.values)
 
     @property
     def tiled_tv_layout(self) -> Layout:
@@ -116,9 +116,9 @@ class TiledCopy(StaticFlyValue, Explorable):
         """The tile that the threads copy together."""
         return self.type.copy.tile
 
-    def get_slice(self, thread: Any) -> ThrCopy:
-        """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
-        return ThrCopy(self, thread_number("get_slice", thread, self.type.copy.layout_tv))
+    def get_slice(self, thr_idx: Any) -> ThrCopy:
+        """The part of one thread. thr_idx: its number, usually `fx.thread_idx.x`."""
+        return ThrCopy(self, thread_number("get_slice", thr_idx, self.type.copy.layout_tv))
 
     thr_slice = get_slice
 
@@ -130,25 +130,25 @@ class TiledCopy(StaticFlyValue, Explorable):
 class ThrCopy(Explorable):
     """One thread's part of a tiled copy."""
 
-    def __init__(self, tiled_copy: TiledCopy, thread: Any) -> None:
+    def __init__(self, tiled_copy: TiledCopy, thr_idx: Any) -> None:
         if not isinstance(tiled_copy, TiledCopy):
             raise argument_error(f"ThrCopy takes a tiled copy, not {tiled_copy!r}", "fx.make_tiled_copy(...)")
         self.tiled_copy = tiled_copy
-        self.thr_idx = thread
+        self.thr_idx = thr_idx
 
-    def partition_S(self, source: Any) -> Any:
+    def partition_S(self, src: Any) -> Any:
         """The values that the thread reads: ((values of a call, calls), tiles along mode 0, along mode 1, ...)."""
-        _no_layout("partition_S", source)
-        return tiled_copy_partition_src(self.tiled_copy, source, self.thr_idx)
+        _no_layout("partition_S", src)
+        return tiled_copy_partition_src(self.tiled_copy, src, self.thr_idx)
 
-    def partition_D(self, target: Any) -> Any:
+    def partition_D(self, dst: Any) -> Any:
         """The values that the thread writes, in the same form."""
-        _no_layout("partition_D", target)
-        return tiled_copy_partition_dst(self.tiled_copy, target, self.thr_idx)
+        _no_layout("partition_D", dst)
+        return tiled_copy_partition_dst(self.tiled_copy, dst, self.thr_idx)
 
-    def retile(self, fragment: Tensor) -> Tensor:
-        """A fragment of a tiled MMA, over the same registers, in the form that this copy moves."""
-        return tiled_copy_retile(self.tiled_copy, fragment)
+    def retile(self, t: Tensor) -> Tensor:
+        """A fragment `t` of a tiled MMA, over the same registers, in the form that this copy moves."""
+        return tiled_copy_retile(self.tiled_copy, t)
 
     def __repr__(self) -> str:
         return f"ThrCopy({self.tiled_copy.type}, {self.thr_idx!r})"
@@ -162,9 +162,9 @@ def _no_layout(what: str, value: Any) -> None:
         )
 
 
-def UniversalCopy(bits: int) -> CopyOp:
-    """A copy of `bits` contiguous bits (8 to 128) by one thread: a plain load, store or register move."""
-    return located(atoms.UniversalCopy, bits)
+def UniversalCopy(bit_size: int) -> CopyOp:
+    """A copy of `bit_size` contiguous bits (8 to 128) by one thread: a plain load, store or register move."""
+    return located(atoms.UniversalCopy, bit_size)
 
 
 def UniversalCopy8b() -> CopyOp:
@@ -289,7 +289,8 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: AnyLayout, tile: Tile | IntTupleL
         )
     extents = tile if isinstance(tile, tuple | list) else (tile,)
     modes = tile if isinstance(tile, Tile) else located(algebra.make_tile, *extents)
-    return TiledCopy(TiledCopyType(located(atoms.TiledCopy, atom.type.op, atom.type.value_bits, layout_tv, modes)))
+    tiling = located(atoms.TiledCopy, atom.type.op, atom.type.value_bits, layout_tv, modes)
+    return TiledCopy(TiledCopyType(tiling), atom.values)
 
 
 def tiled_copy_partition_src(copy: TiledCopy, source: AnyTensor, thread: Number) -> Result:

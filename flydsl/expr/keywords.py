@@ -48,6 +48,7 @@ _NAMES = """
     zipped_product(layout tiler)
     atom_set_value(atom field value) get(int_tuple mode) get_(int_tuple mode) make_int_tuple(elems) make_coord()
     make_shape() make_stride() make_tile() printf() get_dyn_shared(dtype)
+    UniversalAtomic(atomic_op val_type) UniversalFMA(ty)
     create_buffer_resource(memref_val stride max_size) create_llvm_ptr(value address_space)
 """
 

@@ -17,12 +17,12 @@ from flydsl.dialect.elements import value_name
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
-from flydsl.expr.atom_values import AtomWithValues, with_values
+from flydsl.expr.atom_values import AtomWithValues, TiledAtom, with_values
 from flydsl.expr.block_threads import note_tile
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import Tensor, as_memory, memref_load, of_memory, require_tensor
-from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
+from flydsl.expr.operands import as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import Layout, Tile
 from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.missing_attributes import Explorable
@@ -90,7 +90,7 @@ class MmaAtom(AtomWithValues):
         return with_values(emit_fly("make_mma_atom", results=[self.type]).result, self.values)
 
 
-class TiledMma(StaticFlyValue, Explorable):
+class TiledMma(TiledAtom):
     """A matrix instruction repeated over the waves and values of a tile: `fx.make_tiled_mma(...)`."""
 
     type: TiledMmaType
@@ -98,7 +98,7 @@ class TiledMma(StaticFlyValue, Explorable):
     @property
     def atom(self) -> MmaAtom:
         """The instruction."""
-        return MmaAtom(self.type.atom)
+        return MmaAtom(self.type.atom, self.values)
 
     @property
     def tile_size_mnk(self) -> tuple[int, ...]:
@@ -143,21 +143,21 @@ class TiledMma(StaticFlyValue, Explorable):
         """The numbering of each mode's elements before they are dealt out; None if they stay as they are."""
         return self.type.mma.permutation
 
-    def make_fragment_A(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:
+    def make_fragment_A(self, a: Tensor, *, stages: int | None = None) -> Tensor:
         """Registers for one thread's part of A: see `ThrMma.make_fragment_A`."""
-        return mma_make_fragment("a", self, tensor, stages=stages)
+        return mma_make_fragment("a", self, a, stages=stages)
 
-    def make_fragment_B(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:
+    def make_fragment_B(self, b: Tensor, *, stages: int | None = None) -> Tensor:
         """Registers for one thread's part of B."""
-        return mma_make_fragment("b", self, tensor, stages=stages)
+        return mma_make_fragment("b", self, b, stages=stages)
 
-    def make_fragment_C(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:
+    def make_fragment_C(self, c: Tensor, *, stages: int | None = None) -> Tensor:
         """Registers for one thread's part of C."""
-        return mma_make_fragment("c", self, tensor, stages=stages)
+        return mma_make_fragment("c", self, c, stages=stages)
 
-    def get_slice(self, thread: Any) -> ThrMma:
-        """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
-        return ThrMma(self, thread_number("get_slice", thread, self.type.mma.layout_tv("c")))
+    def get_slice(self, thr_idx: Any) -> ThrMma:
+        """The part of one thread. thr_idx: its number, usually `fx.thread_idx.x`."""
+        return ThrMma(self, thread_number("get_slice", thr_idx, self.type.mma.layout_tv("c")))
 
     thr_slice = get_slice
 
@@ -169,36 +169,36 @@ class TiledMma(StaticFlyValue, Explorable):
 class ThrMma(Explorable):
     """One thread's part of a tiled MMA."""
 
-    def __init__(self, tiled_mma: TiledMma, thread: Any) -> None:
+    def __init__(self, tiled_mma: TiledMma, thr_idx: Any) -> None:
         self.tiled_mma = _require_tiled("ThrMma", tiled_mma)
-        self.thr_idx = thread
+        self.thr_idx = thr_idx
 
-    def partition_A(self, tensor: Any) -> Any:
+    def partition_A(self, a: Any) -> Any:
         """The thread's part of A (M, K, ...): (values of a call, calls along M, along K, ...)."""
-        return self._partition("a", tensor)
+        return self._partition("a", a)
 
-    def partition_B(self, tensor: Any) -> Any:
+    def partition_B(self, b: Any) -> Any:
         """The thread's part of B (N, K, ...)."""
-        return self._partition("b", tensor)
+        return self._partition("b", b)
 
-    def partition_C(self, tensor: Any) -> Any:
+    def partition_C(self, c: Any) -> Any:
         """The thread's part of C (M, N, ...), which it accumulates."""
-        return self._partition("c", tensor)
+        return self._partition("c", c)
 
-    def make_fragment_A(self, tensor: Tensor, stages: int | None = None) -> Tensor:
+    def make_fragment_A(self, a: Tensor, stages: int | None = None) -> Tensor:
         """Registers for the thread's part of A, of the instruction's type; stages: their number, the last mode.
 
-        tensor: the tile (M, K) that the block multiplies, not partitioned yet.
+        a: the tile (M, K) that the block multiplies, not partitioned yet.
         """
-        return self._make_fragment("a", tensor, stages)
+        return self._make_fragment("a", a, stages)
 
-    def make_fragment_B(self, tensor: Tensor, stages: int | None = None) -> Tensor:
+    def make_fragment_B(self, b: Tensor, stages: int | None = None) -> Tensor:
         """Registers for the thread's part of B."""
-        return self._make_fragment("b", tensor, stages)
+        return self._make_fragment("b", b, stages)
 
-    def make_fragment_C(self, tensor: Tensor, stages: int | None = None) -> Tensor:
+    def make_fragment_C(self, c: Tensor, stages: int | None = None) -> Tensor:
         """Registers for the thread's part of C, of the type in which the instruction accumulates."""
-        return self._make_fragment("c", tensor, stages)
+        return self._make_fragment("c", c, stages)
 
     def _partition(self, operand: str, tensor: Any) -> Any:
         return tiled_mma_partition(operand, self.tiled_mma, tensor, self.thr_idx)
@@ -253,7 +253,7 @@ def make_tiled_mma(
                 "a tile of M, N and K, such as fx.make_tile(None, None, 32)",
             )
         tile = located(algebra.make_tile, *permutation)
-    return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)))
+    return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)), atom.values)
 
 
 def tiled_mma_partition(operand: MmaOperand | str, tiled_mma: TiledMma, tensor: AnyTensor, thread: Number) -> Result:

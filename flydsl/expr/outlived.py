@@ -48,6 +48,8 @@ _kept: list[_Kept] = []
 
 _REASON = "a value of a kernel or launcher that was traced before, which the host has kept"
 _HINT = "keep values of the device in variables of the kernel, which each trace makes anew"
+_LOOSE = "a value of an operation that is in no block"
+_INSERT = "make the operation without ip=False, and leave it in its block, or put it into one: block.append(operation)"
 
 
 @cache
@@ -84,14 +86,18 @@ def values_end(module: ir.Module) -> Iterator[None]:
     except BaseException:
         _end(module)
         raise
-    at = _end(module)
-    if at is not None:
-        raise TraceError(_REASON, at=source_location(at), hint=_HINT)
+    error = _end(module)
+    if error is not None:
+        raise error
 
 
-def _end(module: ir.Module) -> ir.Location | None:
-    """End a trace. Returns where it uses a value of an earlier one, whose use is taken out: that may end first."""
+def _end(module: ir.Module) -> TraceError | None:
+    """End a trace. Returns the error if it uses a value of an earlier one, whose use is taken out: that may end first.
+
+    So it does for a value of an operation that is in no block.
+    """
     trace = _traces.pop()
+    loose = _gather_loose(module, trace.raw)
     for holder in trace.holders:
         if (made := holder()) is not None:
             made.value = _outlived()
@@ -102,7 +108,46 @@ def _end(module: ir.Module) -> ir.Location | None:
     _forget()
     if is_kept(module):
         _kept[-1].hashes = frozenset(hash(value) for one in _kept[-1].raw for value in _values(one))
-    return at
+    if at is not None:
+        return TraceError(_REASON, at=source_location(at), hint=_HINT)
+    return None if loose is None else TraceError(_LOOSE, at=source_location(loose), hint=_INSERT)
+
+
+def _gather_loose(module: ir.Module, raw: dict[int, Any]) -> ir.Location | None:
+    """Have operations that are in no block end with the module if it uses their values, or else at once.
+
+    MLIR ends the process if an operation ends before one that uses its values. Returns where the first is used.
+    """
+    found = None
+    for op in reversed([one for one in raw.values() if isinstance(one, ir.Operation) and _is_loose(one)]):
+        users = _users(op)
+        if users:
+            module.body.append(op)
+            found = users[0].location
+        else:
+            op.erase()
+    return found
+
+
+def _is_loose(op: ir.Operation) -> bool:
+    try:
+        return op.name != "builtin.module" and _parent(op) is None
+    except RuntimeError:  # the kernel has erased it
+        return False
+
+
+def _users(loose: ir.Operation) -> list[ir.Operation | ir.OpView]:
+    """The operations outside of one that use values from within."""
+    found: list[ir.Operation | ir.OpView] = []
+
+    def look(op: ir.Operation) -> ir.WalkResult:
+        arguments = [argument for region in op.regions for block in region for argument in block.arguments]
+        uses = [use for value in [*op.results, *arguments] for use in value.uses]
+        found.extend(use.owner for use in uses if _root(use.owner) != loose)
+        return ir.WalkResult.ADVANCE
+
+    loose.walk(look)
+    return found
 
 
 def is_kept(module: ir.Module) -> bool:
@@ -147,9 +192,17 @@ def _values(raw: Any) -> list[ir.Value]:
 
 def _root(owner: ir.Operation | ir.OpView | ir.Block) -> ir.Operation:
     inner = (owner.owner if isinstance(owner, ir.Block) else owner).operation
-    while (outer := inner.parent) is not None:
-        inner = outer.operation
+    while (outer := _parent(inner)) is not None:
+        inner = outer
     return inner
+
+
+def _parent(op: ir.Operation) -> ir.Operation | None:
+    """The operation around one; None for a module, and for what is in no block."""
+    try:
+        return None if op.parent is None else op.parent.operation
+    except ValueError:
+        return None
 
 
 def _forget() -> None:

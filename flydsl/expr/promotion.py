@@ -103,7 +103,13 @@ def _types(operation: str, left: Any, right: Any) -> tuple[type[Numeric], type[N
         return vector.dtype, _beside_vector(vector.dtype, scalar)
     if operation == "select" or stays_bare(left, right):
         return _alike(left, right), _alike(right, left)
-    return _dtype(left), _dtype(right)
+    return _scalar_type(operation, left), _scalar_type(operation, right)
+
+
+def _scalar_type(operation: str, value: Any) -> type[Numeric]:
+    """The type of a scalar operand: a Boolean counts as Int32 where it is a number."""
+    dtype = _dtype(value)
+    return Int32 if dtype is Boolean and operation in _COUNTING else dtype
 
 
 def stays_bare(left: Any, right: Any) -> bool:

@@ -112,12 +112,14 @@ def check_smem_capacity(allocated_bytes: int, arch: str | None = None) -> None:
 class SmemPtr:
     """A typed part of the LDS.
 
-    base: the storage, from `SmemAllocator.get_base()`. byte_offset: offset of its first byte. shape: its extents,
-    row-major; None for a single element.
+    base_memref: the storage, from `SmemAllocator.get_base()`. byte_offset: offset of its first byte. shape: its
+    extents, row-major; None for a single element.
     """
 
-    def __init__(self, base: ir.Value, byte_offset: int, element_type: Any, shape: Sequence[int] | None = None) -> None:
-        self.base_memref = base
+    def __init__(
+        self, base_memref: ir.Value, byte_offset: int, element_type: Any, shape: Sequence[int] | None = None
+    ) -> None:
+        self.base_memref = base_memref
         self.byte_offset = byte_offset
         self.element_type = _ir_type(element_type)
         self.shape = None if shape is None else tuple(shape)
@@ -134,14 +136,14 @@ class SmemPtr:
     def _extents(self) -> tuple[int, ...]:
         return (1,) if self.shape is None else self.shape
 
-    def load(self, indices: Sequence[Any] | None = None) -> Any:
-        """The element at `indices`, one integer per dimension; by default the first one."""
-        operands = [self.get(), *self._indices("load", indices)]
+    def load(self, idxs: Sequence[Any] | None = None) -> Any:
+        """The element at `idxs`, one integer per dimension; by default the first one."""
+        operands = [self.get(), *self._indices("load", idxs)]
         return as_numeric(emit("memref.load", operands, [self.element_type]).result)
 
-    def store(self, value: Any, indices: Sequence[Any] | None = None) -> None:
-        """Write the element at `indices`; a Python number takes the element type."""
-        operands = [self._element(value), self.get(), *self._indices("store", indices)]
+    def store(self, val: Any, idxs: Sequence[Any] | None = None) -> None:
+        """Write the element at `idxs`; a Python number takes the element type."""
+        operands = [self._element(val), self.get(), *self._indices("store", idxs)]
         emit("memref.store", operands)
 
     def _indices(self, what: str, indices: Sequence[Any] | None) -> list[ir.Value]:

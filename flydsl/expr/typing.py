@@ -137,12 +137,12 @@ class Types:
 
     VectorType = _VectorTypes
 
-    def vec(self, count: int, element: Any) -> ir.Type:
-        """A vector type. element: an MLIR type or a scalar type."""
-        kind = element.ir_type if isinstance(element, type) and issubclass(element, Numeric) else element
-        if not isinstance(kind, ir.Type) or not isinstance(count, int) or count < 1:
-            raise argument_error(f"T.vec({count!r}, {element!r})", "such as T.vec(4, T.f32)")
-        return _VectorTypes.get([count], kind)
+    def vec(self, n: int, elem: Any) -> ir.Type:
+        """A vector type of `n` elements. elem: an MLIR type or a scalar type."""
+        kind = elem.ir_type if isinstance(elem, type) and issubclass(elem, Numeric) else elem
+        if not isinstance(kind, ir.Type) or not isinstance(n, int) or n < 1:
+            raise argument_error(f"T.vec({n!r}, {elem!r})", "such as T.vec(4, T.f32)")
+        return _VectorTypes.get([n], kind)
 
     def __getattr__(self, name: str) -> ir.Type:
         if name.startswith("__"):

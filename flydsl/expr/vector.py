@@ -192,9 +192,9 @@ def reduction(result_type: Any, kind: Any, vector: Any, acc: Any = None, fastmat
     return whole.reduce(name, acc, fastmath=fastmath)
 
 
-def fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c with one rounding."""
-    return math.fma(a, b, c)
+def fma(lhs: Any, rhs: Any, acc: Any) -> Any:
+    """lhs * rhs + acc with one rounding."""
+    return math.fma(lhs, rhs, acc)
 
 
 def store(

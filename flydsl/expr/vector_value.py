@@ -109,17 +109,17 @@ class Vector(ArithValue):
         return cls(emit("vector.from_elements", values, [result]).result, dtype=element)
 
     @classmethod
-    def filled(cls, shape: Any, value: Any, dtype: type[Numeric]) -> Vector:
+    def filled(cls, shape: Any, fill_value: Any, dtype: type[Numeric]) -> Vector:
         """A vector with the same scalar everywhere. shape: extents, or the extent of one dimension."""
         element = require_numeric("filled", dtype)
         result = vector_type(_extents(shape), element)
-        return cls(emit("vector.broadcast", [element(value).ir_value()], [result]).result, shape, element)
+        return cls(emit("vector.broadcast", [element(fill_value).ir_value()], [result]).result, shape, element)
 
     @classmethod
-    def filled_like(cls, template: Vector, value: Any, dtype: type[Numeric] | None = None) -> Vector:
+    def filled_like(cls, template: Vector, fill_value: Any, dtype: type[Numeric] | None = None) -> Vector:
         """A vector with the same scalar everywhere, with the shape and by default the type of another."""
         template = as_vector("filled_like", template)
-        return cls.filled(template.shape, value, dtype or template.dtype)
+        return cls.filled(template.shape, fill_value, dtype or template.dtype)
 
     @classmethod
     def zeros_like(cls, template: Vector, dtype: type[Numeric] | None = None) -> Vector:
@@ -191,9 +191,9 @@ class Vector(ArithValue):
             )
         return Vector(self.value, shape, self.dtype)
 
-    def broadcast_to(self, shape: Any) -> Vector:
+    def broadcast_to(self, target_shape: Any) -> Vector:
         """The vector with dimensions of extent 1, and missing leading ones, repeated."""
-        target = _extents(shape)
+        target = _extents(target_shape)
         if target == self.shape:
             return self
         if broadcast_shape(self.shape, target) != target:

@@ -138,7 +138,9 @@ def _rewrite_function(function: ir.Operation, parts: dict[ir.Value, list[ir.Valu
 
 
 def _rewrite_declaration(function: ir.Operation) -> None:
-    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    old = ir.TypeAttr(function.attributes["function_type"]).value
+    if not isinstance(old, ir.FunctionType):  # which MLIR's verifier tells
+        return
     inputs = [plain for kind in old.inputs for plain in _plain_types(_split_type(kind), kind)]
     _rewrite_argument_attributes(function, old.inputs)
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, old.results))

@@ -18,6 +18,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler import arguments, jit_argument, user_error
 from flydsl.errors import ArchError, ArgumentError, FlyError, LaunchError, LayoutError, TraceError
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -636,3 +637,27 @@ def test_parameters_that_cannot_be_are_named_where_they_stand() -> None:
         error = caught(TraceError, lambda: trace(function))  # noqa: B023 - called at once
         assert says in str(error)
         assert_at(error, "here")
+
+
+def _resized(tensor: torch.Tensor, size_bytes: int) -> torch.Tensor:
+    tensor.untyped_storage().resize_(size_bytes)
+    return tensor
+
+
+WITHOUT_MEMORY: dict[str, Callable[[Callable[..., Any]], Any]] = {
+    "released": lambda launch: launch(_resized(torch.ones(64), 0)),
+    "with memory for half of it": lambda launch: launch(_resized(torch.ones(64), 128)),
+    "functionalize": lambda launch: torch.func.functionalize(launch)(torch.ones(64)),
+    "vmap": lambda launch: torch.func.vmap(launch)(torch.ones(2, 64)),
+    "grad": lambda launch: torch.func.grad(launch)(torch.ones(64)),
+}
+
+
+@pytest.mark.parametrize("tensor", WITHOUT_MEMORY)
+def test_a_tensor_whose_memory_is_not_there(tensor: str) -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor) -> None:
+        A[fx.thread_idx.x] = 2.0
+
+    with pytest.raises(ArgumentError, match="A: a tensor whose memory is not there"):
+        WITHOUT_MEMORY[tensor](launcher_of(kernel, grid=1, block=64))

@@ -36,3 +36,32 @@ def test_the_place_of_an_operation(trace: Callable[..., Any]) -> None:
 
     operations = trace(body)
     assert operations.count("fly.size") == 2
+
+
+def test_methods_take_keywords(trace: Callable[..., Any]) -> None:
+    """A thread's part of a copy and of a product, vectors and types."""
+
+    def body(A: Any, Out: Any) -> None:
+        atom = fx.make_copy_atom(fx.UniversalCopy(bit_size=32), elem_type=fx.Float32)
+        copy = fx.make_tiled_copy(atom, fx.make_layout((64, 1), (1, 1)), fx.make_tile(64, 1)).get_slice(
+            thr_idx=fx.thread_idx.x
+        )
+        tile = fx.zipped_divide(A, fx.make_tile(64, 8))[None, 0]
+        copy.retile(t=fx.make_fragment_like(copy.partition_S(src=tile)))
+        assert str(copy.partition_D(dst=tile).type) == str(copy.partition_S(tile).type)
+        mma = fx.make_tiled_mma(fx.make_mma_atom(fx.UniversalFMA(ty=fx.Float32)), fx.make_layout((8, 8, 1), (1, 8, 0)))
+        part = mma.thr_slice(thr_idx=fx.thread_idx.x)
+        for keyword in ("a", "b", "c"):
+            partition, fragment = (
+                getattr(part, f"{name}_{keyword.upper()}") for name in ("partition", "make_fragment")
+            )
+            partition(**{keyword: tile})
+            fragment(**{keyword: tile})
+        filled = fx.Vector.filled(shape=4, fill_value=1.0, dtype=fx.Float32)
+        assert fx.Vector.filled_like(template=filled, fill_value=2).broadcast_to(target_shape=(2, 4)).shape == (2, 4)
+        assert fx.T.vec(n=4, elem=fx.T.f32) == filled.type
+        assert fx.arith.constant_vector(element_value=0.0, vector_type=filled.type).type == filled.type
+        fx.vector.fma(lhs=filled, rhs=filled, acc=filled)
+        fx.arith.int_to_fp(src=Out[0], signed=True, res_elem_type=fx.T.f32)
+
+    trace(body)

@@ -144,6 +144,7 @@ def test_number_types() -> None:
     assert str(fx.Float16.numpy_dtype) == "float16"
     assert (str(fx.Uint8.numpy_dtype), fx.BFloat16.numpy_dtype) == ("uint8", None)
     assert (fx.Int32.is_integer, fx.Float32.is_integer, fx.Int8.zero) == (True, False, 0)
+    assert (fx.Int16.width, fx.Int16(3).width, fx.Float64(1.0).width) == (16, 16, 64)
 
 
 def test_operations_of_vectors_by_name() -> None:

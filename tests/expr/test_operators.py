@@ -146,6 +146,7 @@ def test_common_types(trace: Callable[..., Any]) -> None:
             i.to(fx.Int64) + 1,
             half / i, i.to(fx.Int64) / 2, f.to(fx.Float8E4M3FN) * 0.5, i.to(fx.Int8) < 1000,
             (i < i) & (i > i), (i < i) + (i > i), i + 1.5, (i < i).select(1.5, 2), i < i,
+            i.to(fx.Int8) + (i < i), True - i.to(fx.Uint16), i.to(fx.Uint8) & (i < i), half + (i < i),
         ]  # fmt: skip
         return [value.dtype for value in values]
 
@@ -153,6 +154,7 @@ def test_common_types(trace: Callable[..., Any]) -> None:
         fx.Int64, fx.Int32, fx.Uint32, fx.Index, fx.Float16, fx.Float16, fx.Float16, fx.Float32, fx.Index, fx.Int8,
         fx.Int32, fx.Int8, fx.Uint8, fx.Int16, fx.Float16, fx.Float32, fx.Uint32, fx.Int64, fx.Int64, fx.Float16,
         fx.Float64, fx.Float32, fx.Boolean, fx.Boolean, fx.Int32, fx.Float32, fx.Float32, fx.Boolean,
+        fx.Int32, fx.Int32, fx.Uint8, fx.Float16,
     ]  # fmt: skip
 
 

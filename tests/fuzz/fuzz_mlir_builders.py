@@ -16,12 +16,15 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl._mlir import ir
+from flydsl._mlir.dialects import func, scf
 from flydsl.errors import FlyError
 from flydsl.expr.builder import MlirBuilder
 from flydsl.expr.typing import T
 from tests.fuzz.workers import run_trials
 
-DIALECTS = ("arith", "cf", "gpu", "llvm", "math", "memref", "rocdl", "scf", "vector", "fly")
+DIALECTS = (
+    "arith", "builtin", "cf", "func", "gpu", "llvm", "math", "memref", "rocdl", "scf", "vector", "fly", "fly_rocdl",
+)  # fmt: skip
 MOST_CALLS = 4
 # What ends a block or begins another program is not an operation in the middle of a kernel.
 _NOT_CALLED = ("Adaptor", "register_", "_Dialect")
@@ -68,9 +71,13 @@ class Operands:
             fx.Vector.filled(4, 1.0, fx.Float32), fx.Vector.filled(2, 3, fx.Int32), fx.Int8(lane.to(fx.Int8)),
         ]  # fmt: skip
 
+    def stray(self) -> Any:
+        """A value that no operation of the kernel may take: of no block, of a region that it is not in, of none."""
+        return self.random.choice([_detached, _of_a_region, _of_a_detached_block, _of_another_module, _erased])()
+
     def any(self) -> Any:
         makers = [self.value] * 10 + [self.kind] * 4 + [self.list_of_values] * 3 + [self.attribute] * 2
-        return self.random.choice([*makers, self.junk, self.number, self.types])()
+        return self.random.choice([*makers, self.junk, self.number, self.types, self.stray])()
 
     def value(self) -> Any:
         return self.random.choice(self.values)
@@ -92,6 +99,43 @@ class Operands:
 
     def junk(self) -> Any:
         return self.random.choice(JUNK)
+
+
+def _constant(ip: Any = None) -> ir.Operation:
+    one = ir.IntegerAttr.get(T.i32, 1)
+    return ir.Operation.create("arith.constant", results=[T.i32], attributes={"value": one}, ip=ip)
+
+
+def _detached() -> Any:
+    return _constant(ip=False).result
+
+
+def _of_a_region() -> Any:
+    branch = scf.IfOp(fx.thread_idx.x < 3)
+    with ir.InsertionPoint(branch.then_block):
+        inner = _constant().result
+        scf.YieldOp([])
+    return inner
+
+
+def _of_a_detached_block() -> Any:
+    return func.FuncOp("aside", ([T.i32], []), ip=False).add_entry_block().arguments[0]
+
+
+_modules: list[ir.Module] = []  # whose values live on
+
+
+def _of_another_module() -> Any:
+    module = ir.Module.parse("%0 = arith.constant 1 : i32")
+    _modules.append(module)
+    return module.body.operations[0].result
+
+
+def _erased() -> Any:
+    made = _constant()
+    value = made.result
+    made.erase()
+    return value
 
 
 def _call(operands: Operands, name: str) -> None:

@@ -13,7 +13,7 @@ from flydsl._mlir.dialects._arith_ops_gen import MulFOp
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl._mlir import ir
-from flydsl._mlir.dialects import arith, llvm, scf, vector
+from flydsl._mlir.dialects import arith, func, llvm, scf, vector
 from flydsl._mlir.dialects import math as mlir_math
 from flydsl.dialect.context import context
 from flydsl.errors import ArgumentError, FlyError, TraceError
@@ -203,6 +203,44 @@ def test_what_mlir_refuses_is_an_error_at_its_line(
     assert caught.value.at is not None
     lines, first = inspect.getsourcelines(wrong)
     assert first <= caught.value.at.line < first + len(lines)
+
+
+def _used_and_erased(lane: Any) -> Any:
+    twice = lane + lane
+    lane = twice * 3
+    twice.ir_value().owner.erase()
+    return lane
+
+
+def _used_and_detached(lane: Any) -> Any:
+    twice = lane + lane
+    lane = twice * 3
+    twice.ir_value().owner.detach_from_parent()
+    return lane
+
+
+def _made_in_no_block(lane: Any) -> Any:
+    one = ir.IntegerAttr.get(lane.type, 1)
+    made = ir.Operation.create("arith.constant", results=[lane.type], attributes={"value": one}, ip=False)
+    return fx.Int32(made.result) + 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (_used_and_erased, "erase: MLIR cannot take"),
+        (_used_and_detached, "in no block"),
+        (_made_in_no_block, "in no block"),
+        (lambda lane: (func.FuncOp("no_function", lane.type), lane)[1], "function"),
+    ],
+)
+def test_an_operation_out_of_its_place(
+    lanes: Callable[..., torch.Tensor], wrong: Callable[[Any], Any], said: str
+) -> None:
+    """MLIR ends the process when an operation goes whose values are used; the last has no function's type."""
+    with pytest.raises(FlyError, match=said) as caught:
+        lanes(wrong)
+    assert caught.value.at is not None
 
 
 def test_an_operation_by_name_takes_values_of_the_dsl(lanes: Callable[..., torch.Tensor]) -> None:

@@ -101,12 +101,12 @@ def _bounded(size: Int64) -> Int64:
     return (size > _MAX_BYTES).select(Int64(_MAX_BYTES), size)
 
 
-def BufferCopy(bits: int, cache_modifier: int = 0) -> CopyOp:
-    """A copy of `bits` contiguous bits (8 to 128) between a buffer tensor and registers.
+def BufferCopy(bit_size: int, cache_modifier: int = 0) -> CopyOp:
+    """A copy of `bit_size` contiguous bits (8 to 128) between a buffer tensor and registers.
 
     cache_modifier: bits of the instruction, on CDNA 3 1 for sc0, 2 for nt (non-temporal), 16 for sc1.
     """
-    return located(atoms.BufferCopy, bits, cache_modifier)
+    return located(atoms.BufferCopy, bit_size, cache_modifier)
 
 
 def _width(bits: int) -> Any:
@@ -125,13 +125,14 @@ BufferCopy64b = _width(64)
 BufferCopy128b = _width(128)
 
 
-def BufferCopyLDS(bits: int) -> CopyOp:
-    """A copy of `bits` contiguous bits per lane from a buffer tensor straight into LDS: 8, 16, 32, on CDNA 4 96, 128.
+def BufferCopyLDS(bit_size: int) -> CopyOp:
+    """A copy of `bit_size` contiguous bits per lane from a buffer tensor straight into LDS.
 
-    The wave writes contiguously: the bits of lane i go to the first lane's address in LDS plus i * bits, whatever
-    address lane i has. A barrier alone does not wait for it: `rocdl.s_waitcnt` does.
+    bit_size: 8, 16, 32, on CDNA 4 also 96 and 128. The wave writes contiguously: the bits of lane i go to the first
+    lane's address in LDS plus i * bit_size, whatever address lane i has. A barrier alone does not wait for it:
+    `rocdl.s_waitcnt` does.
     """
-    return located(atoms.BufferCopyLDS, bits)
+    return located(atoms.BufferCopyLDS, bit_size)
 
 
 def BufferCopyLDS32b() -> CopyOp:
