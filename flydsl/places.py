@@ -69,7 +69,7 @@ class SourceLocation:
         return f"{self.file_label}:{self.line}"
 
     def excerpt(self) -> list[str]:
-        """The source line and, where the columns are known, a caret line under it."""
+        """The source line and carets under it: under all of it where the columns are not known."""
         text = self.source_line
         if text is None:
             return []
@@ -77,13 +77,10 @@ class SourceLocation:
         if magic is not None:
             return [f"    {magic}", "    " + "^" * len(magic)]
         shown = text.strip()
-        lines = [f"    {shown}"]
-        if self.column is not None:
-            indent = len(text) - len(text.lstrip())
-            start = max(_characters(text, self.column) - indent, 0)
-            end = len(shown) if self.end_column is None else max(_characters(text, self.end_column) - indent, start + 1)
-            lines.append("    " + " " * start + "^" * max(min(end, len(shown)) - start, 1))
-        return lines
+        indent = len(text) - len(text.lstrip())
+        start = max(_characters(text, self.column or 0) - indent, 0)
+        end = len(shown) if self.end_column is None else max(_characters(text, self.end_column) - indent, start + 1)
+        return [f"    {shown}", "    " + " " * start + "^" * max(min(end, len(shown)) - start, 1)]
 
 
 def _magic(text: str) -> str | None:

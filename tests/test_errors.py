@@ -43,7 +43,7 @@ def test_caret_stays_under_the_line(file: str, column: int, end: int | None, car
 
 def test_without_source_or_columns(file: str) -> None:
     assert SourceLocation("<gone>", 3).excerpt() == []
-    assert SourceLocation(file, 2).excerpt() == ["    b = a + größe(a, 1)"]
+    assert SourceLocation(file, 2).excerpt() == ["    b = a + größe(a, 1)", "    ^^^^^^^^^^^^^^^^^^^"]
     assert str(FlyError("only this")) == "only this"
 
 

@@ -414,6 +414,18 @@ def assigns_a_global_in_a_function(A: fx.Tensor, n: fx.Int32):
     A[0] = LAST
 
 
+@flyc.jit
+def assigns_last(i: Any) -> None:
+    global LAST
+    LAST = i  # here
+
+
+def assigns_a_global_in_a_function_outside(A: fx.Tensor, n: fx.Int32):
+    if n > 3:
+        assigns_last(4)
+    A[0] = LAST
+
+
 def loops_over_what_is_left_of_an_iterator(A: fx.Tensor, n: fx.Int32):
     left, total = iter([1, 2, 3]), 0
     for _ in range(n):
@@ -513,6 +525,7 @@ def indexes(A: fx.Tensor, n: fx.Int32):
         (changes_a_list_in_a_function_that_it_is_given, "values is changed inside a runtime loop"),
         (changes_an_object_by_a_bound_method, "add is changed inside a runtime loop"),
         (assigns_a_global_in_a_function, "the global variable LAST is assigned in a runtime `if`"),
+        (assigns_a_global_in_a_function_outside, "the global variable LAST is assigned in a runtime `if`"),
         (loops_over_what_is_left_of_an_iterator, "a loop over left in a runtime loop"),
         (takes_the_next_in_a_function, "next(left) in a runtime expression"),
         (keeps_a_value_of_a_branch, "a value of a runtime branch or loop is used outside of it"),

@@ -62,6 +62,17 @@ def test_other_differences_stay_errors() -> None:
         run(body, torch.zeros(128), torch.zeros(1))
 
 
+@pytest.mark.parametrize("values", [2, 1])
+def test_two_types_of_floats_of_one_width_are_an_error(values: int) -> None:
+    def body(t: Any, A: Any, B: Any) -> None:
+        atom = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float16)
+        registers = fx.make_rmem_tensor(fx.make_layout(2, 1), fx.Float16)
+        fx.copy(atom, fx.slice(fx.logical_divide(A, fx.make_layout(values, 1)), (None, t)), registers)
+
+    with pytest.raises(LayoutError, match="the source has elements bf16, the destination f16"):
+        run(body, torch.zeros(128).bfloat16(), torch.zeros(1))
+
+
 def test_a_layout_called_with_none_is_sliced() -> None:
     layout = fx.make_layout((4, 8, 2), (16, 2, 1))
     assert layout(None, 3, None) == fx.slice(layout, (None, 3, None))

@@ -262,6 +262,12 @@ def stepneg(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
         I[i] = 1
 
 
+@programs.kernel("range with step -Int32(?): a runtime loop counts upward")
+def step_negated(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    for i in range(10, 0, -n):  # here
+        I[i] = 1
+
+
 @programs.kernel("range of Float32(?): its arguments are integers")
 def range_float(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     for i in range(n * 0.5):  # here

@@ -94,10 +94,15 @@ _ASKING = ("UNARY_NOT", "CONTAINS_OP", "IS_OP", "JUMP_ABSOLUTE")  # the last is 
 
 
 def _may_slip(code: types.CodeType) -> bool:
-    """True if a function, or one nested in it, sets an element, or has a statement that is a name and nothing else."""
+    """True if a function, or one nested in it, sets an element, an attribute or a global variable, or has a statement
+    that is a name and nothing else.
+    """
     names = [name for name in _instructions(code) if name != "CACHE"]
     read = any(one.startswith("LOAD_") and other == "POP_TOP" for one, other in pairwise(names))
-    return read or "STORE_SUBSCR" in names or any(map(_may_slip, _nested(code)))
+    return read or not _SETTING.isdisjoint(names) or any(map(_may_slip, _nested(code)))
+
+
+_SETTING = {"STORE_SUBSCR", "STORE_ATTR", "STORE_GLOBAL"}
 
 
 def _instructions(code: types.CodeType) -> list[str]:

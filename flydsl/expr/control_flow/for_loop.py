@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mlir import ir
+from mlir.dialects import arith
 
 from flydsl.dialect.location import mlir_location, trace_error
 from flydsl.errors import TraceError
@@ -184,8 +185,8 @@ def _initial_state(options: Mapping[str, Any]) -> list[Any] | None:
 def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
     """Lower bound, upper bound and step of a range, in one integer type.
 
-    A runtime loop counts upward. A static step below 1 is an error; with a runtime step below 1 the loop runs zero
-    times.
+    A runtime loop counts upward. A static step below 1 is an error, and so is `-n`; with another runtime step below 1
+    the loop runs zero times.
     """
     if not 1 <= len(arguments) <= 3:
         raise trace_error(
@@ -201,9 +202,10 @@ def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
             )
     lower, upper = (Int32(0), numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
     step = numbers[2] if len(numbers) == 3 else Int32(1)
-    if step.is_static and int(step) <= 0:
+    if (step.is_static and int(step) <= 0) or _is_negated(step):
+        shown = int(step) if step.is_static else f"-{step.dtype.__name__}(?)"
         raise trace_error(
-            f"range with step {int(step)}: a runtime loop counts upward", "count upward and subtract inside the loop"
+            f"range with step {shown}: a runtime loop counts upward", "count upward and subtract inside the loop"
         )
     dtypes = [number.dtype for number in numbers]
     # The loop compares signed numbers; those of 32 bits without a sign need one more.
@@ -214,3 +216,12 @@ def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
         # With a step that does not count upward the device would loop for ever.
         upper = (step > 0).select(upper, lower)
     return lower, upper, step
+
+
+def _is_negated(step: Numeric) -> bool:
+    """True for a runtime `-n`."""
+    made = None if step.is_static else step.ir_value().owner
+    if not isinstance(made, arith.SubIOp):
+        return False
+    zero = made.lhs.owner
+    return isinstance(zero, arith.ConstantOp) and zero.literal_value == 0
