@@ -134,15 +134,9 @@ def partitioned(copy: TiledCopy, thread: Any, layout: AnyLayout, reads: bool) ->
 
 
 def infer_partition(types: Sequence[Any], attributes: Attributes, *, reads: bool) -> list[Any]:
-    """The part of a tensor that a thread reads or writes."""
+    """The part of a tensor that a thread reads or writes, whatever its elements are: a copy of it compares them."""
     copy, memref, thread = types
     infer_get_scalar([thread], attributes)
-    if memref.element_bits != copy.copy.value_bits:
-        raise LayoutError(
-            f"partition of {memref}: the copy {copy.atom}, in {copy.copy.layout_tv}, is of "
-            f"{copy.copy.value_bits}-bit values",
-            hint="make the copy atom for the tensor's element type",
-        )
     return [memref.with_layout(partitioned(copy.copy, thread.value, memref.layout, reads)[0])]
 
 

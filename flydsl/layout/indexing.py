@@ -58,19 +58,28 @@ def _sum_at(coord: Any, shape: AnyTuple, stride: AnyTuple) -> Any:
     extents: list[Leaf] = []
     strides: list[Any] = []
     merge_modes(shape, stride, extents, strides)
-    return counted_sum(crd, extents, strides)
+    return counted_sum(crd, extents, strides, stride)
 
 
-def counted_sum(coord: Leaf, extents: Sequence[Leaf], strides: Sequence[Any]) -> Any:
-    """The index of flat modes at the coordinate that an int counts to, leftmost mode fastest."""
+def counted_sum(coord: Leaf, extents: Sequence[Leaf], strides: Sequence[Any], of: AnyTuple) -> Any:
+    """The index of flat modes at the coordinate that an int counts to, leftmost mode fastest; the last takes the rest.
+
+    of: the strides that the modes come from, of which the last counts where no mode has a size.
+    """
     if not extents:
-        return 0
+        return coord * _last(of)
     index: Any = 0
     for i in range(len(extents) - 1):
         if strides[i] != 0:
             index = index + coord % extents[i] * strides[i]
         coord = coord // extents[i]
     return index + coord * strides[-1]
+
+
+def _last(stride: AnyTuple) -> Any:
+    while type(stride) is tuple:
+        stride = stride[-1] if stride else 0
+    return stride
 
 
 def number(value: object) -> Leaf:

@@ -283,7 +283,7 @@ def _index_at(coord: Any, layout: Layout | Swizzle) -> Any:
         return layout(coord)
     if isinstance(coord, (tuple, list)):
         return index_of(coord, layout.extents, layout.strides)
-    return index_or_coordinate(counted_sum(number(coord), *layout.flat_modes()), layout.strides)
+    return index_or_coordinate(counted_sum(number(coord), *layout.flat_modes(), layout.strides), layout.strides)
 
 
 class ComposedLayout(Immutable, Explorable):

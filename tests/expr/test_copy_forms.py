@@ -94,3 +94,29 @@ def test_a_list_given_alone_holds_the_modes_of_a_tile() -> None:
     modes = (fx.make_layout(8, 1), 24)
     assert fx.make_tile(list(modes)) == fx.make_tile(modes) == fx.make_tile(*modes)
     assert fx.make_tile([8]) == fx.make_tile(8)
+
+
+def test_the_part_of_a_tensor_whatever_its_elements_are() -> None:
+    """Where a thread's part begins in a tensor of bytes that nothing reads, as a program that gathers asks."""
+
+    def body(t: Any, A: Any, B: Any) -> None:
+        atom = fx.make_copy_atom(fx.UniversalCopy64b(), fx.Float32)
+        copy = fx.make_tiled_copy(atom, fx.make_layout(((8, 8), (1, 2)), ((16, 1), (1, 8))), fx.make_tile(8, 16))
+        places = fx.make_view(fx.inttoptr(fx.PointerType.get(fx.Int8.ir_type, 1, 512), 0), fx.make_layout((8, 16)))
+        part = copy.get_slice(t).partition_S(places)
+        B[t] = fx.Int32(fx.ptrtoint(fx.get_iter(part)))
+
+    places = torch.zeros(64, dtype=torch.int32)
+    run(body, places, places)
+    threads = torch.arange(64, dtype=torch.int32)
+    assert torch.equal(places, threads % 8 * 16 + threads // 8)
+
+
+def test_a_tensor_given_by_its_first_element_is_indexed() -> None:
+    def body(t: Any, A: Any, B: Any) -> None:
+        whole, pairs = (fx.make_view(fx.get_iter(A), fx.make_layout(*shape)) for shape in ((1, 1), ((1, 1), (5, 2))))
+        B[t] = whole[t] + pairs[t]
+
+    a, b = torch.randn(128, generator=torch.Generator().manual_seed(2)), torch.zeros(64)
+    run(body, a, b)
+    assert torch.equal(b, a[:64] + a[::2])

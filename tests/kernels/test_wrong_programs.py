@@ -115,11 +115,11 @@ def wide_copy_of_an_operand_with_one_value(A, C):
     fx.make_tiled_copy_A(f32(128), tiled_mma())
 
 
-@wrong(LayoutError, "partition_S(tile", "memref<f32", "(64,8):(8,1)", "16-bit values", "((16,4,2,2),")
-def partition_with_the_width_of_another_type(A, C):
-    tile = tile_of(A, 64, 8)
+@wrong(LayoutError, "fx.copy(half", "memref<f32", "16-bit values", "the source has f32")
+def copy_with_the_width_of_another_type(A, C):
     half = fx.make_copy_atom(fx.UniversalCopy16b(), fx.Float16)
-    fx.make_tiled_copy_A(half, tiled_mma()).get_slice(fx.thread_idx.x).partition_S(tile)
+    mine = fx.make_tiled_copy_A(half, tiled_mma()).get_slice(fx.thread_idx.x).partition_S(tile_of(A, 64, 8))
+    fx.copy(half, mine, fx.make_fragment_like(mine))
 
 
 @wrong(ArgumentError, "fx.rocdl.MFMA(16, 16, 5", "16x16x5", "16x16x4")
