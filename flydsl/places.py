@@ -26,6 +26,7 @@ _NOTEBOOK_CELL = re.compile(r"(ipykernel_\d+[/\\]\d+\.py|<ipython-input-.*>)$")
 _QUOTED = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _MAGIC_CALL = re.compile(rf"get_ipython\(\)\.run_(cell|line)_magic\({_QUOTED}, {_QUOTED}")
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
+TRACER = "_trace_launcher"  # the function of this package that calls what is traced
 _MADE = {("<string>", f"__{name}__") for name in ("init", "eq", "lt", "le", "gt", "ge", "hash")}  # of a dataclass
 
 
@@ -143,6 +144,15 @@ def user_frame() -> FrameType | None:
     while frame is not None and not is_users(frame):
         frame = frame.f_back
     return frame
+
+
+def user_frames(outermost: str) -> Iterator[FrameType]:
+    """The frames outside this package on the Python stack, innermost first, as far as the function of that name."""
+    frame = user_frame()
+    while frame is not None and frame.f_code.co_name != outermost:
+        if is_users(frame):
+            yield frame
+        frame = frame.f_back
 
 
 def is_users(frame: FrameType) -> bool:

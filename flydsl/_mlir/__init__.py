@@ -20,10 +20,13 @@ takes operands in the form that `fx.rocdl` takes them in too, because MLIR's bui
 """
 
 from flydsl._mlir import lookahead, mirror, values
-from flydsl.dialect.context import context
+from flydsl.dialect.context import context, lock
+from flydsl.dialect.ops import define_all
 from flydsl.dialect.upstream import show_classes
 
 context().load_all_available_dialects()
+with lock:
+    define_all()
 show_classes()
 values.register()
 mirror.install()

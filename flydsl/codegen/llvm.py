@@ -12,7 +12,7 @@ from typing import Any
 
 from flydsl import env
 from flydsl.arch import Arch
-from flydsl.codegen import barriers, bfloat_ranges, float_fences, indexed_writes, inline_assembly
+from flydsl.codegen import barriers, bfloat_ranges, float_fences, indexed_writes, inline_assembly, llvm_process
 from flydsl.codegen.half_products import ITS_FEATURES
 from flydsl.codegen.isolate import ProcessEndedError
 from flydsl.codegen.llvm_process import Job, llvm_library
@@ -47,6 +47,11 @@ class Compiled:
 def compile_module(llvm_ir: str, arch: Arch, opt_level: int) -> Compiled:
     """Compile LLVM IR text and wait: see `start` and `finish`."""
     return finish(start(llvm_ir, arch, opt_level), llvm_ir, arch)
+
+
+def expect(arch: Arch, opt_level: int) -> None:
+    """Have LLVM's process get ready for a GPU, unless it is there already."""
+    llvm_process.start(arch.name, _FEATURES, str(opt_level))
 
 
 def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> Job:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_char_p, c_size_t, c_void_p
-from functools import cache
-from typing import Any
 
 _functions: ctypes.CDLL
 
@@ -70,7 +68,7 @@ class Machine:
         buffer = _address("TargetMachineEmitToMemory", self, module, int(is_object), byref(message))
         if not buffer:
             raise LLVMError(_text(message))
-        size = _function("GetBufferSize", c_size_t)(buffer)
+        size = _size("GetBufferSize", buffer)
         return ctypes.string_at(_address("GetBufferStart", buffer), size)
 
     def _pass_builder(self) -> c_void_p:
@@ -104,14 +102,16 @@ class Module:
 
 def _address(name: str, *arguments: object) -> c_void_p:
     """What a function that returns an address returns; it may be null."""
-    return c_void_p(_function(name, c_void_p)(*arguments))
-
-
-@cache
-def _function(name: str, result: type) -> Any:
     function = getattr(_functions, f"LLVMPY_{name}")
-    function.restype = result
-    return function
+    function.restype = c_void_p
+    return c_void_p(function(*arguments))
+
+
+def _size(name: str, *arguments: object) -> int:
+    """What a function that returns a size returns."""
+    function = getattr(_functions, f"LLVMPY_{name}")
+    function.restype = c_size_t
+    return int(function(*arguments))
 
 
 def _text(string: c_char_p) -> str:

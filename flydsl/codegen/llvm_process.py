@@ -20,7 +20,6 @@ import threading
 from pathlib import Path
 
 from flydsl import env
-from flydsl.codegen import llvm_worker
 from flydsl.codegen.isolate import ProcessEndedError
 from flydsl.codegen.llvm_worker import Request, Result
 from flydsl.errors import CompileError
@@ -46,7 +45,7 @@ class Job:
         self._stream = ours.makefile("rwb")
         ours.close()  # once the stream is
         with contextlib.suppress(OSError):  # of a process that has ended; `result` says so
-            marshal.dump(tuple(request), self._stream)
+            marshal.dump(vars(request), self._stream)
             self._stream.flush()
 
     def result(self) -> tuple[Result, str]:
@@ -74,10 +73,13 @@ class Job:
         return result
 
 
-def start() -> None:
-    """Start the process, unless that is done: it loads LLVM meanwhile."""
+def start(*target: str) -> None:
+    """Start the process, unless that is done: it loads LLVM meanwhile, and gets ready for a target, if it is given.
+
+    target: GPU, features and opt level, as `Request` has them.
+    """
     with _lock:
-        _started()
+        _started(*target)
 
 
 def _send(descriptors: list[int]) -> None:
@@ -89,13 +91,14 @@ def _send(descriptors: list[int]) -> None:
             socket.send_fds(_started(), [b"."], descriptors)
 
 
-def _started() -> socket.socket:
+def _started(*target: str) -> socket.socket:
     """The socket of the process."""
     global _requests, _starter
     if _requests is None:
         ours, theirs = socket.socketpair()
         flags = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
-        program = [sys.executable, *flags, llvm_worker.__file__, str(theirs.fileno()), str(llvm_library())]
+        program = [sys.executable, *flags, str(Path(__file__).with_name("llvm_program.py")), str(theirs.fileno())]
+        program += [str(llvm_library()), *target]
         with theirs:
             try:
                 _starter = subprocess.Popen(

@@ -1,50 +1,38 @@
 """The process that runs LLVM's backend: it waits for modules and compiles each in a copy of itself.
 
-It is a program of its own, started by `llvm_process`, and small: Python's standard library, llvmlite's library, and
-those modules of this package that need no more. So a copy takes a millisecond, where one of the user's process, with
-torch in it, takes ten; and what LLVM's backend does to its process does not reach the user's. `socket` and `pickle`
-would be a sixth of its start, for which the first compilation of a small kernel waits.
+It is a program of its own, which `llvm_process` starts by `llvm_program`, and small: Python's standard library,
+llvmlite's library, and those modules of this package that need no more. So a copy takes a millisecond, where one of the
+user's process, with torch in it, takes ten; and what LLVM's backend does to its process does not reach the user's.
+
+The first compilation of a small kernel waits for its start: `typing`, `signal`, `socket`, `pickle` and `functools`
+would be a half of that. What a copy needs besides is got ready while nobody asks, for all copies.
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import _socket
 import gc
 import marshal
 import os
 import resource
-import signal
-import sys
-from functools import partial
-from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from flydsl.codegen import llvm_functions, rewriting
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def _package(name: str, folder: str) -> None:
-    """Have the modules of a package without its own `__init__`, which imports the compiler."""
-    sys.modules[name] = ModuleType(name)
-    sys.modules[name].__path__ = [folder]
-
-
-if __name__ == "__main__":
-    _here = os.path.dirname(os.path.abspath(__file__))
-    _package("flydsl", os.path.dirname(_here))
-    _package("flydsl.codegen", _here)
-    sys.modules["flydsl.codegen.llvm_worker"] = sys.modules["__main__"]  # what requests are made of
-
-from flydsl.codegen import llvm_functions  # noqa: E402
+    from typing import Any, NoReturn
 
 TRIPLE = "amdgcn-amd-amdhsa"
 
 _STDERR = 2
 _DESCRIPTOR_BYTES = 4
+_PATIENCE_S = 0.2
 _SMALL_BYTES = 16 << 10  # of bitcode: a softmax, not a GEMM
 
 
-class Request(NamedTuple):
+class Request:
     """A module to compile.
 
     features: of the target, as LLVM writes them. options: of LLVM's command line; those of `emitter_options` hold for
@@ -54,15 +42,28 @@ class Request(NamedTuple):
     where none is, and the module is small.
     """
 
-    llvm_ir: str
-    cpu: str
-    features: str
-    opt_level: int
-    options: tuple[str, ...]
-    emitter_options: tuple[str, ...]
-    is_rewritten: bool
-    needs_object: bool
-    in_order: bool | None = None
+    def __init__(
+        self,
+        llvm_ir: str,
+        cpu: str,
+        features: str,
+        opt_level: int,
+        options: tuple[str, ...] = (),
+        emitter_options: tuple[str, ...] = (),
+        *,
+        is_rewritten: bool,
+        needs_object: bool,
+        in_order: bool | None = None,
+    ) -> None:
+        self.llvm_ir = llvm_ir
+        self.cpu = cpu
+        self.features = features
+        self.opt_level = opt_level
+        self.options = options
+        self.emitter_options = emitter_options
+        self.is_rewritten = is_rewritten
+        self.needs_object = needs_object
+        self.in_order = in_order
 
 
 Result = tuple[bytes, bytes | None, str] | str
@@ -76,8 +77,6 @@ def compiled(request: Request) -> Result:
     takes as long. These are copies of the same memory: LLVM lets an order of uses or of addresses decide here and
     there, and so these are the same too, as a rule. The caller compares them.
     """
-    from flydsl.codegen import half_products
-
     for option in request.options:  # of this process, which is a copy
         llvm_functions.set_option("flydsl", option)
     machine = _machine(request)
@@ -93,53 +92,66 @@ def compiled(request: Request) -> Result:
         module = llvm_functions.Module(rewritten)
     for option in request.emitter_options:
         llvm_functions.set_option("", option)
-    bitcode = module.bitcode()
-    obj, listing = _emitted(bitcode, request)
-    for vectors in (False, True):
-        if half_products.lost_signs(listing, rewritten):
-            opaque = half_products.with_opaque_products(rewritten, vectors=vectors)
-            obj, listing = _emitted(llvm_functions.Module(opaque).bitcode(), request)
+    if request.emitter_options:
+        machine = _new_machine(request.cpu, request.features, request.opt_level)
+    bitcode = emitted = module.bitcode()
+    obj, listing = _emitted(bitcode, request, machine)
+    if rewriting.may_lose_signs(listing):
+        from flydsl.codegen import half_products
+
+        for vectors in (False, True):
+            if half_products.lost_signs(listing, rewritten):
+                opaque = half_products.with_opaque_products(rewritten, vectors=vectors)
+                emitted = llvm_functions.Module(opaque).bitcode()
+                obj, listing = _emitted(emitted, request, machine)
+    if rewriting.has_clauses(listing):
+        from flydsl.codegen import clauses
+
+        llvm_functions.set_option("", clauses.WITHOUT_CLAUSES)
+        listing = clauses.with_own_lines(listing, _silently(lambda: _text(emitted, machine)))
     return bitcode, obj, listing
 
 
+_machines: dict[tuple[str, str, int], llvm_functions.Machine] = {}
+"""Those that have emitted something, by GPU, features and level: they know their registers by then."""
+
+
 def _machine(request: Request) -> llvm_functions.Machine:
-    return llvm_functions.Machine(TRIPLE, request.cpu, request.features, request.opt_level)
+    target = request.cpu, request.features, request.opt_level
+    return (None if request.options else _machines.get(target)) or _new_machine(*target)
+
+
+def _new_machine(cpu: str, features: str, opt_level: int) -> llvm_functions.Machine:
+    return llvm_functions.Machine(TRIPLE, cpu, features, opt_level)
 
 
 def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine) -> str:
     """The optimized module without what the backend gets wrong."""
-    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators, signed_differences
 
     def simplified(text: str) -> str:
         module = llvm_functions.Module(text)
         machine.combine_instructions(module)
         return str(module)
 
-    text = known_ones.by_words(optimized, simplified) if request.opt_level else numerators.hidden(optimized)
-    text = signed_differences.with_opaque_zeros(text)
-    if request.is_rewritten:
-        text = half_products.with_signed_zeros(half_vectors.with_opaque_zeros(float_fences.opened(text)))
-    return text
+    if not request.is_rewritten and not rewriting.may_be_needed(optimized, request.opt_level):
+        return optimized
+    return rewriting.rewritten(optimized, request.opt_level, simplified, halves=request.is_rewritten)
 
 
-def _emitted(bitcode: bytes, request: Request) -> tuple[bytes | None, str]:
+def _emitted(bitcode: bytes, request: Request, machine: llvm_functions.Machine) -> tuple[bytes | None, str]:
     """Object and assembly text."""
-    machine = _machine(request)
-
-    def emitted(*, is_object: bool) -> bytes:
-        return machine.emit(llvm_functions.Module(bitcode), is_object=is_object)
-
-    def emit_listing() -> str:
-        return emitted(is_object=False).decode()
-
     if not request.needs_object:
-        return None, emit_listing()
+        return None, _text(bitcode, machine)
     in_order = request.in_order
     if in_order is None:  # a second process costs some 30 ms, which a large module earns on a busy machine, too
         in_order = len(bitcode) < _SMALL_BYTES and not _is_a_processor_idle()
-    listing = None if in_order else _in_a_copy(emit_listing)
-    obj = emitted(is_object=True)
-    return obj, _silently(emit_listing) if listing is None else listing()
+    listing = None if in_order else _in_a_copy(lambda: _text(bitcode, machine))
+    obj = machine.emit(llvm_functions.Module(bitcode), is_object=True)
+    return obj, _silently(lambda: _text(bitcode, machine)) if listing is None else listing()
+
+
+def _text(bitcode: bytes, machine: llvm_functions.Machine) -> str:
+    return machine.emit(llvm_functions.Module(bitcode), is_object=False).decode()
 
 
 def _is_a_processor_idle() -> bool:
@@ -210,36 +222,76 @@ def _compile(descriptor: int, stderr: int) -> None:
     with open(descriptor, "rb") as incoming, open(descriptor, "wb", closefd=False) as outgoing:
         marshal.dump(os.getpid(), outgoing)
         outgoing.flush()
-        marshal.dump(compiled(Request(*marshal.load(incoming))), outgoing)
+        marshal.dump(compiled(Request(**marshal.load(incoming))), outgoing)
 
 
-def serve(requests: _socket.socket) -> None:
-    """Take connections, one with each message, until nobody holds the other end any more."""
+def serve(requests: _socket.socket, steps: list[Callable[[], object]]) -> None:
+    """Take connections, one with each message, until nobody holds the other end any more.
+
+    steps: what to do for the copies while nobody asks.
+    """
+    patience_s = 0.0
     while True:
-        message, sent, _, _ = requests.recvmsg(1, _socket.CMSG_LEN(2 * _DESCRIPTOR_BYTES))
+        message, sent, _, _ = _next(requests, steps, patience_s)
         if not message:
             return
         descriptors = memoryview(sent[0][2]).cast("i").tolist()
         if os.fork() == 0:
             requests.close()
-            _end_with(partial(_compile, *descriptors))
+            _end_with(lambda: _compile(*descriptors))  # noqa: B023 - at once
         for descriptor in descriptors:
             os.close(descriptor)
+        patience_s = _PATIENCE_S  # the copy has the processor
 
 
-def main(descriptor: int, library: str) -> None:
-    """Become the process that serves the socket of that number. It is no child of the process that started it."""
+def _next(
+    requests: _socket.socket, steps: list[Callable[[], object]], patience_s: float
+) -> tuple[bytes, list[Any], int, Any]:
+    """The next message, as `recvmsg` has it, and the steps done for which there is time before it."""
+    while True:
+        requests.settimeout(patience_s if steps else None)
+        try:
+            return requests.recvmsg(1, _socket.CMSG_LEN(2 * _DESCRIPTOR_BYTES))
+        except (BlockingIOError, TimeoutError):
+            steps.pop(0)()
+
+
+def _get_ready(cpu: str, features: str, opt_level: int) -> None:
+    """Emit a little, which takes a machine three times as long at first."""
+    machine = _new_machine(cpu, features, opt_level)
+    module = llvm_functions.Module(_LITTLE)
+    machine.prepare(module)
+    machine.optimize(module, opt_level)
+    machine.emit(module, is_object=True)
+    _machines[cpu, features, opt_level] = machine
+
+
+_LITTLE = """
+define amdgpu_kernel void @little(ptr addrspace(1) %x) {
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %p = getelementptr float, ptr addrspace(1) %x, i32 %t
+  %v = load float, ptr addrspace(1) %p
+  %w = fadd float %v, %v
+  store float %w, ptr addrspace(1) %p
+  ret void
+}
+declare i32 @llvm.amdgcn.workitem.id.x()
+"""
+
+
+def main(descriptor: int, library: str, *target: str) -> None:
+    """Become the process that serves the socket of that number. It is no child of the process that started it.
+
+    target: GPU, features and opt level that are likely to be asked for.
+    """
     if os.fork():
         os._exit(0)
     gc.disable()  # a collection would copy the pages of every object
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries the copies
-    # For the copies.
-    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators  # noqa: F401
-
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # the system buries the copies
     llvm_functions.load(library)
-    serve(_socket.socket(fileno=descriptor))
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    steps: list[Callable[[], object]] = [rewriting.load]
+    if target:
+        cpu, features, opt_level = target
+        steps.insert(0, lambda: _get_ready(cpu, features, int(opt_level)))
+    serve(_socket.socket(fileno=descriptor), steps)

@@ -13,7 +13,6 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 |---|---|---|
 | `fly.make_int_tuple()` and `fly.make_layout` after fly-canonicalize | `fly.static : !fly.layout<...>` | one line, with the layout in it |
 | `!fly.ptr<f32,global>` in some types | `!fly.ptr<f32, global>` | one form for each type |
-| `copy_atom_call_ssa(...) {operandSegmentSizes = ...}` | without the attribute | the types say which operand is which |
 | `copy_atom_call_ssa` of one value as `f32` | `vector<1xf32>` from our passes; `f32` stays | one rule for all widths |
 | `copy_atom_call_ssa` with the old value and a predicate | the call in an `scf.if` | what the lowering needs |
 | register tensors as one vector, `ub.poison` before its first store | a vector for each part that accesses divide, zeros | LLVM could conclude from poison that a path is never taken |
@@ -21,7 +20,8 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 | `arith.index_cast` around offsets | an `i32` or `i64` as it is; nothing for an offset of 0 | shorter |
 | `llvm.getelementptr ...[0]`, of `llvm.mlir.addressof` or of a register tensor | the address | the same pointer |
 | the parts of a vector read and inserted in turn, into `ub.poison` | all are read first, then inserted into zeros | LLVM could conclude from poison that a path is never taken |
-| `llvm.load -> vector<2xi32>` of eight 8-bit values for a matrix instruction | `vector<8xi8>` and `llvm.bitcast` | the type that the memory was written as |
+| `llvm.load -> vector<2xi32>` of eight 8-bit values for a matrix instruction, `vector<16xi16>` of bf16 | `vector<8xi8>`, `vector<16xbf16>` and `llvm.bitcast` | the type that the memory was written as |
+| an atom's values put into an `llvm.struct` and taken out | each value by itself | shorter |
 | `llvm.mlir.global external @__dynamic_shared__` that only unused pointers need | nothing | it has no effect |
 | after convert-fly-to-rocdl, pointers and registers that nothing uses | nothing | they have no effect |
 | `copy_atom_call_ssa` from registers to registers | `ptr.load`, `ptr.store` | no memory is accessed |
@@ -31,7 +31,10 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 | `math` in f64 that the device library has | an error that names the operation | the same |
 | register tensors of `f4E2M1FN` | an error: pack them into `i8` | elements are whole bytes |
 | `universal_copy` of several values whose stride is not 1, as if it were | an error | the wrong elements would move |
-| `llvm.load` without, ours with alignment | `{alignment = 4 : i64}` | LLVM would assume a vector's own |
+| `llvm.load` and `llvm.store` of vectors without alignment | `{alignment = 4 : i64}` | LLVM would assume a vector's own |
+| one `llvm.getelementptr` for accesses of one place | one each | LLVM finds those that are equal |
+| `@__dynamic_shared_0` | `@__dynamic_shared__` | there is one in a module |
+| errors in its own words | in ours, with the line | they say what to do, too |
 | `rocdl.mfma ..., 0, 0, 0` (a later LLVM) | with constants `%c0_i32` | LLVM 22's form |
 | `copy_atom_call` on a tensor of more values than the atom moves | an error | what is left out would go unnoticed |
 | operands of `mma_atom_call_ssa` of more values than the instruction takes | an error | the same |

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from flydsl import env
 from flydsl.arch import Arch, get_arch
-from flydsl.codegen import llvm_process
+from flydsl.codegen import llvm
 from flydsl.compiler.arguments import Argument, ConstantArgument
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.artifact_cache import Place, place_of, tools_version
@@ -205,7 +205,7 @@ class JitFunction(DecoratedFunction):
                 f"{self.function.__name__} is not in the cache for these arguments, and FLYDSL_RUNTIME_RUN_ONLY is set",
                 hint="compile it without FLYDSL_RUNTIME_RUN_ONLY first",
             )
-        llvm_process.start()
+        llvm.expect(arch, env.opt_level())
         with observed() as seen:
             keep = stages_are_kept()
             pipeline = self._pipeline(arguments, values, arch.name, keep_snapshots=keep, specs=specs)

@@ -20,7 +20,7 @@ from flydsl.dialect.location import argument_error, mlir_location
 from flydsl.errors import LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.block_threads import taken_notes
-from flydsl.expr.control_flow.region import regions_closed
+from flydsl.expr.control_flow.region import regions_of_function
 from flydsl.expr.gpu import BlockSizeError
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Index, Numeric
@@ -121,7 +121,7 @@ class KernelFunction(DecoratedFunction):
         ]
         state.in_kernel = True
         try:
-            with ir.InsertionPoint(block), regions_closed():
+            with ir.InsertionPoint(block), regions_of_function():
                 result = self.signature.call(rewrite(self.function), inside)
                 _end(self.signature.location)
         finally:
@@ -170,7 +170,7 @@ def _as_annotated(parameter: Parameter, value: Any) -> Any:
             raise argument_error(
                 f"{parameter.name} is {kind.__name__}, got {shown(value)}", f"fx.{kind.__name__}(...) of a number"
             )
-        return kind(value)
+        return kind.taken(parameter.name, value)
     elif kind is not None and issubclass(kind, StructValue) and not isinstance(value, kind):
         raise argument_error(
             f"{parameter.name} is a {kind.__name__}, got {value!r}",

@@ -412,6 +412,13 @@ def _stage_error(stage: Stage, error: FlyError | ir.MLIRError) -> FlyError:
     if isinstance(error, ir.MLIRError):
         error = PassesFailedError.of(error)
     if isinstance(error, PassesFailedError):
+        if stage.index == 1 and "does not dominate this use" in error.message:
+            return CompileError(
+                "a value of a runtime branch or loop is used outside of it",
+                at=error.at,
+                hint="a Python object such as a cache has kept it: compute it before the branch or loop, or assign it "
+                "to a variable there",
+            )
         return CompileError(f"stage {stage.index} {', '.join(stage.passes)} failed: {error.message}", at=error.at)
     error.message = f"stage {stage.index} {stage.passes[0]}: {error.message}"
     return error

@@ -29,6 +29,12 @@ def define(irdl_text: Callable[[], str]) -> None:
     _definitions.append(irdl_text)
 
 
+def extend(irdl_text: str) -> None:
+    """Define more operations of a dialect that is registered, by a text in IRDL. The caller must hold `lock`."""
+    with context(), ir.Location.unknown():
+        irdl.load_dialects(ir.Module.parse(irdl_text))
+
+
 @cache
 def context() -> ir.Context:
     """The context, made at the first call."""

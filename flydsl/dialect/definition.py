@@ -1,26 +1,37 @@
-"""The fly dialect as MLIR reads it: IRDL text from the tables of types and operations."""
+"""The fly dialect as MLIR reads it: IRDL text from the tables of types and operations.
+
+The context is made with the types. An operation is defined when the first one of it is created, and all are before a
+text is read: MLIR takes 10 ms for the whole dialect, and a kernel has a few of its operations.
+"""
 
 from __future__ import annotations
 
-from flydsl.dialect.context import define
-from flydsl.dialect.ops import OPS
+from collections.abc import Iterable
+
+from flydsl.dialect.context import define, extend
 from flydsl.dialect.types import TYPES
 
+_known: set[str] = set()
 
-def irdl_text() -> str:
-    """The dialect's definition. `ops.infer` checks operand and result types, because its errors say what is wrong."""
+
+def define_operations(operations: Iterable[tuple[str, int, int | None]]) -> None:
+    """Define those operations that MLIR does not know yet: names, numbers of operands and of results.
+
+    The number of results is None for any number of one type. The caller must hold the context's lock.
+    """
+    new = {name: _irdl_operation(name, arity, count) for name, arity, count in operations if name not in _known}
+    if new:
+        extend("\n".join(["irdl.dialect @fly {", *new.values(), "}"]))
+        _known.update(new)
+
+
+def _irdl_types() -> str:
     types = [f"irdl.type @{name} {{ %any = irdl.any irdl.parameters(value: %any) }}" for name in TYPES]
-    operations = [
-        _irdl_operation(spec.mlir_name(arity, count or 0), arity, count)
-        for spec in OPS.values()
-        for arity in spec.arities
-        for count in spec.results or (None,)
-    ]
-    return "irdl.dialect @fly {\n" + "\n".join(types + operations) + "\n}"
+    return "\n".join(["irdl.dialect @fly {", *types, "}"])
 
 
 def _irdl_operation(name: str, arity: int, count: int | None) -> str:
-    """An operation with `arity` operands and `count` results, None for any number of one type.
+    """An operation with `arity` operands and `count` results. `ops.infer` checks types: its errors say what is wrong.
 
     Each has its own constraint: IRDL unifies the types that share one.
     """
@@ -33,4 +44,4 @@ def _irdl_operation(name: str, arity: int, count: int | None) -> str:
     return f"irdl.operation @{name} {{ {constraints}%r = irdl.any {operands} irdl.results(results: variadic %r) }}"
 
 
-define(irdl_text)
+define(_irdl_types)

@@ -19,6 +19,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect import atom_inference, inference
+from flydsl.dialect.definition import define_operations
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import Attributes, Check, Infer, infer_algebra
 from flydsl.dialect.location import mlir_location
@@ -228,6 +229,7 @@ _ATOMS = [
     OpSpec("tiled_copy.retile", (TiledCopyType, _TENSOR), atom_inference.infer_retile),
     OpSpec("make_mma_atom", gives=(_MMA,), check=atom_inference.check_make_mma_atom),
     OpSpec("make_tiled_mma", (_MMA, _LAYOUT, TileType), atom_inference.infer_make_tiled_mma, arities=(2, 3)),
+    OpSpec("get_mma_atom", (TiledMmaType,), _one_of(lambda tiled: tiled.atom)),
     OpSpec("tiled_mma.partition_shape", (TiledMmaType, _TUPLE), atom_inference.infer_mma_partition_shape),
     OpSpec("tiled_mma.partition", (TiledMmaType, _TENSOR, _TUPLE), atom_inference.infer_mma_partition),
     OpSpec(
@@ -350,7 +352,7 @@ def create(
     except FlyError as error:
         raise error.located(place if isinstance(place, SourceLocation) else None) from None
     return ir.Operation.create(
-        _mlir_name(name, len(operands), len(types)),
+        _defined(name, len(operands), len(types)),
         results=types,
         operands=list(operands),
         attributes={key: _attribute(value) for key, value in (attributes or {}).items()},
@@ -363,8 +365,21 @@ def _in_mlir(types: Iterable[Any]) -> list[ir.Type]:
 
 
 @cache
-def _mlir_name(name: str, arity: int, results: int) -> str:
-    return f"fly.{OPS[name].mlir_name(arity, results)}"
+def _defined(name: str, arity: int, results: int) -> str:
+    """The name inside MLIR of an operation, which MLIR knows from now on."""
+    mlir_name = OPS[name].mlir_name(arity, results)
+    define_operations([(mlir_name, arity, results if OPS[name].results else None)])
+    return f"fly.{mlir_name}"
+
+
+def define_all() -> None:
+    """Have MLIR know all operations: a text may have any. The caller must hold the context's lock."""
+    define_operations(
+        (spec.mlir_name(arity, count or 0), arity, count)
+        for spec in OPS.values()
+        for arity in spec.arities
+        for count in spec.results or (None,)
+    )
 
 
 def _attribute(value: Any) -> ir.Attribute:

@@ -20,7 +20,8 @@ These are printed as they are written. Others are read only:
 | `fly.static : () -> T`, `fly.get_dyn_shared() : T` | `fly.static : T`, `fly.get_dyn_shared() : () -> T` |
 | `fly.extract_aligned_pointer_as_index %m : T -> !llvm.ptr<1>` | its `fly.get_iter`, cast |
 | `!fly.layout<(4, 8) : (1, 4)>`, `!fly.ptr<f32, buffer_desc>` | `!fly.layout<(4,8):(1,4)>`, `!fly.ptr<f32, #fly_rocdl.buffer_desc>` |
-| `rocdl.mfma.f32.16x16x4f32 %a, %b, %c, 0, 0, 0`, of a later LLVM | the immediates as constants, defined in front of it |
+| `!fly.memref<f32, shared, 4:1, align<16>>` | the type without the alignment, which its pointer has |
+| `rocdl.mfma.f32.16x16x4f32 %a, %b, %c, 0, 0, none`, `rocdl.raw.ptr.buffer.load %r, %o, %s, 0`, of a later LLVM | the immediates as constants, defined in front of it |
 """  # noqa: E501
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 
-from flydsl.dialect.types import parse_type
+from flydsl.dialect.types import parse_type, split_top_level
 from flydsl.errors import FlyError
 
 _ROLES = {"make_shape": "shape", "make_stride": "stride", "make_coord": "coord"}
@@ -128,35 +129,45 @@ def canonical_body(mnemonic: str, body: str) -> str:
 
 
 _STRING_OR_COMMENT = r'"(?:[^"\\\n]|\\.)*"|//[^\n]*'
-_MATRIX = re.compile(
-    rf"{_STRING_OR_COMMENT}|(?P<result>%[\w$.-]+ = )(?P<start>rocdl\.s?mfmac?\.[\w.]+ %[^:\n]*?)"
-    r"(?P<immediates>(?:, *-?\d+){3}) *: *\((?P<types>[^()\n]*)\)"
+_MODIFIER_NAMES = {"none": 0, "fp8_e4m3": 0, "fp8_e5m2": 1, "fp6_e2m3": 2, "fp6_e3m2": 3, "fp4_e2m1": 4}
+_MODIFIER = rf"-?\d+\b|{'|'.join(_MODIFIER_NAMES)}"
+_WITH_MODIFIERS = re.compile(
+    rf"{_STRING_OR_COMMENT}|(?P<start>(?:%[\w$.-]+ = )?"
+    r"rocdl\.(?:(?P<matrix>s?mfmac?\.)|raw\.ptr\.buffer\.(?!load\.lds))[\w.]+) "
+    rf"(?P<operands>%[^:\n]*?, *(?:{_MODIFIER})(?: *,[^:\n]*?)?) *:(?P<gap>\s*)(?P<types>\([^()\n]*\))?"
 )
 
 
 def with_immediates_as_values(text: str) -> str:
-    """Matrix instructions with `0, 0, 0` for their modifiers, with constants in their place, on the same line.
+    """Matrix and buffer instructions with numbers for their modifiers, with constants in their place, on the same line.
 
-    >>> with_immediates_as_values("%3 = rocdl.mfma.f32.16x16x4f32 %0, %1, %2, 0, 0, 0 : (f32, f32, vector<4xf32>) -> V")
+    >>> with_immediates_as_values("%3 = rocdl.mfma.f32.16x16x4f32 %0, %1, %2, 0, 0, none : (f32, f32, C) -> V")
     '%immediate_0_0 = llvm.mlir.constant(0 : i32) : i32 %3 = rocdl.mfma.f32.16x16x4f32 %0, %1, %2, \
-%immediate_0_0, %immediate_0_0, %immediate_0_0 : (f32, f32, vector<4xf32>, i32, i32, i32) -> V'
+%immediate_0_0, %immediate_0_0, %immediate_0_0 : (f32, f32, C, i32, i32, i32) -> V'
     """
     stem = "%immediate"
     while stem in text:
         stem += "_"
-    numbers = count()
+    count_of_calls = count()
 
     def rewrite(match: re.Match[str]) -> str:
         if match["start"] is None:
             return match[0]
-        number = next(numbers)
-        values = [value.strip() for value in match["immediates"].split(",")[1:]]
-        names = {value: f"{stem}_{number}_{i}" for i, value in enumerate(dict.fromkeys(values))}
+        call = next(count_of_calls)
+        operands = [operand.strip() for operand in match["operands"].split(",")]
+        values = {
+            operand: _MODIFIER_NAMES.get(operand, operand) for operand in operands if re.fullmatch(_MODIFIER, operand)
+        }
+        names = {value: f"{stem}_{call}_{i}" for i, value in enumerate(dict.fromkeys(map(str, values.values())))}
         constants = "".join(f"{names[value]} = llvm.mlir.constant({value} : i32) : i32 " for value in names)
-        used = ", ".join(names[value] for value in values)
-        return f"{constants}{match['result']}{match['start']}, {used} : ({match['types']}, i32, i32, i32)"
+        used = ", ".join(names[str(values[operand])] if operand in values else operand for operand in operands)
+        types = match["types"] or ""
+        if match["matrix"]:
+            stated = iter(split_top_level(types[1:-1]))
+            types = f"({', '.join('i32' if operand in values else next(stated, '') for operand in operands)})"
+        return f"{constants}{match['start']} {used} :{match['gap']}{types}"
 
-    return _MATRIX.sub(rewrite, text)
+    return _WITH_MODIFIERS.sub(rewrite, text)
 
 
 _START = r"fly\.extract_aligned_pointer_as_index *\(? *(?P<operand>%[\w$.#-]+) *\)?"

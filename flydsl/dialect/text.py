@@ -18,7 +18,7 @@ from mlir import ir
 
 from flydsl.dialect.context import context
 from flydsl.dialect.location import source_location
-from flydsl.dialect.ops import OPS, OPS_BY_MLIR_NAME, check
+from flydsl.dialect.ops import OPS, OPS_BY_MLIR_NAME, check, define_all
 from flydsl.dialect.spelling import (
     canonical_body,
     print_operations,
@@ -167,6 +167,7 @@ def parse_module(text: str) -> ir.Module:
     """
     with context(), ir.Location.unknown():
         generic = generic_form(text)
+        define_all()
         try:
             module = ir.Module.parse(generic)
         except ir.MLIRError as error:

@@ -38,6 +38,7 @@ from flydsl.errors import CompileError, FlyError
 AnyLayout: TypeAlias = algebra.Layout | algebra.ComposedLayout
 
 _ALIGN = re.compile(r"align<([1-9]\d{0,6})>$")
+_UNALIGNED = re.compile(rf",\s*{_ALIGN.pattern}")
 ADDRESS_SPACES = ("generic", "global", "shared", "register", BUFFER)
 
 
@@ -232,7 +233,10 @@ class PointerType(ElementsType):
 
 @dataclass(frozen=True)
 class MemRefType(ElementsType):
-    """A tensor: elements in an address space, seen through a layout, which may be swizzled."""
+    """A tensor: elements in an address space, seen through a layout, which may be swizzled.
+
+    FlyDSL's `align<16>` behind the layout is read, and left to the pointer.
+    """
 
     mnemonic = "memref"
     element: str
@@ -245,7 +249,7 @@ class MemRefType(ElementsType):
 
     @classmethod
     def parse_body(cls, body: str) -> MemRefType:
-        element, space, layout = _split(body, 3)
+        element, space, layout = _split(_UNALIGNED.sub("", body), 3)
         return cls(_checked_element(element), _checked_space(space), _parse(layout, AnyLayout, "a layout"))
 
     @classmethod

@@ -43,6 +43,14 @@ class AtomWithValues(StaticFlyValue, Explorable):
         return type(self)(self.type, {**self.values, **given}) if given else self
 
 
+class TiledAtom(StaticFlyValue, Explorable):
+    """A copy or matrix instruction repeated over a tile. values: those that were set on the instruction."""
+
+    def __init__(self, fly: FlyType, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fly)
+        self.values = dict(values or {})
+
+
 class TileCopy(ABC):
     """A copy that one instruction does for a whole tile, whatever the tensors' elements are."""
 

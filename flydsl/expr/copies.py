@@ -14,7 +14,7 @@ from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.expr.algebra import crd2idx
-from flydsl.expr.atom_values import AtomWithValues, TileCopy, with_values
+from flydsl.expr.atom_values import AtomWithValues, TileCopy, TiledAtom, with_values
 from flydsl.expr.block_threads import note_tile
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.copy_forms import as_moved
@@ -33,7 +33,7 @@ from flydsl.expr.memory import (
     require_tensor,
 )
 from flydsl.expr.numeric import Boolean, numeric_class
-from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
+from flydsl.expr.operands import as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import ComposedLayout, Layout, Tile
 from flydsl.missing_attributes import Explorable
 
@@ -94,7 +94,7 @@ class CopyAtom(AtomWithValues):
         return with_values(value, self.values)
 
 
-class TiledCopy(StaticFlyValue, Explorable):
+class TiledCopy(TiledAtom):
     """A copy instruction repeated over the threads and values of a tile: `fx.make_tiled_copy(...)`."""
 
     type: TiledCopyType
@@ -102,7 +102,7 @@ class TiledCopy(StaticFlyValue, Explorable):
     @property
     def atom(self) -> CopyAtom:
         """The instruction."""
-        return CopyAtom(self.type.atom)
+        return CopyAtom(self.type.atom, self.values)
 
     @property
     def tiled_tv_layout(self) -> Layout:
@@ -289,7 +289,8 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: AnyLayout, tile: Tile | IntTupleL
         )
     extents = tile if isinstance(tile, tuple | list) else (tile,)
     modes = tile if isinstance(tile, Tile) else located(algebra.make_tile, *extents)
-    return TiledCopy(TiledCopyType(located(atoms.TiledCopy, atom.type.op, atom.type.value_bits, layout_tv, modes)))
+    tiling = located(atoms.TiledCopy, atom.type.op, atom.type.value_bits, layout_tv, modes)
+    return TiledCopy(TiledCopyType(tiling), atom.values)
 
 
 def tiled_copy_partition_src(copy: TiledCopy, source: AnyTensor, thread: Number) -> Result:

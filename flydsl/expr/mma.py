@@ -17,12 +17,12 @@ from flydsl.dialect.elements import value_name
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
-from flydsl.expr.atom_values import AtomWithValues, with_values
+from flydsl.expr.atom_values import AtomWithValues, TiledAtom, with_values
 from flydsl.expr.block_threads import note_tile
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import Tensor, as_memory, memref_load, of_memory, require_tensor
-from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
+from flydsl.expr.operands import as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import Layout, Tile
 from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.missing_attributes import Explorable
@@ -90,7 +90,7 @@ class MmaAtom(AtomWithValues):
         return with_values(emit_fly("make_mma_atom", results=[self.type]).result, self.values)
 
 
-class TiledMma(StaticFlyValue, Explorable):
+class TiledMma(TiledAtom):
     """A matrix instruction repeated over the waves and values of a tile: `fx.make_tiled_mma(...)`."""
 
     type: TiledMmaType
@@ -98,7 +98,7 @@ class TiledMma(StaticFlyValue, Explorable):
     @property
     def atom(self) -> MmaAtom:
         """The instruction."""
-        return MmaAtom(self.type.atom)
+        return MmaAtom(self.type.atom, self.values)
 
     @property
     def tile_size_mnk(self) -> tuple[int, ...]:
@@ -253,7 +253,7 @@ def make_tiled_mma(
                 "a tile of M, N and K, such as fx.make_tile(None, None, 32)",
             )
         tile = located(algebra.make_tile, *permutation)
-    return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)))
+    return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)), atom.values)
 
 
 def tiled_mma_partition(operand: MmaOperand | str, tiled_mma: TiledMma, tensor: AnyTensor, thread: Number) -> Result:

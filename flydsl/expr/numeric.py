@@ -156,6 +156,16 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         return made
 
     @classmethod
+    def taken(cls, where: str, value: Any) -> Any:
+        """A number for a parameter or field of this type: nobody asked to drop a float's fraction."""
+        number = wrap_scalar(value) if isinstance(value, ir.Value) else value
+        if isinstance(number, Numeric) and number.is_float and not cls.is_float:
+            raise argument_error(
+                f"{where} is {cls.__name__}, got {type(number).__name__}", f"convert it with .to(fx.{cls.__name__})"
+            )
+        return cls(number)
+
+    @classmethod
     def _checked(cls, value: Any) -> Any:
         """A Python number converted to this type. Raises ArgumentError if it does not fit."""
         raise NotImplementedError(f"{cls.__name__} holds no values")

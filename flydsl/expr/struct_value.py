@@ -125,9 +125,10 @@ def _wrong_fields(names: list[str], in_order: int, named: dict[str, Any]) -> str
 
 def _number(where: str, kind: type[Numeric], value: Any) -> Any:
     try:
-        return kind(value)
+        return kind.taken(where, value)
     except ArgumentError as error:
-        error.message = f"{where} expects {kind.__name__}: {error.message}"
+        if not error.message.startswith(where):
+            error.message = f"{where} expects {kind.__name__}: {error.message}"
         raise
 
 

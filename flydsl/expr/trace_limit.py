@@ -21,7 +21,7 @@ from typing import Any
 from flydsl import env
 from flydsl.dialect.location import trace_error
 from flydsl.errors import SourceLocation, TraceError
-from flydsl.places import is_users, source_lines, user_frame, user_location
+from flydsl.places import TRACER, source_lines, user_frames, user_location
 
 VARIABLE = "FLYDSL_COMPILE_MAX_TRACED_OPS"
 _WARN_AT = 50_000
@@ -130,11 +130,8 @@ def _loop() -> SourceLocation | None:
 
 def _loops() -> Iterator[tuple[SourceLocation, bool]]:
     """The running loops, innermost first, each with True if it is a `while`."""
-    frame = user_frame()
-    while frame is not None and frame.f_code.co_name != "_trace_launcher":
-        if is_users(frame):
-            yield from _loops_around(frame.f_code, frame.f_lineno)
-        frame = frame.f_back
+    for frame in user_frames(TRACER):
+        yield from _loops_around(frame.f_code, frame.f_lineno)
 
 
 def _loops_around(code: CodeType, line: int) -> Iterator[tuple[SourceLocation, bool]]:

@@ -16,7 +16,7 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.atoms import BUFFER, Lowering
-from flydsl.dialect.elements import element_type, llvm_pointer_type
+from flydsl.dialect.elements import element_bits, element_type, llvm_pointer_type, scalar_of
 from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
@@ -148,7 +148,16 @@ def _convert_pointers_of(op: ir.Operation) -> None:
             value.set_type(pointer_type(kind))
 
 
+def _hoist_registers(function: ir.Operation) -> None:
+    """Allocate register memory first of all, in its order: inside of a loop each iteration would allocate anew."""
+    allocations = [op for op in operations(function) if fly_name(op) == "make_ptr" and not len(op.operands)]
+    start = next(op for op in entry_block(function).operations if op.operation not in allocations)
+    for op in allocations:
+        op.move_before(start)
+
+
 def _convert_body(function: ir.Operation) -> None:
+    _hoist_registers(function)
     with uniform.remembering():
         dead = [op for op in operations(function) if _is_converted(op, function)]
     for op in reversed(dead):
@@ -234,10 +243,8 @@ def _make_ptr(op: ir.Operation) -> None:
             hint="fx.make_rmem_tensor(shape, dtype) makes registers",
         )
     attributes = {"elem_type": ir.TypeAttr.get(storage_type(element_type(kind.element)))}
-    # In the entry block: inside of a loop it would allocate anew in each iteration.
-    with ir.InsertionPoint.at_block_begin(entry_block(enclosing_function(op))):
-        size = constant(allocated_elements(attributes_of(op)), 32, op.location)
-        _replace(op, create("llvm.alloca", [size], [pointer_type(kind)], op.location, attributes).result)
+    size = constant(allocated_elements(attributes_of(op)), 64, op.location)
+    _replace(op, create("llvm.alloca", [size], [pointer_type(kind)], op.location, attributes).result)
 
 
 def _add_offset(op: ir.Operation) -> None:
@@ -379,13 +386,20 @@ def _replace(op: ir.Operation, value: ir.Value) -> None:
 def _load(op: ir.Operation, pointer: ir.Value) -> ir.Value:
     """The value that a load, with its result type and alignment, reads at a pointer."""
     storage = storage_type(op.result.type)
-    value = create("llvm.load", [pointer], [storage], op.location, {"alignment": op.attributes["alignment"]}).result
+    value = create("llvm.load", [pointer], [storage], op.location, _alignment(op, storage)).result
     return convert_storage(value, op.result.type, op.location)
 
 
 def _store(op: ir.Operation, value: ir.Value, pointer: ir.Value) -> None:
     stored = convert_storage(value, storage_type(value.type), op.location)
-    create("llvm.store", [stored, pointer], [], op.location, {"alignment": op.attributes["alignment"]})
+    create("llvm.store", [stored, pointer], [], op.location, _alignment(op, stored.type))
+
+
+def _alignment(op: ir.Operation, storage: ir.Type) -> dict[str, ir.Attribute]:
+    """The alignment of an access, where it is not the one that LLVM takes a number of this type to have."""
+    alignment = ir.IntegerAttr(op.attributes["alignment"])
+    is_natural = storage == scalar_of(storage) and element_bits(str(storage)) == 8 * alignment.value
+    return {} if is_natural else {"alignment": alignment}
 
 
 # --- dimensions ------------------------------------------------------------------------------------------------------

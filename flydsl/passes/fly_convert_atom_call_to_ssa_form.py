@@ -1,11 +1,11 @@
 """fly-convert-atom-call-to-ssa-form: copies and matrix instructions work on values instead of register memory.
 
     fly.copy_atom_call(%atom, %global, %register)
-      %v = fly.copy_atom_call_ssa(%atom, %global) : (...) -> vector<1xf32>
+      %v = fly.copy_atom_call_ssa(%atom, %global) {...} : (...) -> vector<1xf32>
       fly.ptr.store(%v, %register_ptr)
     fly.copy_atom_call(%atom, %register, %global)
       %v = fly.ptr.load(%register_ptr)
-      fly.copy_atom_call_ssa(%atom, %v, %global)
+      fly.copy_atom_call_ssa(%atom, %v, %global) {...}
 
     fly.mma_atom_call(%atom, %d, %a, %b, %c)
       %r = fly.mma_atom_call_ssa(%atom, %a_value, %b_value, %c_value)
@@ -71,17 +71,24 @@ def _copy(op: ir.Operation) -> None:
 def _copy_always(op: ir.Operation, atom: ir.Value, source: ir.Value, target: ir.Value) -> None:
     kind = fly_type(atom.type)
     if kind.op.passes_registers:
-        create_fly("copy_atom_call_ssa", [atom, source, target], op.location, results=[])
+        _copy_ssa(op, [atom, source, target])
         return
     vector = ir.VectorType.get([kind.op.bits // kind.value_bits], element_type(fly_type(source.type).element))
     if _in_registers(source):
         value = create_fly("ptr.load", [_pointer(source)], op.location, results=[vector]).result
     else:
-        value = create_fly("copy_atom_call_ssa", [atom, source], op.location, results=[vector]).result
+        value = _copy_ssa(op, [atom, source], vector).result
     if _in_registers(target):
         create_fly("ptr.store", [value, _pointer(target)], op.location)
     else:
-        create_fly("copy_atom_call_ssa", [atom, value, target], op.location, results=[])
+        _copy_ssa(op, [atom, value, target])
+
+
+def _copy_ssa(op: ir.Operation, operands: list[ir.Value], *results: ir.Type) -> ir.Operation:
+    """The call on values. FlyDSL's text states that it has one atom, one source, a target or none, no predicate."""
+    call = create_fly("copy_atom_call_ssa", operands, op.location, results=results)
+    call.attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, len(operands) - 2, 0])
+    return call
 
 
 def _in_registers(view: ir.Value) -> bool:

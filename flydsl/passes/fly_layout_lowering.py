@@ -59,7 +59,17 @@ from flydsl.dialect.types import (
 )
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import constant, create, create_fly, erase_dead, fly_name, functions, zeros
+from flydsl.passes.rewriting import (
+    constant,
+    create,
+    create_fly,
+    defining_op,
+    erase_dead,
+    fly_name,
+    functions,
+    replace,
+    zeros,
+)
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
 from flydsl.passes.to_rocdl import divisions, index_casts
 
@@ -359,10 +369,7 @@ class _Lowering:
     def gemm(self, op: ir.Operation) -> None:
         """One mma_atom_call for each instruction, in the order of the attribute."""
         mma, *fragments = op.operands
-        kind = fly_type(mma.type)
-        atom = mma
-        if isinstance(kind, TiledMmaType):
-            atom = create_fly("make_mma_atom", [], op.location, results=[kind.atom]).result
+        atom = self._atom_of(mma, op) if isinstance(fly_type(mma.type), TiledMmaType) else mma
         tensors = [self.of(fragment) for fragment in fragments]
         extents = gemm_extents([tensor.kind.with_layout(tensor.layout) for tensor in tensors])
         views: dict[Any, ir.Value] = {}
@@ -379,6 +386,17 @@ class _Lowering:
             create_fly("mma_atom_call", [atom, view(0, m, n), view(1, m, k), view(2, n, k), addend], op.location)
             started.add((m, n))
         op.erase()
+
+    def get_mma_atom(self, op: ir.Operation) -> None:
+        replace(op, [self._atom_of(op.operands[0], op)])
+
+    @staticmethod
+    def _atom_of(tiled: ir.Value, op: ir.Operation) -> ir.Value:
+        """The atom of a tiled MMA, with the values that were set on it."""
+        maker = defining_op(tiled)
+        if maker is not None and fly_name(maker) == "make_tiled_mma":
+            return maker.operands[0]
+        return create_fly("make_mma_atom", [], op.location, results=[fly_type(tiled.type).atom]).result
 
     def copy(self, op: ir.Operation) -> None:
         """Create one copy_atom_call for each call that the tensors take, inside an scf.if if it has a predicate."""
@@ -522,6 +540,7 @@ _LOWERINGS: dict[str, Callable[[_Lowering, ir.Operation], None]] = {
     "tiled_copy.retile": _Lowering.retile,
     "tiled_mma.partition": _Lowering.mma_partition,
     "mma.make_fragment": _Lowering.memref_alloca,
+    "get_mma_atom": _Lowering.get_mma_atom,
     "gemm": _Lowering.gemm,
     "mma_atom_call": _Lowering.mma_atom_call,
     "copy": _Lowering.copy,

@@ -15,7 +15,7 @@ from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError, DeviceError
 from flydsl.runtime.device_memory import IPC_HANDLE_BYTES, DeviceMemory, hipIpcMemLazyEnablePeerAccess
-from flydsl.runtime.interface import Device, LoadedCode, PrintBuffer, raw_stream
+from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, PrintBuffer, raw_stream
 from flydsl.runtime.rocm import get_rocm_arch
 
 _LIBRARY = "libamdhip64.so"
@@ -29,7 +29,7 @@ class HipDevice(Device):
         self.index = index
 
     def address(self, name: str, tensor: Any, session: Any) -> int:
-        return int(tensor.data_ptr())
+        return NamedTensor(name, tensor).address
 
     def stream_handle(self, stream: Any) -> int:
         handle = raw_stream(stream)

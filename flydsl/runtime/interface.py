@@ -10,6 +10,7 @@ from typing import Any
 from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArgumentError, DeviceError
+from flydsl.places import user_location
 
 
 @dataclass(slots=True)
@@ -26,6 +27,24 @@ class NamedTensor:
             return 0
         reach = sum((n - 1) * stride for n, stride in zip(self.tensor.shape, self.tensor.stride(), strict=True))
         return int((reach + 1) * self.tensor.element_size())
+
+    @property
+    def address(self) -> int:
+        """Where its first element is. ArgumentError for a tensor without memory, or with too little."""
+        tensor = self.tensor
+        try:
+            address = int(tensor.data_ptr())
+            end = tensor.storage_offset() * tensor.element_size() + self.size_bytes
+            has_memory = end <= tensor.untyped_storage().nbytes() and bool(address or not self.size_bytes)
+        except RuntimeError:  # in a transform of torch.func
+            has_memory = False
+        if not has_memory:
+            raise ArgumentError(
+                f"{self.name}: a tensor whose memory is not there: its storage was resized, or torch transforms it",
+                at=user_location(),
+                hint="pass a tensor of its own; flyc.custom_op makes an operator that torch can transform",
+            )
+        return address
 
     @property
     def label(self) -> str:

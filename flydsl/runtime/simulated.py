@@ -34,7 +34,7 @@ class SimulatedDevice(Device):
     def address(self, name: str, tensor: Any, session: Memory) -> int:
         argument = NamedTensor(name, tensor)
         return session.map(
-            tensor.data_ptr(),
+            argument.address,
             argument.size_bytes,
             name=name,
             element_bytes=tensor.element_size(),

@@ -116,8 +116,9 @@ has rows of no elements (the hardware then moves nothing), ends outside of LDS, 
 repeats more than 256 times, or gathers rows of which some are beyond the tensor and which do not ascend. Barriers in
 LDS count in 29 bits (`isa/lds_barrier`).
 
-Memory: neither an allocation nor LDS ends inside of a dword; a dword's last bytes beyond it are the host's. The offsets
-of a buffer access from a vector register and from the instruction wrap at 32 bits, its scalar offset does not. HW_ID
+Memory: to reads and atomics no allocation or view begins or ends inside of a dword, nor does LDS end there; the dword's
+other bytes are the host's, and stores do not reach them. The offsets of a buffer access from a vector register and from
+the instruction wrap at 32 bits, its scalar offset does not. HW_ID
 and XCC_ID are 0 in every wave. An access past a workgroup's LDS is an error, though the hardware reads 0 there and
 writes nothing: LLVM leaves such an access undefined, and a program that makes one is mostly wrong without a word. But
 on {newest} a write at 0x7fffffff stores nothing, as Triton has it for lanes that are masked off.
@@ -132,9 +133,10 @@ stochastic rounding of several elements with one random number (v_cvt_scalef32_s
 no document defines; on CDNA 2 `buffer_store_lds_dword`; on RDNA 4 transposing loads in waves of 64 lanes, barriers with
 numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel, interpolation, ray tracing, loads and stores of blocks; on
 {newest} stochastic rounding of several elements (v_cvt_sr_pk, v_cvt_scalef32_sr_pk8 and pk16), for which sources
-contradict one another, scale_sel beyond 3, s_add_pc_i64, and what RDNA 4 has not either: barriers with numbers, blocks,
-relative registers; signs of WMMA's elements of 8 bits, float constants as C of those with a result of bf16, and of
-SWMMAC that of bf16 with an accumulator of f32 (bf16f32), whose result has half as many registers.
+contradict one another, scale_sel beyond 3, s_add_pc_i64 that is no branch to a label, and what RDNA 4 has not either:
+barriers with numbers, blocks, relative registers; signs of WMMA's elements of 8 bits, float constants as C of those
+with a result of bf16, and of SWMMAC that of bf16 with an accumulator of f32 (bf16f32), whose result has half as many
+registers.
 
 """
 

@@ -7,9 +7,9 @@ Memory that programs know by its address is where the host has it: allocations, 
 (`allocations`). Kernels find such addresses in numbers and in memory. They are looked up after the slots, whose
 addresses no host gives.
 
-Device allocations end at a dword boundary, so accesses of a dword or more may reach the end of the last dword, as
-16-bit atomics by compare-and-swap do. On the host these up to three bytes beyond a buffer are on the same page, and are
-read and written like any others; a compare-and-swap writes back the bytes that it has read.
+Device allocations begin and end at a dword boundary, so reads and atomics of a dword or more may reach the start of
+the first dword and the end of the last one, as 16-bit atomics by compare-and-swap do. On the host these up to three
+bytes beside a buffer are on the same page; a compare-and-swap writes back the bytes that it has read. Stores may not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LINE_BYTES = 128
 _HOST_ALIGNMENT_BYTES = 16
 """Of what a host allocates: numpy's and malloc's memory begins anywhere in a line, elsewhere in each process."""
 _HOST_LINE_BYTES = 64
-_DWORD_BYTES = 4
+DWORD_BYTES = 4
 _NEAR_BYTES = 1 << 16
 """An address so close to memory that stands where the host has it means that memory, for messages."""
 _COPIED_AT_ONCE = 1 << 26
@@ -55,7 +55,7 @@ _COPIED_AT_ONCE = 1 << 26
 class Buffer:
     """A mapped buffer. `data` is its bytes; `label` describes it to the user ("f32[100]"); `rows` its gaps, if any.
 
-    `storage` is its bytes and those after it that complete its last dword.
+    `storage` is its bytes, with those beside it that complete its first and last dword, from address `storage_base`.
     """
 
     base: int
@@ -73,14 +73,19 @@ class Buffer:
     @cached_property
     def storage(self) -> Array:
         start, stop = self.data.ctypes.data, self.data.ctypes.data + self.data.size
-        if not self.data.size or not stop % _DWORD_BYTES:
+        if not self.data.size or not (start | stop) % DWORD_BYTES:
             return self.data
-        beyond = (ctypes.c_uint8 * (-(-stop // _DWORD_BYTES) * _DWORD_BYTES - start)).from_address(start)
-        return np.frombuffer(memoryview(beyond), np.uint8)  # `data` keeps it alive
+        first = start - start % DWORD_BYTES
+        whole = (ctypes.c_uint8 * (-(-stop // DWORD_BYTES) * DWORD_BYTES - first)).from_address(first)
+        return np.frombuffer(memoryview(whole), np.uint8)  # `data` keeps it alive
 
-    def reach_bytes(self, access_bytes: int) -> int:
-        """The bytes from the base that an access of so many bytes may reach."""
-        return self.size_bytes if access_bytes < _DWORD_BYTES else self.storage.size
+    @cached_property
+    def storage_base(self) -> int:
+        return self.base - int(self.data.ctypes.data - self.storage.ctypes.data)
+
+    def extent(self, *, whole_dwords: bool) -> tuple[int, int]:
+        """The first address that accesses may reach, and how many bytes from there."""
+        return (self.storage_base, self.storage.size) if whole_dwords else (self.base, self.size_bytes)
 
     def element_index(self, address: int) -> int:
         return (address - self.base) // self.element_bytes
@@ -155,8 +160,8 @@ class Memory:
         return copy
 
     def with_content(self, content: Callable[[Buffer], Array]) -> Memory:
-        """The same buffers at the same addresses with other content: as many bytes for each."""
-        copy = Memory(replace(b, data=content(b)) for b in self._in_place)
+        """The buffers in slots, at the same addresses, with as many bytes of other content, aligned as before."""
+        copy = Memory()
         copy.null_hint = self.null_hint
         copy._buffers = {slot: replace(b, data=content(b)) for slot, b in self._buffers.items()}
         return copy
@@ -169,12 +174,20 @@ class Memory:
             stop = max(host_range(buffer)[1] for _, buffer in group)
             content = _copied(start, stop - start)
             for place, buffer in group:
-                first = host_range(buffer)[0] - start
+                first = int(buffer.data.ctypes.data) - start
                 copies[place] = replace(buffer, data=content[first : first + buffer.size_bytes])
         copy = Memory([buffer for place, buffer in copies.items() if place >= _SLOT_COUNT])
         copy.null_hint = self.null_hint
         copy._buffers.update({place: buffer for place, buffer in copies.items() if place < _SLOT_COUNT})
         return copy
+
+    def without_host_memory(self) -> Memory:
+        """The buffers in slots alone."""
+        return self.with_content(lambda buffer: buffer.data)
+
+    def has_host_memory(self, address: int) -> bool:
+        """True if the host has memory at an address that programs may know."""
+        return any(b.base <= address < b.base + b.size_bytes for b in self._in_place) or self.discover(address)
 
     def buffers(self) -> dict[int, Buffer]:
         """All buffers, by their slot of the address space, or their address where that is the host's."""
@@ -236,12 +249,12 @@ class Memory:
 
 def _distance(buffer: Buffer, address: int) -> int:
     """Bytes from an address to a buffer, 0 within."""
-    return max(buffer.base - address, address - (buffer.base + buffer.storage.size - 1), 0)
+    return max(buffer.storage_base - address, address - (buffer.storage_base + buffer.storage.size - 1), 0)
 
 
 def host_range(buffer: Buffer) -> tuple[int, int]:
-    """Start and end of a buffer in the host's memory, its last dword complete."""
-    start = int(buffer.data.ctypes.data)
+    """Start and end of a buffer in the host's memory, its first and last dword complete."""
+    start = int(buffer.storage.ctypes.data)
     return start, start + buffer.storage.size
 
 

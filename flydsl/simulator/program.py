@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -126,7 +127,9 @@ class Program:
         size = wave_size or next(iter(starts.values()), arch.wave_size)
         for index, listed in enumerate(listing.instructions):
             size = starts.get(index, size)
-            instruction = decode(index, listed, arch, register_indexing, size, high_bits)
+            branch = _far_branch(listed, index, listing.labels) if "cdna5" in arch.instruction_sets else None
+            instruction = decode(index, branch or listed, arch, register_indexing, size, high_bits)
+            instruction = replace(instruction, listed=listed) if branch else instruction
             register_indexing = _register_indexing_after(instruction, register_indexing)
             high_bits = _high_bits_after(instruction, high_bits)
             instructions.append(instruction)
@@ -161,6 +164,17 @@ class Program:
     def unknown_instructions(self) -> list[Instruction]:
         """The instructions whose mnemonic or number of operands the table does not have."""
         return [i for i in self.instructions if i.semantics is None]
+
+
+_FAR_BRANCH = re.compile(r"s_add_pc_i64 ([\w.$]+)-([\w.$]+)")
+
+
+def _far_branch(listed: ListedInstruction, index: int, labels: Mapping[str, int]) -> ListedInstruction | None:
+    """The branch for `s_add_pc_i64 target-next`, where `next` is the label after it; None for anything else."""
+    written = _FAR_BRANCH.fullmatch(listed.text)
+    if written is None or labels.get(written[2]) != index + 1:
+        return None
+    return replace(listed, text=f"s_branch {written[1]}")
 
 
 def relocated(symbols: Mapping[str, int], symbol: Symbol, index: int) -> int:

@@ -10,7 +10,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -22,7 +22,6 @@ from flydsl.codegen.llvm_worker import Request
 from tests.codegen.conftest import LOOP_WITH_LINES, VECTOR_ADD
 
 ROOT = Path(__file__).parents[2]
-REQUEST = Request(VECTOR_ADD, "gfx942", "+dumpcode", 2, (), (), is_rewritten=False, needs_object=True)
 NO_INSTRUCTION = "define amdgpu_kernel void @k() {\n  call void @llvm.amdgcn.s.barrier.signal(i32 -1)\n  ret void\n}\n"
 NO_INSTRUCTION += "declare void @llvm.amdgcn.s.barrier.signal(i32)\n"
 # Takes LLVM a minute or more.
@@ -33,8 +32,14 @@ LINES = (
 )
 
 
+def request(**changes: Any) -> Request:
+    """For a vector addition, with these changes."""
+    target = {"cpu": "gfx942", "features": "+dumpcode", "opt_level": 2}
+    return Request(**{"llvm_ir": VECTOR_ADD, **target, "is_rewritten": False, "needs_object": True, **changes})
+
+
 def test_compilations_run_side_by_side() -> None:
-    jobs = [Job(REQUEST) for _ in range(3)]
+    jobs = [Job(request()) for _ in range(3)]
     results = [job.result() for job in jobs]
     assert all(result == results[0] for result in results)
     assert "vector_add" in results[0][0][2]
@@ -43,8 +48,8 @@ def test_compilations_run_side_by_side() -> None:
 def test_one_after_the_other_is_the_same_and_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where processes share the processors, as those of a sweep do, LLVM takes one of them."""
     waves = LOOP_WITH_LINES.replace('"256,256" }', '"256,256" "amdgpu-waves-per-eu"="8,8" }')
-    request = REQUEST._replace(llvm_ir=waves.replace("256 x float", "9999 x float"))
-    (made, warning), in_order = (Job(request._replace(in_order=value)).result() for value in (False, True))
+    large = waves.replace("256 x float", "9999 x float")
+    (made, warning), in_order = (Job(request(llvm_ir=large, in_order=value)).result() for value in (False, True))
     assert in_order == (made, warning)
     assert warning.count("failed to meet occupancy target") == 1
     asked: list[Request] = []
@@ -52,17 +57,17 @@ def test_one_after_the_other_is_the_same_and_warns_once(monkeypatch: pytest.Monk
     for threads in ("1", "2"):
         monkeypatch.setenv("FLYDSL_SIMULATOR_THREADS", threads)
         llvm.start(VECTOR_ADD, GFX942, 2)
-    assert [request.in_order for request in asked] == [True, None]
+    assert [one.in_order for one in asked] == [True, None]
 
 
 def test_the_end_of_a_compilation_is_an_error_and_the_next_one_works() -> None:
     with pytest.raises(ProcessEndedError, match="Invalid opcode"):
-        Job(REQUEST._replace(llvm_ir=NO_INSTRUCTION)).result()
-    assert not isinstance(Job(REQUEST).result()[0], str)
+        Job(request(llvm_ir=NO_INSTRUCTION)).result()
+    assert not isinstance(Job(request()).result()[0], str)
 
 
 def test_a_refusal_is_a_text() -> None:
-    refused, _ = Job(REQUEST._replace(llvm_ir="define void @f() { unknown }")).result()
+    refused, _ = Job(request(llvm_ir="define void @f() { unknown }")).result()
     assert isinstance(refused, str)
     assert "expected instruction opcode" in refused
 
@@ -71,7 +76,7 @@ def test_a_process_that_somebody_has_ended_is_started_anew(monkeypatch: pytest.M
     ours, theirs = socket.socketpair()
     theirs.close()
     monkeypatch.setattr(llvm_process, "_requests", ours)
-    assert not isinstance(Job(REQUEST).result()[0], str)
+    assert not isinstance(Job(request()).result()[0], str)
 
 
 def is_there(pid: int) -> bool:
@@ -86,7 +91,7 @@ def test_an_interrupt_ends_the_compilation() -> None:
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    job = Job(REQUEST._replace(llvm_ir=LONG.format("\n".join((*LINES, "  ret void")))))
+    job = Job(request(llvm_ir=LONG.format("\n".join((*LINES, "  ret void")))))
     previous = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 1)
     try:
@@ -135,6 +140,31 @@ def test_no_process_is_left_behind() -> None:
     )
     assert done.stdout.split("\n")[:2] == ["no child is left", "True"]
     assert done.stderr == ""
+
+
+def test_a_machine_that_is_ready_compiles_the_same() -> None:
+    """Its own GPU, and what it has met before makes no difference."""
+    script = """
+        from flydsl.codegen import llvm_functions, llvm_process, llvm_worker
+        from tests.codegen.test_llvm_process import LOOP_WITH_LINES, request
+
+        llvm_functions.load(str(llvm_process.llvm_library()))
+        requests = [request(), request(llvm_ir=LOOP_WITH_LINES), request(cpu="gfx1201"), request(opt_level=0)]
+        unprepared = [llvm_worker.compiled(each) for each in requests]
+        for opt_level in (0, 2):
+            llvm_worker._get_ready("gfx942", "+dumpcode", opt_level)
+        assert len(llvm_worker._machines) == 2
+        print(all(llvm_worker.compiled(r) == made for r, made in [*zip(requests, unprepared)] * 2))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    assert done.stdout.split() == ["True"]
 
 
 def test_a_process_leaves_no_open_socket_behind(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler import arguments, jit_argument, user_error
 from flydsl.errors import ArchError, ArgumentError, FlyError, LaunchError, LayoutError, TraceError
+from tests.launchers import launcher_of
 
 
 @flyc.kernel
@@ -345,6 +346,104 @@ def changes_an_object_in_an_expression(A: fx.Tensor, n: fx.Int32):
     A[0] = found.pop() if n > 3 else A[1]  # here
 
 
+def changes_a_variable_in_an_expression(A: fx.Tensor, n: fx.Int32):
+    count = 0
+
+    def counts():
+        nonlocal count
+        count += 1
+        return 1.0
+
+    def decides():
+        return counts() if n > 3 else 2.0  # here
+
+    A[0] = decides() + count
+
+
+def put(values: list[Any]) -> None:
+    values[0] = values[0] + 1
+
+
+def changes_a_list_of_the_function_around(A: fx.Tensor, n: fx.Int32):
+    values = [0]
+
+    def repeats():
+        for _ in range(n):  # here
+            put(values)
+
+    repeats()
+    A[0] = values[0]
+
+
+def changes_a_list_in_a_function_that_it_is_given(A: fx.Tensor, n: fx.Int32):
+    values = [0]
+
+    def repeats(change):
+        for _ in range(n):  # here
+            change()
+
+    repeats(lambda: put(values))
+    A[0] = values[0]
+
+
+class Total:
+    def __init__(self) -> None:
+        self.value = 0
+
+    def put(self) -> None:
+        self.value += 1
+
+
+def changes_an_object_by_a_bound_method(A: fx.Tensor, n: fx.Int32):
+    add = Total().put
+    for _ in range(n):  # here
+        add()
+    A[0] = add.__self__.value
+
+
+LAST = 0
+
+
+def assigns_a_global_in_a_function(A: fx.Tensor, n: fx.Int32):
+    def assigns(i):
+        global LAST
+        LAST = i  # here
+
+    if n > 3:
+        assigns(4)
+    A[0] = LAST
+
+
+def loops_over_what_is_left_of_an_iterator(A: fx.Tensor, n: fx.Int32):
+    left, total = iter([1, 2, 3]), 0
+    for _ in range(n):
+        for item in left:  # here
+            total += item
+    A[0] = total
+
+
+def takes_the_next_in_a_function(A: fx.Tensor, n: fx.Int32):
+    left = iter([1, 2, 3])
+
+    def following():
+        return next(left)  # here
+
+    A[0] = following() if n > 3 else 2
+
+
+def keeps_a_value_of_a_branch(A: fx.Tensor, n: fx.Int32):
+    known = {}
+
+    def twice(i):
+        if i not in known:
+            known[i] = A[i] * 2.0
+        return known[i]
+
+    if n > 3:
+        A[2] = twice(1)
+    A[3] = twice(1)  # here
+
+
 def chooses_between_types(A: fx.Tensor, n: fx.Int32):
     A[0] = A[1] if n > 3 else n  # here
 
@@ -409,6 +508,14 @@ def indexes(A: fx.Tensor, n: fx.Int32):
         (changes_type_in_a_while, "'x' is f32 before the loop and i32"),
         (hides_a_runtime_condition, "is a runtime value, but nothing that it names is"),
         (changes_an_object_in_an_expression, "found is changed inside an expression"),
+        (changes_a_variable_in_an_expression, "count is changed inside an expression"),
+        (changes_a_list_of_the_function_around, "values is changed inside a runtime loop"),
+        (changes_a_list_in_a_function_that_it_is_given, "values is changed inside a runtime loop"),
+        (changes_an_object_by_a_bound_method, "add is changed inside a runtime loop"),
+        (assigns_a_global_in_a_function, "the global variable LAST is assigned in a runtime `if`"),
+        (loops_over_what_is_left_of_an_iterator, "a loop over left in a runtime loop"),
+        (takes_the_next_in_a_function, "next(left) in a runtime expression"),
+        (keeps_a_value_of_a_branch, "a value of a runtime branch or loop is used outside of it"),
         (chooses_between_types, "f32 where the condition holds and i32 where it does not"),
         (decides_with_a_vector, "as a condition: it has one truth value per element"),
         (compares_a_tensor, "a comparison of a tensor"),
@@ -530,3 +637,27 @@ def test_parameters_that_cannot_be_are_named_where_they_stand() -> None:
         error = caught(TraceError, lambda: trace(function))  # noqa: B023 - called at once
         assert says in str(error)
         assert_at(error, "here")
+
+
+def _resized(tensor: torch.Tensor, size_bytes: int) -> torch.Tensor:
+    tensor.untyped_storage().resize_(size_bytes)
+    return tensor
+
+
+WITHOUT_MEMORY: dict[str, Callable[[Callable[..., Any]], Any]] = {
+    "released": lambda launch: launch(_resized(torch.ones(64), 0)),
+    "with memory for half of it": lambda launch: launch(_resized(torch.ones(64), 128)),
+    "functionalize": lambda launch: torch.func.functionalize(launch)(torch.ones(64)),
+    "vmap": lambda launch: torch.func.vmap(launch)(torch.ones(2, 64)),
+    "grad": lambda launch: torch.func.grad(launch)(torch.ones(64)),
+}
+
+
+@pytest.mark.parametrize("tensor", WITHOUT_MEMORY)
+def test_a_tensor_whose_memory_is_not_there(tensor: str) -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor) -> None:
+        A[fx.thread_idx.x] = 2.0
+
+    with pytest.raises(ArgumentError, match="A: a tensor whose memory is not there"):
+        WITHOUT_MEMORY[tensor](launcher_of(kernel, grid=1, block=64))

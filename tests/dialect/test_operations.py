@@ -81,6 +81,35 @@ def test_what_is_assumed_is_known_from_there_on() -> None:
     assert "llvm.load %0 {alignment = 16 : i64}" in run(text, [ROCDL])
 
 
+def test_a_tensor_may_state_the_alignment_of_its_pointer() -> None:
+    text = function(
+        """%i = fly.get_iter(%m) : (!fly.memref<f32, shared, S<2,2,3> o 0 o (8,8):(8,1), align<1024>>) -> !fly.ptr<f32, shared>
+        %l = fly.static : !fly.layout<4:1>
+        %v = fly.make_view(%i, %l) : (!fly.ptr<f32, shared>, !fly.layout<4:1>) -> !fly.memref<f32, shared, 4:1, align<16>>
+        return""",  # noqa: E501
+        "%m: !fly.memref<f32, shared, S<2,2,3> o 0 o (8,8):(8,1), align<1024>>",
+        "()",
+    )
+    assert "!fly.memref<f32, shared, S<2,2,3> o 0 o (8,8):(8,1)>" in run(text, [])
+
+
+def test_the_atom_of_a_tiled_mma_keeps_its_values() -> None:
+    atom, tiled = SCALE, f"!fly.tiled_mma<{SCALE}, !fly.layout<(1,1,1):(0,0,0)>>"
+    text = function(
+        f"""%l = fly.static : !fly.layout<(1,1,1):(0,0,0)>
+        %a = fly.make_mma_atom : {atom}
+        %b = fly.atom.set_value(%a, "scale_a", %i) : ({atom}, i32) -> {atom}
+        %t = fly.make_tiled_mma(%b, %l) : ({atom}, !fly.layout<(1,1,1):(0,0,0)>) -> {tiled}
+        %c = fly.get_mma_atom(%t) : ({tiled}) -> {atom}
+        %r = fly.mma_atom_call_ssa(%c, %x, %x, %y) : ({atom}, vector<32xi8>, vector<32xi8>, vector<4xf32>) -> vector<4xf32>
+        return %r : vector<4xf32>""",  # noqa: E501
+        "%i: i32, %x: vector<32xi8>, %y: vector<4xf32>",
+        "vector<4xf32>",
+    )
+    (product,) = re.findall(r"rocdl\.mfma\.scale.*", run(text, [LOWERED, ROCDL]))
+    assert ", %arg0, " in product
+
+
 def test_addresses_and_print() -> None:
     text = function(
         """%p = fly.inttoptr(%j) : (i64) -> !fly.ptr<f32, global>

@@ -119,6 +119,25 @@ def test_immediates_of_matrix_instructions_become_values() -> None:
     assert to_text(parse_module(printed)) == printed
 
 
+def test_modifiers_among_values_and_by_name() -> None:
+    text = """\
+func.func @f(%r: !llvm.ptr<8>, %o: i32, %a: vector<8xi32>, %c: vector<4xf32>) -> vector<4xf32> {
+  %0 = rocdl.raw.ptr.buffer.load %r, %o, %o, 3 : i128
+  rocdl.raw.ptr.buffer.store %0, %r, %o, %o, 0 : i128
+  %1 = rocdl.mfma.scale.f32.16x16x128.f8f6f4 %a, %a, %c, fp4_e2m1, 1, 0, %o, 2, %o :
+    (vector<8xi32>, vector<8xi32>, vector<4xf32>, i32, i32) -> vector<4xf32>
+  return %1 : vector<4xf32>
+}"""
+    printed = to_text(parse_module(text))
+    names = dict(re.findall(r"(%\w+) = llvm.mlir.constant\((\d) : i32\)", printed))
+    operands = re.findall(r"rocdl\.\S+ ([^:]*) :", printed)
+    assert [[names.get(name, name) for name in call.split(", ")][-6:] for call in operands] == [
+        ["%arg0", "%arg1", "%arg1", "3"],
+        [operands[1].partition(",")[0], "%arg0", "%arg1", "%arg1", "0"],
+        ["4", "1", "0", "%arg1", "2", "%arg1"],
+    ]
+
+
 def test_names_for_immediates_do_not_meet_those_of_the_text() -> None:
     taken = IMMEDIATES.replace("%a", "%immediate_0_0")
     assert to_text(parse_module(taken)) == to_text(parse_module(IMMEDIATES))

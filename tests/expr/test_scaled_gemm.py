@@ -39,6 +39,8 @@ def scaled_kernel(A: fx.Tensor, B: fx.Tensor, SA: fx.Tensor, SB: fx.Tensor, C: f
     held.fill(0.0)
     fx.gemm(mma, held, [of_a, scales[0]], [of_b, scales[1]], held, traversal_order=order)
     fx.gemm(mma, held, of_a, [of_b, 128], held, scale_a=126)  # and the product scaled by 1/2 and 2
+    tiled = fx.make_tiled_mma(atom.set_value({"scale_a": fx.Int32(126), "scale_b": fx.Int32(129)}))
+    fx.gemm(tiled, held, of_a, of_b, held)  # and by 1/2 and 4, set before the tiling
     fx.copy(fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32), held, out)
 
 
@@ -54,7 +56,7 @@ def test_each_call_has_its_scales(monkeypatch: pytest.MonkeyPatch) -> None:
     def whole(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
         return x.float() * torch.exp2(scale.float() - 127).repeat_interleave(32, 1)
 
-    expected = whole(a, scale_a) @ whole(b, scale_b).t() + a.float() @ b.float().t()
+    expected = whole(a, scale_a) @ whole(b, scale_b).t() + 3 * a.float() @ b.float().t()
     for order in (None, fx.GemmTraversalOrder.MNK):
         c = torch.zeros(M, N)
         scaled(a, b, scale_a, scale_b, c, order)

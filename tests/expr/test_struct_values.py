@@ -175,6 +175,31 @@ def test_an_argument_of_a_launcher() -> None:
         launch(y, Best(1.0, 2))
 
 
+@flyc.kernel
+def number_kernel(y: fx.Tensor, n: fx.Int32) -> None:
+    y[0] = n
+
+
+WRONG_KINDS = {
+    "of a kernel's argument": (lambda y, x: number_kernel(y, x).launch(grid=1, block=1), "n is Int32, got Float32"),
+    "of a field": (lambda y, x: Best(1.0, x), "Best.index is Int32, got Float32"),
+    "of a field that is set": (lambda y, x: setattr(Best(1.0, 2), "index", x), "Best.index is Int32, got Float32"),
+    "of a number": (lambda y, x: Best(1.0, 2.5), "Best.index expects Int32: Int32\\(2.5\\): not an integer"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_KINDS)
+def test_a_float_becomes_no_integer_unasked(wrong: str) -> None:
+    make, message = WRONG_KINDS[wrong]
+
+    @flyc.jit
+    def launch(y: fx.Tensor, x: fx.Float32):
+        make(y, x)
+
+    with pytest.raises(ArgumentError, match=message):
+        launch(torch.zeros(1, dtype=torch.int32), 1.5)
+
+
 def test_taken_apart_and_put_together() -> None:
     def body(x: Any, i: Any) -> Any:
         pair = Pair(Best(x[i], i), 3.0)

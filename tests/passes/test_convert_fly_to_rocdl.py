@@ -113,7 +113,9 @@ def test_earlier_passes_run_where_they_have_something_left_to_do(check: Callable
         // CHECK: llvm.getelementptr %arg0[%c3_i32]
         // CHECK: llvm.load
         // CHECK: func.func @private() -> f32
-        // CHECK: llvm.alloca %c8_i32 x f32 : (i32) -> !llvm.ptr<5>
+        // CHECK: llvm.alloca %c8_i64 x f32 : (i64) -> !llvm.ptr<5>
+        // CHECK: llvm.alloca %c4_i64 x f16 : (i64) -> !llvm.ptr<5>
+        // CHECK: llvm.store %cst, %2 : f32, !llvm.ptr<5>
         // CHECK: func.func @multiply(%arg0: !llvm.ptr<5>, %arg1: !llvm.ptr<5>)
         // CHECK: rocdl.mfma.f32.16x16x4f32
         // CHECK: func.func @second(%arg0: !llvm.ptr<1>, %arg1: !llvm.ptr<3>) -> (!llvm.ptr<3>, !llvm.ptr<1>)
@@ -130,6 +132,10 @@ def test_earlier_passes_run_where_they_have_something_left_to_do(check: Callable
           %i = fly.make_coord() : () -> !fly.int_tuple<5>
           %one = arith.constant 1.0 : f32
           %t = fly.memref.alloca(%l) : (!fly.layout<8:1>) -> !fly.memref<f32, register, 8:1>
+          %k = fly.static : !fly.layout<4:1>
+          %h = fly.memref.alloca(%k) : (!fly.layout<4:1>) -> !fly.memref<f16, register, 4:1>
+          %x = arith.constant dense<0.0> : vector<4xf16>
+          fly.memref.store_vec(%x, %h) : (vector<4xf16>, !fly.memref<f16, register, 4:1>) -> ()
           fly.memref.store(%one, %t, %i) : (f32, !fly.memref<f32, register, 8:1>, !fly.int_tuple<5>) -> ()
           %v = fly.memref.load(%t, %i) : (!fly.memref<f32, register, 8:1>, !fly.int_tuple<5>) -> f32
           return %v : f32

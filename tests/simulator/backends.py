@@ -75,13 +75,13 @@ def run_both(program: Program, waves: Waves, memory: Memory, symbols: dict[str, 
     Both end in the same state, or both raise the same error.
     """
     buffers = [buffer for buffer in memory.buffers().values() if buffer.writable]
-    before = [buffer.data.copy() for buffer in buffers]
+    before = [buffer.storage.copy() for buffer in buffers]
     started = copy.deepcopy(waves)
     results: list[Waves] = []
     native_error = _error_of(lambda: results.append(run_native(program, started, memory, symbols)))
-    after = [buffer.data.copy() for buffer in buffers]
+    after = [buffer.storage.copy() for buffer in buffers]
     for buffer, content in zip(buffers, before, strict=True):
-        buffer.data[:] = content
+        buffer.storage[:] = content
     machine = Machine(program, bind_program(program), waves, memory, symbols, INSTRUCTION_LIMIT)
     expected = _error_of(machine.run)
     assert (type(native_error), str(native_error)) == (type(expected), str(expected)), "the backends disagree"
@@ -97,7 +97,7 @@ def run_both(program: Program, waves: Waves, memory: Memory, symbols: dict[str, 
     check_equal(native.lds[: waves.lds.size], waves.lds, "LDS")
     check_equal(native.scratch, waves.scratch, "scratch")
     for buffer, content in zip(buffers, after, strict=True):
-        check_equal(content, buffer.data, buffer.name)
+        check_equal(content, buffer.storage, buffer.name)
 
 
 def check_equal(got: Array, wanted: Array, name: str) -> None:
@@ -117,17 +117,17 @@ def _error_of(call: Callable[[], Any]) -> Exception | None:
 def launch_both(program: Program, kernel: str, *, memory: Memory, **options: Any) -> LaunchStatistics:
     """Launch natively, in lock-step and natively with counters: the same memory and counts, or the same error."""
     buffers = [buffer for buffer in memory.buffers().values() if buffer.writable]
-    before = [buffer.data.copy() for buffer in buffers]
+    before = [buffer.storage.copy() for buffer in buffers]
 
     def start(backend: str, *, counts: bool) -> _Outcome:
         for buffer, content in zip(buffers, before, strict=True):
-            buffer.data[:] = content
+            buffer.storage[:] = content
         with counting() if counts else nullcontext() as counters:
             statistics: list[LaunchStatistics] = []
             run = partial(launch, program, kernel, memory=memory, backend=backend, **options)
             error = _error_of(lambda: statistics.append(run()))
         raw = counters.launches[0].counts if counters and not error else None
-        return _Outcome(error, statistics, [buffer.data.copy() for buffer in buffers], raw)
+        return _Outcome(error, statistics, [buffer.storage.copy() for buffer in buffers], raw)
 
     native, counted = start("native", counts=False), start("native", counts=True)
     expected = start("lockstep", counts=True)

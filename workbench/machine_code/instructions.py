@@ -9,6 +9,9 @@ from flydsl.errors import ArgumentError, SourceLocation
 from flydsl.hsaco.listing import Listing
 from workbench.machine_code.registers import Uses, base_name, uses
 
+_FAR_BRANCH = "s_add_pc_i64"
+"""LLVM writes `s_add_pc_i64 target-next`, where `next` is the label after it."""
+
 KINDS = ("VALU", "MFMA", "SALU", "VMEM", "LDS", "SMEM", "branch", "wait", "barrier")
 """The kinds of instructions: by the unit that executes them, or by their effect where no unit does."""
 
@@ -19,7 +22,7 @@ _PREFIXES = (
     ("SMEM", ("s_load", "s_buffer_load", "s_scratch_load", "s_store", "s_dcache", "s_prefetch")),
     ("wait", ("s_wait", "s_nop", "s_delay_alu", "s_sleep")),
     ("barrier", ("s_barrier",)),
-    ("branch", ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_swappc", "s_call")),
+    ("branch", ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_swappc", "s_call", _FAR_BRANCH)),
     ("SALU", ("s_",)),
 )
 
@@ -54,12 +57,14 @@ class MachineInstruction:
     def target(self) -> str | None:
         """The label that a branch goes to."""
         name, _, rest = self.text.partition(" ")
+        if name == _FAR_BRANCH:
+            return rest.partition("-")[0].strip()
         return rest.strip() if name.startswith(("s_branch", "s_cbranch")) else None
 
     @property
     def ends_path(self) -> bool:
         """True if execution never continues with the next line: the end, a return, an unconditional branch."""
-        return self.mnemonic.startswith(("s_endpgm", "s_setpc", "s_branch", "s_trap"))
+        return self.mnemonic.startswith(("s_endpgm", "s_setpc", "s_branch", "s_trap", _FAR_BRANCH))
 
 
 def read_function(listing: Listing, name: str) -> tuple[MachineInstruction, ...]:

@@ -27,13 +27,14 @@ class _Scope:
     """A function that is being rewritten.
 
     assigns, changes: its variables that functions inside it assign, and those whose elements they assign.
-    own: its variables. open: the statements around the current one, outermost first: a handle's name, or None for a
-    loop that stays Python's.
+    own: its variables. globals: the names that it declares global. open: the statements around the current one,
+    outermost first: a handle's name, or None for a loop that stays Python's.
     """
 
     assigns: list[str]
     changes: list[str]
     own: set[str]
+    globals: set[str]
     open: list[_Open] = field(default_factory=list)
 
 
@@ -58,10 +59,11 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         assigns, changes = shared(node)
-        outer = self._scopes[-1] if self._scopes else _Scope([], [], set())
+        outer = self._scopes[-1] if self._scopes else _Scope([], [], set(), set())
         own = variables(node)
+        foreign = {name for n in in_function(node.body) if isinstance(n, ast.Global) for name in n.names}
         inherited = [name for name in outer.assigns if name not in own]
-        self._scopes.append(_Scope([*assigns, *inherited], [*changes, *outer.changes], own))
+        self._scopes.append(_Scope([*assigns, *inherited], [*changes, *outer.changes], own, foreign))
         count = self._count
         with_one_return(node)
         node.body = self._statements(node.body)
@@ -129,6 +131,8 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(node, ast.While):
             node.test = expression("__fly_counted__(__TEST)", node.test, TEST=node.test)
         else:
+            if isinstance(node.iter, ast.Name | ast.Attribute):
+                node.iter = self._own_iterator(node.iter, f"a loop over {ast.unparse(node.iter)}")
             node.iter = expression(f"__fly_items__(__ITEMS, lambda: {flag})", node.iter, ITEMS=node.iter)
         self._scopes[-1].open.append(_Open(None, True))
         self.generic_visit(node)
@@ -147,6 +151,17 @@ class Rewriter(ast.NodeTransformer):
             result = self.visit(statement)
             made += result if isinstance(result, list) else [result]
         return made
+
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        checks = self._assigning_globals(node)
+        self.generic_visit(node)
+        return [*checks, node]
+
+    def _assigning_globals(self, node: ast.stmt) -> list[ast.stmt]:
+        """Checks before a statement that assigns global variables."""
+        names = [name for name in assigned([node]) if name in self._scopes[-1].globals]
+        self.changed = self.changed or bool(names)
+        return [check for name in names for check in statements(f"__fly_global__({name!r})", node)]
 
     # --- ways out ----------------------------------------------------------------------------------------------------
 
@@ -242,7 +257,7 @@ class Rewriter(ast.NodeTransformer):
         elif isinstance(method, ast.Name) and method.id in ("setattr", "delattr") and node.args:
             node.args[0] = self._host_object(node.args[0], "attribute")
         elif isinstance(method, ast.Name) and method.id == "next" and node.args:
-            node.args[0] = self._checked("__fly_iterator__", node.args[0])
+            node.args[0] = self._own_iterator(node.args[0], ast.unparse(node))
         if isinstance(method, ast.Attribute) and method.attr == "get" and node.args:
             self.changed = True
             node.func = boolean_operators.lookup(method)
@@ -269,12 +284,13 @@ class Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         return self._text(node) if formats else node
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.AST]:
+    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+        checks = self._assigning_globals(node)
         self.generic_visit(node)
         if not isinstance(node.op, ast.Mod) or not isinstance(node.target, ast.Name) or _is_number(node.value):
-            return node
+            return [*checks, node]
         value = self._text(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
-        return [node, ast.copy_location(ast.Assign([node.target], value), node)]
+        return [*checks, node, ast.copy_location(ast.Assign([node.target], value), node)]
 
     def _text(self, node: ast.expr) -> ast.expr:
         """An expression that makes a text, which knows whether a runtime value is in it."""
@@ -301,17 +317,19 @@ class Rewriter(ast.NodeTransformer):
         """An expression that is about to be changed, with a check for the host's objects."""
         roots = list(root(node))
         if isinstance(node, ast.Call) and getattr(node.func, "id", None) in ("globals", "vars"):
-            return self._checked("__fly_changed__", node, what)
+            return self._changed_object(node, what)
         if not roots or any(name in scope.own for scope in self._scopes for name in roots):
             return node
-        return self._checked("__fly_changed__", node, what)
+        return self._changed_object(node, what)
 
-    def _checked(self, function: str, node: ast.expr, *words: str) -> ast.expr:
-        """A call that checks an object: with its source, the words, and the statements around it."""
-        handles = [statement.handle for statement in self._scopes[-1].open if statement.handle]
+    def _changed_object(self, node: ast.expr, what: str) -> ast.expr:
         self.changed = True
-        arguments = ["__OBJECT", repr(ast.unparse(node)), *map(repr, words), *reversed(handles)]
-        return expression(f"{function}({', '.join(arguments)})", node, OBJECT=node)
+        return expression(f"__fly_changed__(__OBJECT, {ast.unparse(node)!r}, {what!r})", node, OBJECT=node)
+
+    def _own_iterator(self, node: ast.expr, what: str) -> ast.expr:
+        """An expression whose items are about to be taken, with a check for iterators that a branch did not make."""
+        self.changed = True
+        return expression(f"__fly_iterator__(__OBJECT, {what!r})", node, OBJECT=node)
 
     # --- what the walk knows -----------------------------------------------------------------------------------------
 

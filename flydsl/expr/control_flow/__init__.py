@@ -17,7 +17,12 @@ from flydsl.expr.control_flow.boolean_operators import (
 from flydsl.expr.control_flow.conditional_expression import conditional_expression
 from flydsl.expr.control_flow.construct import escape
 from flydsl.expr.control_flow.for_loop import ForLoop
-from flydsl.expr.control_flow.host_objects import require_no_function, require_not_hosts, require_own_iterator
+from flydsl.expr.control_flow.host_objects import (
+    require_no_branch,
+    require_no_function,
+    require_not_hosts,
+    require_own_iterator,
+)
 from flydsl.expr.control_flow.if_statement import IfStatement
 from flydsl.expr.control_flow.undefined import UNSET
 from flydsl.expr.control_flow.while_loop import WhileLoop
@@ -44,6 +49,7 @@ RUNTIME: dict[str, Any] = {
     "__fly_iterator__": require_own_iterator,
     "__fly_escape__": escape,
     "__fly_changed__": require_not_hosts,
+    "__fly_global__": require_no_branch,
     "__fly_named__": require_no_function,
     "__fly_unset__": UNSET,
 }

@@ -41,7 +41,7 @@ def conditional_expression(condition: Any, then: Thunk, otherwise: Thunk) -> Any
 
 def traced(thunk: Thunk, objects: Reachable, at: SourceLocation | None) -> tuple[TracedRegion, Any]:
     """Trace a function into a region; return the region and the function's value."""
-    region = TracedRegion(at)
+    region = TracedRegion(at, "expression", objects.iterators)
     with regions_closed():
         region.open()
         value = thunk()

@@ -32,13 +32,9 @@ class Construct:
         self._region: TracedRegion | None = None
         self._objects: Reachable
 
-    def has_iterator(self, value: Any) -> bool:
-        """True if an iterator was there before a runtime construct."""
-        return id(value) in self._objects.iterators
-
     def _open(self) -> TracedRegion:
         """Begin a region."""
-        self._region = TracedRegion(self._at)
+        self._region = TracedRegion(self._at, self.word, self._objects.iterators)
         self._region.open()
         return self._region
 

@@ -16,8 +16,17 @@ import array
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from types import CellType, FunctionType, MemberDescriptorType, SimpleNamespace
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FrameType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    SimpleNamespace,
+)
 from typing import Any
 
 from mlir import ir
@@ -26,7 +35,7 @@ from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.numeric import is_python_number
 from flydsl.expr.refusals import change_within
 from flydsl.expr.tree import flatten, is_leaf
-from flydsl.places import user_frame
+from flydsl.places import TRACER, user_frames
 
 # Objects of these packages do not change while they are traced, or are not ours to look into.
 _FOREIGN = {"flydsl", "mlir", "torch", "numpy", "builtins", "types", "typing", "functools", "ast"}
@@ -41,37 +50,52 @@ class Reachable:
 
     own, outer: the function's own variables, and those of the functions around it.
     paths: for each object how a user would write it, `accs` or `state.accs`.
-    data, iterators: the arrays of the host with what they held, and the iterators.
+    data, iterators: the arrays of the host, data_before what they held, and the iterators.
+    copies: whether to copy the contents, as is needed to compare them.
     """
 
-    def __init__(self, own: dict[str, Any], outer: dict[str, Any]) -> None:
+    def __init__(self, own: dict[str, Any], outer: dict[str, Any], *, copies: bool = True) -> None:
         self.objects: dict[int, Any] = {}
         self.paths: dict[int, str] = {}
-        self.data: list[tuple[str, Any, Any]] = []
+        self.data: list[tuple[str, Any]] = []
         self.iterators: dict[int, Any] = {}
         for name, value in own.items():
             self._visit(value, name, _DEPTH)
         self._own = set(self.objects)
         for name, value in outer.items():
             self._visit(value, name, _DEPTH)
-        self.before = self.contents()
+        self.before = self.contents() if copies else {}
+        self.data_before = [_state_of_data(value) for _, value in self.data] if copies else []
 
     @staticmethod
     def from_here() -> Reachable:
-        """The objects reachable from the running function of the user."""
-        frame = user_frame()
-        if frame is None:
+        """The objects reachable from the running function of the user.
+
+        Its own are also those of the functions that called it while they are traced.
+        """
+        frames = list(user_frames(TRACER))
+        if not frames:
             return Reachable({}, {})
-        free = frame.f_code.co_freevars
-        variables = {name: value for name, value in frame.f_locals.items() if not name.startswith("__fly_")}
-        functions = {name for name, value in variables.items() if isinstance(value, FunctionType)}
-        outer = {name for name in variables if name in free or name in functions}
-        found = Reachable({n: v for n, v in variables.items() if n not in outer}, {n: variables[n] for n in outer})
-        for function in (variables[name] for name in functions - set(free)):
-            found._own.add(id(function))  # its attributes and defaults, not the variables that it reads
-            if defaults := _defaults(function):
-                found.claim(defaults)
+        own, outer = _variables(frames[0])
+        found = Reachable(own, outer)
+        found._claim_functions(frames[0], outer)
+        for frame in frames[1:]:
+            if found.objects.keys() <= found._own:
+                break
+            own, outer = _variables(frame)
+            found.claim(tuple(own.values()))
+            found._claim_functions(frame, outer)
         return found
+
+    def _claim_functions(self, frame: FrameType, outer: dict[str, Any]) -> None:
+        """Mark what the functions that a function has made change as its own: not the variables of the host."""
+        for function in (value for name, value in outer.items() if name not in frame.f_code.co_freevars):
+            self._own.add(id(function))
+            if defaults := _defaults(function):
+                self.claim(defaults)
+            for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+                if name in frame.f_code.co_cellvars:
+                    self.claim(cell)
 
     def _visit(self, value: Any, path: str, depth: int) -> None:
         if not depth or is_leaf(value):
@@ -81,8 +105,12 @@ class Reachable:
             inner = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
         elif isinstance(value, tuple):
             inner = ((f"{path}[{i}]", item) for i, item in enumerate(value))
+        elif isinstance(value, MethodType | BuiltinMethodType):
+            inner = ((path, value.__self__),)
+        elif isinstance(value, partial):
+            inner = ((path, value.func), (path, value.args), (path, value.keywords))
         elif is_data(value):
-            self.data.append((path, value, _state_of_data(value)))
+            self.data.append((path, value))
             return
         elif id(value) in self.objects or not _is_mutable(value):
             if hasattr(type(value), "__next__"):
@@ -106,7 +134,7 @@ class Reachable:
 
     def require_unchanged_data(self, word: str, at: SourceLocation | None) -> None:
         """Raise TraceError if an array of the host has changed. word: what was traced, `if` or a loop."""
-        for path, value, before in self.data:
+        for (path, value), before in zip(self.data, self.data_before, strict=True):
             if _state_of_data(value) != before:
                 raise TraceError(
                     f"{path} is changed in a runtime {word}, and is an array of the host",
@@ -141,11 +169,11 @@ class Reachable:
 
     def claim(self, value: Any) -> None:
         """Mark an object, and the objects that it holds, as the function's own."""
-        self._own.update(Reachable({"": value}, {}).objects)
+        self._own.update(Reachable({"": value}, {}, copies=False).objects)
 
     def forget(self, value: Any) -> None:
         """Exclude an object, and the objects that it holds, from the comparison."""
-        for key in Reachable({"": value}, {}).objects:
+        for key in Reachable({"": value}, {}, copies=False).objects:
             self._drop(key)
 
     def forget_variables(self, thunks: Sequence[Callable[[], Any]]) -> None:
@@ -157,6 +185,14 @@ class Reachable:
     def _drop(self, key: int) -> None:
         self.objects.pop(key, None)
         self.before.pop(key, None)
+
+
+def _variables(frame: FrameType) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A function's own variables, and those that are functions, or of the functions around it."""
+    variables = {name: value for name, value in frame.f_locals.items() if not name.startswith("__fly_")}
+    free = frame.f_code.co_freevars
+    outer = {name: v for name, v in variables.items() if name in free or isinstance(v, FunctionType)}
+    return {name: v for name, v in variables.items() if name not in outer}, outer
 
 
 def _values_in(contents: Any) -> list[Any]:

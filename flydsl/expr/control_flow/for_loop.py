@@ -149,7 +149,7 @@ class ForLoop(Loop):
                 "unsupported: unroll of a loop with `break`", at=self._at, hint="leave unroll away, or the break"
             )
         lower, upper, _ = self._bounds
-        condition = TracedRegion(self._at)
+        condition = TracedRegion(self._at, self.word, {})
         item, *carried = [condition.argument(leaf) for leaf in (lower, *initial)]
         condition.open()
         goes_on = (item < upper) & ~carried[stop]

@@ -10,6 +10,8 @@ from typing import Any
 from flydsl.dialect.location import trace_error
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.containers import Reachable, copied, write
+from flydsl.expr.control_flow.region import open_word, word_after
+from flydsl.places import user_location
 
 CHANGING_METHODS = {
     "append", "appendleft", "extend", "extendleft", "insert", "remove", "pop", "popleft", "clear", "sort", "reverse",
@@ -24,16 +26,15 @@ _HINT = (
 )
 
 
-def require_not_hosts(value: Any, path: str, what: str, *constructs: Any) -> Any:
+def require_not_hosts(value: Any, path: str, what: str) -> Any:
     """Return an object that is about to be changed. Raise TraceError for a host's in a runtime branch or loop.
 
     An array of the host must not be changed at all: it would be once, while tracing, and not by each call.
 
     path: the object as written in the source. what: an attribute's name, or "element" for an element of a container.
     """
-    runtime = [construct for construct in constructs if construct.runtime]
-    if runtime and _changes_host(value, what):
-        word = runtime[0].word
+    word = open_word()
+    if word and _changes_host(value, what):
         raise trace_error(f"the host's object {path} is changed in a runtime {word}", _HINT)
     if what == "element" and type(value).__module__.partition(".")[0] in _LIBRARIES:
         raise trace_error(
@@ -43,14 +44,16 @@ def require_not_hosts(value: Any, path: str, what: str, *constructs: Any) -> Any
     return value
 
 
-def require_own_iterator(value: Any, path: str, *constructs: Any) -> Any:
-    """Return an iterator whose next item is about to be taken. Raise TraceError for one that a branch did not make."""
-    for construct in constructs:
-        if construct.runtime and construct.has_iterator(value):
-            raise trace_error(
-                f"next({path}) in a runtime {construct.word}",
-                "it would go on once, when this is traced, and whichever way the device goes: count in a variable",
-            )
+def require_own_iterator(value: Any, what: str) -> Any:
+    """Return an iterator whose items are about to be taken. Raise TraceError for one that a branch did not make.
+
+    what: the source that takes them.
+    """
+    if word := word_after(value):
+        raise trace_error(
+            f"{what} in a runtime {word}",
+            "it would go on once, when this is traced, and whichever way the device goes: count in a variable",
+        )
     return value
 
 
@@ -104,11 +107,21 @@ def refuse_globals(names: Sequence[str], thunks: Sequence[Callable[[], Any]], wo
     """Raise TraceError if a runtime branch or loop assigns a global variable."""
     for name, thunk in zip(names, thunks, strict=True):
         if is_global(name, thunk):
-            raise TraceError(
-                f"the global variable {name} is assigned in a runtime {word}",
-                at=at,
-                hint="it is the host's, which has no values of the device: assign to a variable of the kernel",
-            )
+            raise _global_assigned(name, word, at)
+
+
+def require_no_branch(name: str) -> None:
+    """Raise TraceError if a runtime branch or loop is open: a global variable is about to be assigned."""
+    if word := open_word():
+        raise _global_assigned(name, word, user_location())
+
+
+def _global_assigned(name: str, word: str, at: SourceLocation | None) -> TraceError:
+    return TraceError(
+        f"the global variable {name} is assigned in a runtime {word}",
+        at=at,
+        hint="it is the host's, which has no values of the device: assign to a variable of the kernel",
+    )
 
 
 def is_global(name: str, thunk: Callable[[], Any]) -> bool:

@@ -7,7 +7,7 @@ a value unchanged, the value itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,10 +23,15 @@ _STAND_IN = "builtin.unrealized_conversion_cast"
 
 
 class TracedRegion:
-    """A region with one block. Operations between `open` and `close` are inserted in it."""
+    """A region with one block. Operations between `open` and `close` are inserted in it.
 
-    def __init__(self, at: SourceLocation | None) -> None:
+    word: what of the user's source it is. iterators: those that were there before, by id.
+    """
+
+    def __init__(self, at: SourceLocation | None, word: str, iterators: Mapping[int, Any]) -> None:
         self.at = at
+        self.word = word
+        self.iterators = iterators
         self._location = mlir_location(at)
         self._scratch = ir.Operation.create("scf.execute_region", regions=1, loc=self._location)
         self._block = ir.Block.create_at_start(self._scratch.regions[0], [])
@@ -94,6 +99,16 @@ class TracedRegion:
         self._scratch.erase()
 
 
+def open_word() -> str | None:
+    """What of the source the innermost open region is, or None if none is open."""
+    return _open[-1].word if _open else None
+
+
+def word_after(iterator: Any) -> str | None:
+    """What of the source an open region is that an iterator was there before, or None."""
+    return next((region.word for region in _open if id(iterator) in region.iterators), None)
+
+
 @contextmanager
 def regions_closed() -> Iterator[None]:
     """Close regions that an error has left open, at the end of the `with` block."""
@@ -104,6 +119,18 @@ def regions_closed() -> Iterator[None]:
     finally:
         while _open and _open[-1] is not outer:
             _open.pop()._insertion.__exit__(None, None, None)
+
+
+@contextmanager
+def regions_of_function() -> Iterator[None]:
+    """Trace a function of its own: the regions that are open are around what launches it."""
+    outer = _open[:]
+    _open.clear()
+    try:
+        with regions_closed():
+            yield
+    finally:
+        _open[:] = outer
 
 
 def _require_innermost(region: TracedRegion | None) -> None:

@@ -19,7 +19,7 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, fly_name
-from flydsl.passes.to_rocdl.storage import storage_type
+from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 
 # Four scales of 8 bits, each 2**0.
 _SCALES_OF_ONE = 0x7F7F7F7F
@@ -101,7 +101,5 @@ def _in_registers(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
     """The values of A or B in a thread, in the type in which the instruction takes them."""
     if kind == value.type:
         return value
-    storage = storage_type(value.type)
-    if storage != value.type:  # LLVM has no type for fp8 values
-        value = create("arith.bitcast", [value], [storage], at).result
+    value = convert_storage(value, storage_type(value.type), at)  # LLVM has no type for fp8 values
     return create("llvm.bitcast", [value], [kind], at).result

@@ -25,5 +25,8 @@ def convert_storage(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value
     widths = [element_bits(str(t)) for t in (source, target)]
     if "index" in (str(source), str(target)):
         return create("arith.index_cast", [value], [kind], at).result
+    maker = value.owner
+    if not isinstance(maker, ir.Block) and maker.name == "arith.bitcast" and maker.operands[0].type == kind:
+        return maker.operands[0]  # as it was read
     name = "bitcast" if widths[0] == widths[1] else "extui" if widths[0] < widths[1] else "trunci"
     return create(f"arith.{name}", [value], [kind], at).result

@@ -13,6 +13,7 @@ from flydsl.simulator.errors import Access, MemoryFault, MisalignedAccess
 from flydsl.simulator.gaps import touches_gap
 from flydsl.simulator.lockstep.lanes import NumpyLanes
 from flydsl.simulator.memory import (
+    DWORD_BYTES,
     NEAR_NULL_BYTES,
     PRIVATE_APERTURE,
     SHARED_APERTURE,
@@ -142,7 +143,7 @@ class NumpyMemory(NumpyLanes):
         self, space: str, address: Array, size: int, where: Array | None, *, is_write: bool, aligned: bool = False
     ) -> list[Resolved]:
         """Check an access of `size` bytes and find the bytes that it touches. Raise MemoryFault before any effect."""
-        request = self._request(address, size, where, is_write=is_write)
+        request = self._request(address, size, where, is_write=is_write, is_atomic=aligned)
         if request is None:
             return []
         self._check(space, request, is_atomic=aligned)
@@ -152,7 +153,9 @@ class NumpyMemory(NumpyLanes):
             return self._resolve_flat(request)
         return [self._resolve_local(space, request)]
 
-    def _request(self, address: Array, size: int, where: Array | None, *, is_write: bool) -> Request | None:
+    def _request(
+        self, address: Array, size: int, where: Array | None, *, is_write: bool, is_atomic: bool = False
+    ) -> Request | None:
         """The request of the accessing lanes; None if there are none."""
         shape = self._shape(address)
         mask = self._active_lanes(shape, where)
@@ -160,7 +163,7 @@ class NumpyMemory(NumpyLanes):
         lanes = None if mask is None else np.flatnonzero(mask)
         if lanes is not None:
             flat = flat[lanes]
-        return Request(flat, lanes, size, shape[1], is_write) if flat.size else None
+        return Request(flat, lanes, size, shape[1], is_write, is_atomic=is_atomic) if flat.size else None
 
     def _check(self, space: str, request: Request, *, is_atomic: bool) -> None:
         """Raise the errors of an access that do not depend on what lies at its addresses."""
@@ -179,11 +182,12 @@ class NumpyMemory(NumpyLanes):
     def _resolve_global(self, request: Request) -> list[Resolved]:
         buffer = self.memory.buffer_at(int(request.address[0]))
         if buffer is not None:
-            offsets = request.address - np.uint64(buffer.base)
-            inside = _in_bounds(offsets, buffer.reach_bytes(request.size), request.size)
-            if inside and not (buffer.rows and _touches_gap(buffer, request, offsets.view(np.int64)).any()):
+            first, limit = buffer.extent(whole_dwords=request.has_whole_dwords)
+            inside = _in_bounds(request.address - np.uint64(first), limit, request.size)
+            if inside and not (buffer.rows and _touches_gap(buffer, request).any()):
                 self._check_writable(buffer, request)
-                return [Resolved(buffer.storage, offsets.view(np.int64), request.lanes)]
+                offsets = (request.address - np.uint64(buffer.storage_base)).view(np.int64)
+                return [Resolved(buffer.storage, offsets, request.lanes)]
         places = self._places(request.address)
         distinct = np.unique(places)
         if distinct.size == 1:
@@ -204,8 +208,8 @@ class NumpyMemory(NumpyLanes):
         """True if there is memory, not known before, at the first address that is outside of a buffer."""
         if buffer is None:
             return self.memory.discover(int(request.address[0]))
-        offsets = request.address - np.uint64(buffer.base)  # wraps below the base
-        outside = offsets > np.uint64(buffer.reach_bytes(request.size))
+        first, limit = buffer.extent(whole_dwords=request.has_whole_dwords)
+        outside = request.address - np.uint64(first) > np.uint64(limit)  # wraps below the first
         return bool(outside.any()) and self.memory.discover(int(request.address[outside.argmax()]))
 
     def _resolve_flat(self, request: Request) -> list[Resolved]:
@@ -270,9 +274,10 @@ class NumpyMemory(NumpyLanes):
             hint = self.memory.null_hint if first < NEAR_NULL_BYTES else None
             self._fault("global", request, 0, None, f"at {first:#x}, which is in no buffer of this launch", hint=hint)
         assert buffer is not None
-        offsets = request.address.view(np.int64) - buffer.base
-        outside = (offsets < 0) | (offsets + request.size > buffer.reach_bytes(request.size))
-        bad = int((outside | _touches_gap(buffer, request, offsets)).argmax())
+        first, limit = buffer.extent(whole_dwords=request.has_whole_dwords)
+        offsets = request.address.view(np.int64) - first
+        outside = (offsets < 0) | (offsets + request.size > limit)
+        bad = int((outside | _touches_gap(buffer, request)).argmax())
         elements = f"{_elements_of(buffer, request, bad)}, address {int(request.address[bad]):#x}"
         if outside[bad]:
             where = f"outside of {buffer.name} ({buffer.label}, {buffer.size_bytes} bytes)"
@@ -329,9 +334,14 @@ class NumpyMemory(NumpyLanes):
         )
 
 
-def _touches_gap(buffer: Buffer, request: Request, offsets: Array) -> Array:
+def _touches_gap(buffer: Buffer, request: Request) -> Array:
     # A scalar load may be wider than what the program reads: the compiler loads whole dwords.
-    return touches_gap(offsets, request.size if request.width > 1 else 1, buffer.rows)
+    offsets = request.address.view(np.int64) - buffer.base
+    touching = touches_gap(offsets, request.size if request.width > 1 else 1, buffer.rows)
+    if request.has_whole_dwords and request.size == DWORD_BYTES and touching.any():
+        no_element = np.all([touches_gap(offsets + byte, 1, buffer.rows) for byte in range(DWORD_BYTES)], axis=0)
+        touching = touching & no_element  # a dword that has an element is all the view's
+    return touching
 
 
 def _elements_of(buffer: Buffer, request: Request, which: int) -> str:
@@ -352,7 +362,7 @@ class Request:
     """The accesses that lanes request: addresses, positions in (waves, width), and bytes per access.
 
     wave: the one that makes all accesses itself, instead of its lanes; then positions are numbers of the accesses.
-    hint: what to do about an access outside of its buffer.
+    hint: what to do about an access outside of its buffer. is_atomic: reads what it writes.
     """
 
     address: Array
@@ -362,6 +372,12 @@ class Request:
     is_write: bool
     wave: int | None = None
     hint: str = "do the grid and the block cover more elements than the tensor has?"
+    is_atomic: bool = False
+
+    @property
+    def has_whole_dwords(self) -> bool:
+        """Whether it may reach the ends of dwords that are in a buffer in part."""
+        return self.size >= DWORD_BYTES and (self.is_atomic or not self.is_write)
 
     def part(self, chosen: Array) -> Request:
         return replace(self, address=self.address[chosen], lanes=chosen if self.lanes is None else self.lanes[chosen])

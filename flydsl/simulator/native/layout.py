@@ -38,6 +38,9 @@ FALL_BACK = 4  # the instruction at the pc is to be executed by the lock-step ma
 MODE_CHANGED = 5
 DONE, SLICE_OVER, DEADLOCK, LIMIT_REACHED, WAITING = 16, 17, 18, 19, 20
 
+LOADS, STORES, ATOMIC = range(3)
+"""What a vector access does, as `resolve` is told."""
+
 SPACES = ("global", "lds", "scratch", "flat", "tensor_global", "tensor_lds")
 """The spaces of vector accesses, as an observer is told of them; the last two are of a whole tile, told of as lines in
 place of lanes, and bytes."""

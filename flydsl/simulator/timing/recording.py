@@ -19,7 +19,8 @@ from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.memory import SLOT_SHIFT, Memory
+from flydsl.simulator.errors import MemoryFault
+from flydsl.simulator.memory import Buffer, Memory
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import ThreadCounts, tracing_records
 from flydsl.simulator.native.group import WorkgroupSlot
@@ -35,7 +36,7 @@ _WORDS_PER_WAVE = 1 << 24
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of memory of a launch, numbered through all its buffers.
+    """The lines of memory of a launch, numbered through all its buffers in slots.
 
     bases: by slot of the address space, the number of its first line; the last one is the number of all lines.
     """
@@ -44,10 +45,7 @@ class Lines:
 
     @classmethod
     def of(cls, memory: Memory) -> Lines:
-        buffers = memory.buffers()
-        if any(slot != buffer.base >> SLOT_SHIFT for slot, buffer in buffers.items()):
-            raise SimulatorError("a trace of a launch that uses memory of the host by its address",
-                                 hint="`counting` estimates its time from its counts")  # fmt: skip
+        buffers = memory.in_slots
         sizes = np.zeros(max(buffers, default=0) + 2, np.int64)
         for slot, buffer in buffers.items():
             sizes[slot + 1] = -(-buffer.size_bytes // LINE_BYTES) + 2
@@ -116,16 +114,24 @@ def record(
     """The streams of some workgroups, wave by wave. The launch's memory is not changed.
 
     Instructions whose results decide neither control flow nor addresses are recorded, but not executed. Raises what
-    the launch would raise, and SimulatorError for waves that execute too much.
+    the launch would raise, and SimulatorError for waves that execute too much, or that use memory which has no lines.
     """
     needed = needed_instructions(dispatch)
     lines = Lines.of(dispatch.memory)
-    work = copy.copy(dispatch)
-    work.memory = dispatch.memory.with_copied_content() if needed.content else with_empty_content(dispatch.memory)
+    work, memory = copy.copy(dispatch), dispatch.memory.without_host_memory()
+    work.memory = memory.with_copied_content() if needed.content else with_empty_content(memory)
     # All of them before the first one runs: code must not be loaded while other loaded code is being executed.
     count = _threads(threads, len(workgroups))
     recorders = [_Recorder(work, lines, needed, instruction_limit) for _ in range(count)]
-    return _recorded_by(recorders, workgroups)
+    try:
+        return _recorded_by(recorders, workgroups)
+    except MemoryFault as fault:
+        if fault.access.buffer is not None or not dispatch.memory.has_host_memory(fault.access.address):
+            raise
+        raise SimulatorError(
+            "a trace of a launch that uses memory of the host by its address",
+            hint="`counting` estimates its time from its counts",
+        ) from None
 
 
 def _recorded_by(recorders: Sequence[_Recorder], workgroups: Sequence[int]) -> list[list[Array]]:
@@ -158,7 +164,13 @@ def _recorded_by(recorders: Sequence[_Recorder], workgroups: Sequence[int]) -> l
 
 def with_empty_content(memory: Memory) -> Memory:
     """The same buffers at the same addresses; those that a kernel may write have zeros, which take no room."""
-    return memory.with_content(lambda buffer: np.zeros(buffer.size_bytes, np.uint8) if buffer.writable else buffer.data)
+    return memory.with_content(lambda buffer: _zeros_like(buffer) if buffer.writable else buffer.data)
+
+
+def _zeros_like(buffer: Buffer) -> Array:
+    """As many bytes, in as many dwords."""
+    first = buffer.base - buffer.storage_base
+    return np.zeros(buffer.storage.size, np.uint8)[first : first + buffer.size_bytes]
 
 
 def touched_lines(streams: Iterable[Array]) -> Array:

@@ -562,3 +562,23 @@ def test_packed_bf16_takes_constants(gfx1250: Run) -> None:
     text = "v_pk_mul_bf16 v1, 2.0, v0 op_sel_hi:[0,1]\nv_pk_add_bf16 v2, v0, 1\nv_pk_mul_bf16 v3, -0.5, v0"
     found = gfx1250(text, v={0: halves})
     assert [hex(found.v(i)[0]) for i in (1, 2, 3)] == ["0x40c04000", "0x40403f80", "0xbf00"]
+
+
+FAR_BRANCHES = """s_add_pc_i64 .Lfar-.Lpost_addpc0
+.Lpost_addpc0:
+s_mov_b32 s11, 7
+.Lback:
+s_mov_b32 s10, 3
+s_endpgm
+.Lfar:
+s_add_pc_i64 .Lback-.Lpost_addpc1
+.Lpost_addpc1:
+s_mov_b32 s11, 5"""
+
+
+def test_a_branch_too_far_for_16_bits(gfx1250: Run) -> None:
+    found = gfx1250(FAR_BRANCHES)
+    assert (found.s(10), found.s(11)) == (3, 0)
+    for other in ("s[2:3]", "0x40", ".Lfar-.Lback"):  # distances in bytes, which the simulator does not count
+        with pytest.raises(UnknownInstruction, match="s_add_pc_i64"):
+            gfx1250(FAR_BRANCHES.replace(".Lfar-.Lpost_addpc0", other))

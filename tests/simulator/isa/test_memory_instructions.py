@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from flydsl.simulator import Memory, MemoryFault, MisalignedAccess
+from flydsl.simulator.gaps import Rows
 
 Run = Callable[..., Any]
 LANE = np.arange(64)
@@ -265,21 +267,47 @@ def test_the_offsets_of_a_buffer_access_wrap_at_32_bits_and_the_scalar_one_does_
     assert (after.v(5) == 0).all()  # out of range
 
 
-@pytest.mark.parametrize("count", [5, 6, 7])
-def test_an_allocation_does_not_end_inside_of_a_dword(run: Run, count: int) -> None:
-    """A 16-bit atomic by compare-and-swap on its dword. What lies beyond the buffer stays as it is."""
+CHANGE_A_DWORD = """global_load_dword v4, v0, s[2:3] offset:{at}
+    v_add_u32 v8, 0x100, v4
+    v_mov_b32 v9, v4
+    global_atomic_cmpswap v7, v0, v[8:9], s[2:3] offset:{at} sc0"""
+"""As a 16-bit atomic does."""
+
+
+@pytest.mark.parametrize(("first", "count", "dword"), [(0, 5, 2), (0, 7, 3), (1, 4, 0), (3, 1, 1), (3, 3, 1)])
+def test_an_allocation_has_whole_dwords(run: Run, first: int, count: int, dword: int) -> None:
+    """What lies beside the buffer stays as it is."""
     whole = np.arange(1, 17, dtype=np.uint16)
-    memory, address = mapped(whole[:count])
-    last = 2 * (count - 1) & ~3
-    text = f"""global_load_dword v4, v0, s[2:3] offset:{last}
-        v_add_u32 v8, 0x100, v4
-        v_mov_b32 v9, v4
-        global_atomic_cmpswap v7, v0, v[8:9], s[2:3] offset:{last} sc0"""
+    memory, address = mapped(whole[first : first + count])
     expected = whole.copy()
-    expected[last // 2] += 0x100
+    expected[2 * dword] += 0x100
+    text = CHANGE_A_DWORD.format(at=4 * dword - 2 * first)
     after = run(text, v={0: np.uint32(0)}, s={2: address}, memory=memory, exec_bits=1)
     np.testing.assert_array_equal(whole, expected)
     assert after.v(4)[0] == after.v(7)[0]
+
+
+@pytest.mark.parametrize("element", [0, 3, 5, 8, 10, 11])
+def test_a_dword_with_an_element_of_a_view_belongs_to_it(run: Run, element: int) -> None:
+    """Rows of three halves, five apart, the first of which begins inside of a dword."""
+    whole, memory = np.arange(1, 17, dtype=np.uint16), Memory()
+    host = whole[1:].ctypes.data
+    address = memory.map(host, 26, name="A", element_bytes=2, label="f16[3, 3]", rows=(Rows(10, 6),))
+    at = 2 * element - (address + 2 * element) % 4
+    text = CHANGE_A_DWORD.format(at=at)
+    has_element = any(0 <= half < 13 and half % 5 < 3 for half in (at // 2, at // 2 + 1))
+    with contextlib.nullcontext() if has_element else pytest.raises(MemoryFault, match="in a gap"):
+        run(text, v={0: np.uint32(0)}, s={2: address}, memory=memory, exec_bits=1)
+    assert whole[1 + at // 2] == 2 + at // 2 + 0x100 * has_element
+
+
+@pytest.mark.parametrize("at", [-2, 6])
+def test_a_store_writes_nothing_beside_an_allocation(run: Run, at: int) -> None:
+    whole = np.arange(1, 9, dtype=np.uint16)
+    memory, address = mapped(whole[1:5])
+    with pytest.raises(MemoryFault, match="outside of A"):
+        run(f"global_store_dword v0, v1, s[2:3] offset:{at}", v={0: np.uint32(0)}, s={2: address}, memory=memory)
+    np.testing.assert_array_equal(whole, np.arange(1, 9))
 
 
 @pytest.mark.parametrize("instruction", ["ushort v4, v0, s[2:3] offset:6", "dword v4, v0, s[2:3] offset:8"])

@@ -15,7 +15,6 @@ from flydsl.simulator import Memory, Program
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.launching import prepare
-from flydsl.simulator.memory import Buffer
 from flydsl.simulator.timing import recording
 from flydsl.simulator.timing.needed import Needed, needed_instructions
 from flydsl.simulator.timing.recording import LDS_WORD, LINE_WORD
@@ -121,10 +120,3 @@ def test_a_wave_that_executes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.full(64, 1000, np.int32)
     with pytest.raises(SimulatorError, match="executes too much for a trace"):
         recording.record(dispatched(COUNTDOWN, "countdown", [x], (1, 1, 1), 64), [0], LIMIT, threads=1)
-
-
-def test_memory_of_the_host_at_its_own_address_has_no_lines() -> None:
-    host = np.zeros(64, np.uint8)
-    memory = Memory([Buffer(host.ctypes.data, host, "x", 1, "u8[64]")])
-    with pytest.raises(SimulatorError, match="memory of the host by its address"):
-        recording.Lines.of(memory)

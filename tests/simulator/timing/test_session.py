@@ -44,10 +44,14 @@ attributes #0 = { "amdgpu-flat-work-group-size"="256,256" }
 """
 
 
-def double(x: Array, *, beyond: int = 0, by_address: bool = False, **options: Any) -> None:
-    """Launch a kernel that doubles the numbers of x, 256 for each workgroup. by_address: of the host."""
+def double(x: Array, *, beyond: int = 0, by_address: bool = False, others: Array | None = None, **options: Any) -> None:
+    """Launch a kernel that doubles the numbers of x, 256 for each workgroup. by_address: of the host. others: what the
+    process has at an address, too."""
     place, data = x.ctypes.data, x.view(np.uint8)
-    memory = Memory([Buffer(place, data, "x", x.itemsize, "x")] if by_address else ())
+    host = Buffer(place, data, "x", x.itemsize, "x") if by_address else None
+    if others is not None:
+        host = Buffer(others.ctypes.data, others.view(np.uint8), "others", 4, "others")
+    memory = Memory([host] if host else ())
     kernarg = struct.pack("<QI", place if by_address else memory.map_array(x, name="x"), beyond)
     code = compile_llvm_ir(DOUBLE, GFX942)
     program = Program.load(code.hsaco, code.listing)
@@ -86,6 +90,15 @@ def test_what_cannot_be_timed_is_carried_out_if_asked_for() -> None:
     assert np.array_equal(x, 2 * np.arange(256))
     assert (traced.launches, counters.launches[0].estimate) == ([], None)
     assert "no estimate of the time: a trace of a launch that uses memory of the host" in repr(counters)
+
+
+def test_memory_that_a_launch_does_not_use_leaves_its_time_alone() -> None:
+    times = []
+    for others in (None, np.zeros(64, np.int32)):
+        with tracing() as traced:
+            double(np.zeros(1024, np.int32), others=others)
+        times.append(traced.time_us)
+    assert times[0] == times[1]
 
 
 def test_the_same_launch_has_the_same_trace() -> None:

@@ -149,7 +149,7 @@ class CheckedMachine(ThreefoldMachine):
             return
         buffer = next(b for b in self.memory.buffers().values() if b.storage is piece.storage)
         request, offsets, values = _in_units(
-            piece.offsets, piece.content, -buffer.base, move.wave, is_write=not move.is_load
+            piece.offsets, piece.content, -buffer.storage_base, move.wave, is_write=not move.is_load
         )
         self._check_races(request, offsets + found[0], found[1], values, buffer)
 

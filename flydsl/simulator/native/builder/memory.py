@@ -29,13 +29,13 @@ class NativeMemory(NativeLanes):
     ) -> tuple[LlvmValue, ...]:
         if not address.lanes:
             return self._load_scalar(space, address, dwords, where)
-        host = self._resolve(space, address, 4 * dwords, where, is_write=False)
+        host = self._resolve(space, address, 4 * dwords, where, layout.LOADS)
         data = self.workspace_pointer(layout.Workspace.data.offset)
         self.body.call_void(f"gather{dwords}", f"ptr {host}", f"ptr {data}")
         return tuple(self.load_row(self.body.pointer(data, layout.ROW_BYTES * i)) for i in range(dwords))
 
     def load_small(self, space: str, address: LlvmValue, bytes_: int, where: LlvmValue | None = None) -> LlvmValue:
-        host = self._resolve(space, self._vector(address), bytes_, where, is_write=False)
+        host = self._resolve(space, self._vector(address), bytes_, where, layout.LOADS)
         data = self.workspace_pointer(layout.Workspace.data.offset)
         self.body.call_void(f"gather_bytes{bytes_}", f"ptr {host}", f"ptr {data}")
         return self.load_row(data)
@@ -59,14 +59,14 @@ class NativeMemory(NativeLanes):
     def store(
         self, space: str, address: LlvmValue, values: Sequence[LlvmValue], where: LlvmValue | None = None
     ) -> None:
-        host = self._resolve(space, self._vector(address), 4 * len(values), where, is_write=True)
+        host = self._resolve(space, self._vector(address), 4 * len(values), where, layout.STORES)
         self._scatter(f"scatter{len(values)}", host, values)
 
     def store_dwords(
         self, space: str, addresses: Sequence[LlvmValue], values: Sequence[LlvmValue], where: Sequence[LlvmValue | None]
     ) -> None:
         hosts = [
-            self._resolve(space, self._vector(address), 4, w, is_write=True, area=area)
+            self._resolve(space, self._vector(address), 4, w, layout.STORES, area=area)
             for area, (address, w) in enumerate(zip(addresses, where, strict=True))
         ]
         for host, value in zip(hosts, values, strict=True):
@@ -75,7 +75,7 @@ class NativeMemory(NativeLanes):
     def store_small(
         self, space: str, address: LlvmValue, value: LlvmValue, bytes_: int, where: LlvmValue | None = None
     ) -> None:
-        host = self._resolve(space, self._vector(address), bytes_, where, is_write=True)
+        host = self._resolve(space, self._vector(address), bytes_, where, layout.STORES)
         self._scatter(f"scatter_bytes{bytes_}", host, [value])
 
     def _scatter(self, function: str, host: str, values: Sequence[LlvmValue]) -> None:
@@ -99,7 +99,7 @@ class NativeMemory(NativeLanes):
         Waves of a launch with global atomics share a thread, but other processes may share the memory.
         """
         type_ = operands[0].type
-        host = self._resolve(space, self._vector(address), bits_of(type_) // 8, where, is_write=True, aligned=True)
+        host = self._resolve(space, self._vector(address), bits_of(type_) // 8, where, layout.ATOMIC)
         rows = self.workspace_pointer(layout.Workspace.data.offset)
         stride = 2 * layout.ROW_BYTES
         for i, operand in enumerate((constant(type_, 0), *operands)):  # row 0 is the result
@@ -209,23 +209,21 @@ class NativeMemory(NativeLanes):
         address: LlvmValue,
         size: int,
         where: LlvmValue | None,
-        *,
-        is_write: bool,
-        aligned: bool = False,
+        access: int,
         area: int = 0,
     ) -> str:
-        """Check an access of `size` bytes; return a pointer to the host addresses of the lanes."""
+        """Check an access of `size` bytes (see `layout.LOADS`); return a pointer to the host addresses of the lanes."""
         if area >= layout.HOST_AREAS:
             raise NotImplementedError(f"more than {layout.HOST_AREAS} addresses at once")
         self.has_loops = True
         wide = self.zext(address, "i64")
         self.store_row(wide, self.workspace_pointer(layout.Workspace.addresses.offset))
         active = self._active_bits(where)
-        if aligned:
+        if access == layout.ATOMIC:
             self._require_alignment(wide, size, active)
         host = self.workspace_pointer(layout.Workspace.host.offset + 8 * LANES * area)
         resolved = self.body.call(
-            "i64", f"resolve_{space}", "ptr %wave", active, f"i64 {size}", f"i64 {int(is_write)}", f"ptr {host}"
+            "i64", f"resolve_{space}", "ptr %wave", active, f"i64 {size}", f"i64 {access}", f"ptr {host}"
         )
         self.fall_back_if(self.body.emit(f"icmp eq i64 {resolved}, 0"))
         self._observe(space, active, size)

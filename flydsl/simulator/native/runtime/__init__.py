@@ -133,7 +133,7 @@ def _constants() -> str:
         "LANE_NUMBERS": f"((u64x64){{{', '.join(map(str, lanes))}}})",
         "LANE_BEFORE": ", ".join(str(max(lane - 1, 0)) for lane in lanes),
     }
-    of_layout = ("WAVE_STRIDE", "TEMPLATE_BYTES", "SET_SIZE_LOG2", "FALL_BACK", "MODE_CHANGED")
+    of_layout = ("WAVE_STRIDE", "TEMPLATE_BYTES", "SET_SIZE_LOG2", "FALL_BACK", "MODE_CHANGED", "LOADS", "STORES")
     reasons = ("DONE", "SLICE_OVER", "DEADLOCK", "LIMIT_REACHED", "WAITING")
     numbers |= {name: getattr(layout, name) for name in (*of_layout, *reasons)}
     numbers |= {f"SPACE_{space.upper()}": number for number, space in enumerate(layout.SPACES)}

@@ -28,19 +28,30 @@ static const BufferEntry *buffer_at(const Wave *wave, u64 address) {
   return in_place_at(wave->in_place, address);
 }
 
-// How many bytes from its base an access of `size` bytes may reach in a buffer: to the end of its last dword, or its
-// own. See memory.py.
-static i64 reach(const BufferEntry *buffer, i64 size) {
-  if (size < 4 || !buffer->size) return buffer->size;
-  return (i64)(((u64)buffer->base + (u64)buffer->size + 3 & ~3ull) - (u64)buffer->base);
+// Whether an access may reach the ends of dwords that are in a buffer in part: see memory.py.
+static int has_whole_dwords(i64 size, u64 access) { return size >= 4 && access != STORES; }
+
+// How many bytes from its base an access of `size` bytes may reach in a buffer.
+static i64 reach(const BufferEntry *buffer, i64 size, u64 access) {
+  if (!has_whole_dwords(size, access) || !buffer->size) return buffer->size;
+  return (i64)((buffer->base + (u64)buffer->size + 3 & ~3ull) - buffer->base);
+}
+
+// Whether one of the four bytes of a dword belongs to an element.
+static int holds_an_element(const BufferEntry *buffer, u64 offset) {
+  for (u64 byte = 0; byte < 4; byte++)
+    if (offset + byte < (u64)buffer->size && !touches_gap(buffer, offset + byte, 1)) return 1;
+  return 0;
 }
 
 // Where `size` bytes at a global address are on the host, or 0. `row_size` bytes of them must lie in one row.
-static u64 host_of(const Wave *wave, u64 address, i64 size, u64 row_size, u64 is_write) {
+static u64 host_of(const Wave *wave, u64 address, i64 size, u64 row_size, u64 access) {
   const BufferEntry *buffer = buffer_at(wave, address);
-  if (!buffer || (is_write && !buffer->writable)) return 0;
-  u64 offset = address - buffer->base;
-  i64 last = reach(buffer, size) - size;
-  if (last < 0 || offset > (u64)last || touches_gap(buffer, offset, row_size)) return 0;
-  return buffer->host + offset;
+  if (!buffer || (access != LOADS && !buffer->writable)) return 0;
+  int whole = has_whole_dwords(size, access);
+  u64 offset = address - buffer->base, lead = whole ? buffer->base & 3 : 0;
+  i64 last = reach(buffer, size, access) - size + (i64)lead;
+  if (last < 0 || offset + lead > (u64)last) return 0;
+  int touches = buffer->row_count && (offset + lead < lead || touches_gap(buffer, offset, row_size));
+  return touches && !(whole && size == 4 && holds_an_element(buffer, offset)) ? 0 : buffer->host + offset;
 }

@@ -139,7 +139,7 @@ static int visit_row(const Tile *tile, const Wave *wave, u64 iteration, u64 row,
   u64 bytes, address = row_of(tile, row, &bytes) + iteration * tile->global_step;
   u64 width = tile->width * tile->element, byte = row * width, used = tile->is_load ? width : bytes;
   u64 start = tile->lds + iteration * tile->lds_step;
-  u64 host = bytes ? host_of(wave, address, (i64)bytes, bytes, !tile->is_load) : 0;
+  u64 host = bytes ? host_of(wave, address, (i64)bytes, bytes, tile->is_load ? LOADS : STORES) : 0;
   if (used && start + place_of(tile, byte + used - 1) >= (u64)wave->lds_bytes) return 0;
   if (bytes && !host) return 0;
   if (!copies) return 1;
