@@ -49,7 +49,7 @@ from flydsl.expr.elementwise import (
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath_flags import FastMathFlags, fastmath, fastmath_attribute
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import Boolean, Index, as_numeric, bare_like, numeric_class, require_numeric
+from flydsl.expr.numeric import Boolean, Index, as_numeric, bare_like, is_python_number, numeric_class, require_numeric
 from flydsl.expr.promotion import check_numbers, common_type
 from flydsl.expr.rounding_mode import RoundingMode
 from flydsl.expr.vector_value import Vector
@@ -160,13 +160,18 @@ def constant_vector(element_value: Value, vector_type: ir.Type) -> Result:
     return Vector.filled(tuple(vector_type.shape), element_value, numeric_class(vector_type.element_type))
 
 
-def unwrap(value: Value, index: bool = False) -> ir.Value:
-    """The `ir.Value` of a scalar or vector. index: convert it to the index type."""
-    return Index(value).ir_value() if index else ir_value_of(value)
+def unwrap(val: Value, *, type: ScalarType | None = None, index: bool = False) -> ir.Value:
+    """The `ir.Value` of a scalar or vector. index: convert it to the index type.
+
+    type: that of a Python number, a scalar type of the DSL or an MLIR type; a value keeps its own.
+    """
+    if index:
+        return Index(val).ir_value()
+    return ir_value_of(val if type is None or not is_python_number(val) else constant(val, type))
 
 
-def _to_raw(value: Any) -> ir.Value:
-    return ir_value_of(value)
+def _to_raw(v: Any) -> ir.Value:
+    return ir_value_of(v)
 
 
 def index(value: int) -> Result:

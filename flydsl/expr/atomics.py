@@ -147,16 +147,19 @@ _RESULTS = {
 }
 
 
-def with_operation(atomic: Callable[[AtomicOp, Any], CopyOp], op: AtomicOp) -> Callable[[Any], CopyOp]:
-    """The function of an element type that makes an atomic of one operation: `UniversalAtomicAdd(val_type)`."""
+def with_operation(atomic: Callable[..., CopyOp], op: AtomicOp) -> Callable[..., CopyOp]:
+    """The function of an element type that makes an atomic of one operation: `UniversalAtomicAdd(val_type)`.
 
-    def function(val_type: ScalarType) -> CopyOp:
-        return atomic(op, val_type)
+    It hands on what else the atomic takes, such as `syncscope`.
+    """
+
+    def function(val_type: ScalarType, *settings: Any, **named: Any) -> CopyOp:
+        return atomic(op, val_type, *settings, **named)
 
     return described(function, f"{atomic.__name__}{op.name}", f"{_RESULTS[op]}; see {atomic.__name__}.")
 
 
-def UniversalAtomic(op: AtomicOp, val_type: ScalarType, *, syncscope: Scope = "agent") -> CopyOp:
+def UniversalAtomic(op: AtomicOp, val_type: ScalarType, syncscope: Scope = "agent") -> CopyOp:
     """An atomic update of an element in global or shared memory.
 
     syncscope: the threads that see updates in one order, a member of `fx.SyncScope` or `fx.rocdl.SyncScope`.

@@ -175,6 +175,7 @@ def test_tickets_are_each_drawn_once() -> None:
 )
 def test_the_scope_of_an_atomic_copy(scope: str, flag: str) -> None:
     made = fx.UniversalAtomic(fx.AtomicOp.Add, fx.Int32, syncscope=scope)
+    assert fx.UniversalAtomicAdd(fx.Int32, scope) == fx.UniversalAtomicAdd(fx.Int32, syncscope=scope) == made
     assert flag in str(made)
     assert str(made).count(",") == (3 if flag else 2)
     assert atoms.parse_copy_op(str(made)) == made

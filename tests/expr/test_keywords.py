@@ -63,5 +63,17 @@ def test_methods_take_keywords(trace: Callable[..., Any]) -> None:
         assert fx.arith.constant_vector(element_value=0.0, vector_type=filled.type).type == filled.type
         fx.vector.fma(lhs=filled, rhs=filled, acc=filled)
         fx.arith.int_to_fp(src=Out[0], signed=True, res_elem_type=fx.T.f32)
+        assert fx.arith.unwrap(val=3, type=fx.T.i64).type == fx.T.i64
+        assert fx.arith.unwrap(Out[0], type=fx.T.i64).type == fx.T.i32
 
     trace(body)
+
+
+def test_the_counters_of_cdna3_by_position(trace: Callable[..., Any]) -> None:
+    def body(A: Any, Out: Any) -> list[str]:
+        fx.rocdl.cdna3.s_waitcnt(3, 1)
+        fx.rocdl.s_waitcnt(vmcnt=3, lgkmcnt=1)
+        return [str(op) for op in ir.InsertionPoint.current.block.operations if op.operation.name == "rocdl.s.waitcnt"]
+
+    positional, named = trace(body)
+    assert positional == named
