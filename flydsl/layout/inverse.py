@@ -37,24 +37,25 @@ def right_inverse(layout: Layout) -> Layout:
 def left_inverse(layout: Layout) -> Layout:
     """The layout L with `L(layout(i)) == i`. Indices that `layout` skips are filled in.
 
-    Raises LayoutError where two coordinates share an index, or no layout can tell the modes apart.
+    Along modes of stride 0, whose coordinates share an index, it gives the first coordinate.
+    Raises LayoutError where two other coordinates share an index, or no layout can tell the modes apart.
 
-    >>> left_inverse(Layout(5, 4)), left_inverse(Layout((2, 4), (1, 4)))
-    ((4,5):(0,1), (4,4):(1,2))
+    >>> left_inverse(Layout(5, 4)), left_inverse(Layout((2, 4), (1, 4))), left_inverse(Layout((4, 3), (0, 1)))
+    ((4,5):(0,1), (4,4):(1,2), 3:4)
     """
     extents, strides = as_layout(layout).flat_modes()
     for stride in strides:
-        if type(stride) is not int or stride < 1:
+        if type(stride) is not int or stride < 0:
             raise Inadmissible(
-                f"the stride {stride} is not a positive number known before run time",
-                hint="use static, positive strides",
+                f"the stride {stride} is negative or not known before run time",
+                hint="use static strides of at least 0",
             )
     shapes: list[Leaf] = []
     steps: list[Any] = []
     below = 1  # the stride of the mode before in the order of strides
     step: Leaf = 0  # its step in the result
     extent: Leaf = 1
-    for i in sorted(range(len(extents)), key=strides.__getitem__):
+    for i in sorted((i for i, stride in enumerate(strides) if stride), key=strides.__getitem__):
         merge_modes(_gap(below, extent, strides[i]), step, shapes, steps)
         below, step, extent = strides[i], prod(extents[:i]), extents[i]
     merge_modes(extent, step, shapes, steps)

@@ -32,7 +32,7 @@ REFUSED = [
     ("complement", ["4:1", "0"], "nothing below 0"),
     ("left_inverse", ["(2,4):(1,1)"], "not one-to-one"),
     ("left_inverse", ["(2,4):(2,5)"], "the stride 2 does not divide the stride 5"),
-    ("left_inverse", ["4:0"], "the stride 0"),
+    ("left_inverse", ["4:-1"], "the stride -1"),
     ("right_inverse", ["S<2,0,2> o 0 o 16:1"], "composed with a swizzle"),
     ("crd2idx", ["(1,2)", "4:1"], "the coordinate (1,2) does not fit 4"),
     ("crd2idx", ["(*,2)", "(4,2):(1,4)"], "*"),
