@@ -38,3 +38,24 @@ def test_a_listing_of_other_code_says_nothing() -> None:
     other = "\t.loc\t1 2 0\n\tglobal_load_b32 v0, v1, off\n\t.loc\t1 3 0\n\tglobal_load_b32 v{}, v1, off\n"
     assert with_own_lines(listing, other.format(3)) == listing
     assert with_own_lines(listing, other.format(2)).split("\n")[3] == "\t.loc\t1 3 0"
+
+
+def test_a_file_has_its_number_before_a_line_of_it() -> None:
+    loads = "\t.loc\t1 2 0\n\tglobal_load_b32 v0, v1, off\n{}\tglobal_load_b32 v2, v1, off\n"
+    listing = '\ts_clause 0x1\n\tglobal_load_b32 v0, v1, off\n\t.file\t1 "a.py"\n\t.loc\t1 3 0\n' + (
+        "\tglobal_load_b32 v2, v1, off\n"
+    )
+    mended = with_own_lines(listing, '\t.file\t1 "a.py"\n' + loads.format("\t.loc\t1 3 0\n"))
+    assert mended.index(".file") < mended.index(".loc\t1 2 0") < mended.index(".loc\t1 3 0")
+    assert mended.count(".file") == 1
+    assert with_own_lines(listing, '\t.file\t1 "b.py"\n' + loads.format("")) == listing
+
+
+def test_the_line_of_inline_assembly_stands_before_it() -> None:
+    assembly = "\t;;#ASMSTART\n\ts_sleep 1\n\t;;#ASMEND\n"
+    loads = "\tglobal_load_b32 v0, v1, off\n{}\tglobal_load_b32 v2, v1, off\n"
+    lines = "\t.loc\t1 2 0\n", "\t.loc\t1 3 0\n", "\t.loc\t1 4 0\n"
+    listing = lines[0] + assembly + lines[1] + "\ts_clause 0x1\n" + loads.format("")
+    assert with_own_lines(listing, lines[0] + assembly + lines[1] + loads.format(lines[2])).startswith(
+        lines[0] + assembly + lines[1]
+    )
