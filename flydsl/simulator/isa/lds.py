@@ -63,7 +63,7 @@ def _define_reads() -> None:
             define(f"ds_read2{stride}_{width}", f"i32x{2 * dwords} = i32 modifiers", read2)
 
 
-_NOWHERE = 0x7FFF_FFFF
+NOWHERE = 0x7FFF_FFFF
 """The address that Triton gives lanes of gfx1250 that are to store nothing: the hardware drops what is beyond LDS."""
 
 
@@ -264,7 +264,7 @@ _define_reads()
 _define_transposing_reads()
 _define_loads_of_transposed_tiles()
 _define_writes("", lambda b, address: None)
-_define_writes("cdna5", lambda b, address: b.icmp("ne", address, b.const("i32", _NOWHERE)))
+_define_writes("cdna5", lambda b, address: b.icmp("ne", address, b.const("i32", NOWHERE)))
 _define_atomics(_lds_atomics(), "")
 _define_atomics(_atomics_of_rdna(), "rdna")
 _define_exchanges()

@@ -29,6 +29,11 @@ def test_lanes_whose_data_goes_nowhere(gfx1250: Run) -> None:
     found = gfx1250(text, v={0: address, 1: LANE + 1}, lds=bytes(512))
     words = np.where(LANE % 3 == 0, 0, LANE + 1)
     assert found.waves.lds.view(np.uint32)[:128].tolist() == [*words, *words, *words, *words]
+    memory = Memory()
+    base = memory.map_array(np.arange(10, 42, dtype=np.uint32), name="A")
+    text = "global_load_async_to_lds_b32 v0, v2, s[2:3]"
+    found = gfx1250(text, v={0: address, 2: 4 * LANE}, s={2: base}, memory=memory, lds=bytes(512))
+    assert found.waves.lds.view(np.uint32)[:32].tolist() == np.where(LANE % 3 == 0, 0, LANE + 10).tolist()
     with pytest.raises(MemoryFault, match="ds_store_b32 writes 4 bytes outside of LDS"):
         gfx1250("ds_store_b32 v0, v1", v={0: np.full(32, 0x7FFFFFF0), 1: LANE}, lds=bytes(512))
 
