@@ -6,11 +6,12 @@ A file of its own, as Python compiles what it is told to run anew each time.
 import sys
 from types import ModuleType
 
-folder = __file__.rpartition("/codegen/")[0]
-for name, path in (("flydsl", folder), ("flydsl.codegen", f"{folder}/codegen")):
-    sys.modules[name] = ModuleType(name)
-    sys.modules[name].__path__ = [path]
+if __name__ == "__main__":
+    folder = __file__.rpartition("/codegen/")[0]
+    for name, path in (("flydsl", folder), ("flydsl.codegen", f"{folder}/codegen")):
+        sys.modules[name] = ModuleType(name)
+        sys.modules[name].__path__ = [path]
 
-from flydsl.codegen.llvm_worker import main  # noqa: E402
+    from flydsl.codegen.llvm_worker import main
 
-main(int(sys.argv[1]), *sys.argv[2:])
+    main(int(sys.argv[1]), *sys.argv[2:])
