@@ -100,9 +100,10 @@ class CacheFolder:
             return None
         try:
             found = os.readlink(self._folder / name)
-            os.utime(self._folder / name, follow_symlinks=False)  # it was used now
         except OSError:
             return None
+        with contextlib.suppress(OSError):  # a folder that may only be read
+            os.utime(self._folder / name, follow_symlinks=False)  # it was used now
         return found
 
     @contextlib.contextmanager
