@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flydsl import env, errors
+from flydsl.compiler.torch_compile import untraced
 from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
 from flydsl.sweeps.bench import do_bench
 from flydsl.sweeps.config import Config
@@ -96,6 +97,7 @@ class Autotuner:
                 hint=f"configurations and key name parameters of the launcher: {known}",
             )
 
+    @untraced
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration for these arguments. The first call for a key finds it.
 

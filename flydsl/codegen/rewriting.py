@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ZEROS = ("0.000000e+00", "0xH0000", "0xR0000", "zeroinitializer")
+_ZEROS = ("0.000000e+00", "0xH0000", "0xR0000", "zeroinitializer", "0xH8000", "0xR8000")
 _SUMS = ("= fadd ", "= fsub ", "@llvm.fm")
 _DIVISIONS = ("= udiv ", "= urem ")
 _ONE_WORD = ("i1", "i8", "i16", "i32")

@@ -1,7 +1,7 @@
 """Keep the sign of 0.0 - x: the zero comes out of an empty inline assembly, which LLVM does not look into.
 
 LLVM 22.1's back end takes 0.0 - x for -x where an instruction can negate its operand (`SelectVOP3ModsImpl`), and it
-makes 0.0 - x of 0.0 + -x. Where x is 0.0 that is -0.0, and 1 / (0.0 - x) the wrong infinity.
+makes 0.0 - x of 0.0 + -x, and of -x - -0.0. Where x is 0.0 that is -0.0, and 1 / (0.0 - x) the wrong infinity.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from flydsl.codegen.operands import ANY_SIGN, NAME, split_operands
 _ELEMENT = r"(?:half|bfloat|float|double)\b"
 _ZERO = r"(?<![-\w.])(?:0\.000000e\+00|0x[HR]0000)\b"
 _OF_ZERO = re.compile(rf"= (?:f(?:add|sub) |[^@\n]*@llvm\.fm)[^\n]*(?:{_ZERO}|zeroinitializer)")
+# x - -0.0, which LLVM makes x + 0.0 where it optimizes.
+_LESS_MINUS_ZERO = re.compile(
+    rf"= fsub (?P<before>[^\n]*, )(?P<splat>splat \({_ELEMENT} )?(?:-0\.000000e\+00|0x(?P<kind>[HR])8000)\b\)?"
+)
 _OPERATION = re.compile(
     rf"\s*(?P<name>{NAME}) = "
     r"(?P<operation>fadd|fsub|fneg|fmul|fdiv|fpext|fptrunc|(?:tail )?call(?= [^@]*@llvm\.fm(?:a|uladd)\.)) "
@@ -25,10 +29,16 @@ _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 
 def with_opaque_zeros(llvm_ir: str) -> str:
     """Optimized LLVM IR text, as LLVM prints it, in which the back end takes no difference for a negation."""
+    llvm_ir = _LESS_MINUS_ZERO.sub(_plus_zero, llvm_ir)
     if not _OF_ZERO.search(llvm_ir):
         return llvm_ir
     negated: set[str] = set()
     return "\n".join(_with_opaque_zeros(line, i, negated) for i, line in enumerate(llvm_ir.split("\n")))
+
+
+def _plus_zero(difference: re.Match[str]) -> str:
+    zero = f"0x{difference['kind']}0000" if difference["kind"] else "0.000000e+00"
+    return f"= fadd {difference['before']}{'zeroinitializer' if difference['splat'] else zero}"
 
 
 def _with_opaque_zeros(line: str, number: int, negated: set[str]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from flydsl.compiler.signature import Signature, annotations_of, read_annotations
+from flydsl.compiler.torch_compile import untraced
 from flydsl.dialect.location import argument_error
 from flydsl.errors import TraceError
 from flydsl.missing_attributes import Explained
@@ -143,6 +144,7 @@ class BoundFunction:
         self.bound, self.instance = function, instance
         functools.update_wrapper(self, function)  # type: ignore[arg-type] # for its name and docstring
 
+    @untraced
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it with the object as first argument."""
         __tracebackhide__ = True

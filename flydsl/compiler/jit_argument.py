@@ -87,7 +87,17 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
                 f"from_dlpack of {type(tensor).__name__}, which has no __dlpack__",
                 "tensors of torch, JAX and CuPy have it, and arrays of NumPy",
             )
-        tensor = torch.from_dlpack(tensor)
+        if any(stride < 0 for stride in getattr(tensor, "strides", None) or ()):  # torch would end the process
+            raise argument_error(
+                f"from_dlpack of strides {tensor.strides} in bytes, of which torch takes no negative ones",
+                "pass a copy: tensor.copy()",
+            )
+        try:
+            tensor = torch.from_dlpack(tensor)
+        except BufferError as error:  # of the other library
+            raise argument_error(
+                f"from_dlpack of {type(tensor).__name__}: {error}", "pass plain numbers in native byte order"
+            ) from None
     _check_tensor("from_dlpack", tensor)
     return TensorAdaptor(tensor, algebra.make_layout(tuple(tensor.shape), tuple(tensor.stride())))
 

@@ -28,6 +28,7 @@ from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.stages import StageSpec
 from flydsl.compiler.tensor_spec import argument_of_type, is_type
+from flydsl.compiler.torch_compile import untraced
 from flydsl.compiler.trace import CompilationContext, is_tracing, trace
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
@@ -111,6 +112,7 @@ class JitFunction(DecoratedFunction):
             artifact.launch_payloads(payloads)
         return None
 
+    @untraced
     def compile(self, *args: Any, arch: str | None = None, **kwargs: Any) -> CompiledArtifact:
         """The artifact for these arguments, after a launch unless types are given, or an architecture.
 
@@ -319,6 +321,7 @@ class CompileCallable:
             )
         return CompileCallable({**self._compile_hints, **hints})
 
+    @untraced
     def __call__(self, function: JitFunction, *args: Any, arch: str | None = None, **kwargs: Any) -> Any:
         """Call a launcher and return the artifact for these arguments: the same launch, without looking it up.
 

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import mlir
 
 from flydsl.compiler.python_error import ATTRIBUTE_HOOKS, as_fault, as_trace_error
+from flydsl.compiler.torch_compile import untraced
 from flydsl.errors import FlyError, SourceLocation
 from flydsl.places import PACKAGES, is_users, line_that_calls, location_of, steps_of, user_location
 
@@ -29,9 +30,13 @@ _PASSING_ON = (*_OF_MLIR, *(os.path.join(_PACKAGE, "_mlir", file) for file in ("
 
 
 def user_facing(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that the user calls: errors leave it with the user's traceback, a FlyError with its place."""
+    """Decorate a function that the user calls: errors leave it with the user's traceback, a FlyError with its place.
 
-    @functools.wraps(function)
+    `torch.compile` does not trace it.
+    """
+
+    @untraced
+    @functools.wraps(untraced(function))
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)

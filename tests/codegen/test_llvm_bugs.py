@@ -157,22 +157,26 @@ DIFFERENCES = {
   %n = fmul T %x, MINUS
   %d = fadd T %n, ZERO
   %r = fmul T %d, %y""",
+    "difference of a product": """
+  %n = fmul T %x, MINUS
+  %d = fsub T %n, NEGATIVE
+  %r = fmul T %d, %y""",
     "multiply-add": """
   %d = call T @llvm.fma.NAME(T %x, T MINUS, T ZERO)
   %r = fmul T %d, %y""",
 }
-ELEMENTS = {  # the type, 0.0, -1.0, its name in an intrinsic's, and numpy's type of an element
-    "f32": ("float", "0.0", "-1.0", "f32", np.float32),
-    "f16": ("half", "0xH0000", "0xHBC00", "f16", np.float16),
-    "2 f16": ("<2 x half>", "zeroinitializer", "splat (half 0xHBC00)", "v2f16", np.float16),
-    "2 f32": ("<2 x float>", "<float 0.0, float 0.0>", "<float -1.0, float -1.0>", "v2f32", np.float32),
+ELEMENTS = {  # the type, 0.0, -0.0, -1.0, its name in an intrinsic's, and numpy's type of an element
+    "f32": ("float", "0.0", "-0.0", "-1.0", "f32", np.float32),
+    "f16": ("half", "0xH0000", "0xH8000", "0xHBC00", "f16", np.float16),
+    "2 f16": ("<2 x half>", "zeroinitializer", "splat (half 0xH8000)", "splat (half 0xHBC00)", "v2f16", np.float16),
+    "2 f32": ("<2 x float>", "<float 0.0, float 0.0>", "splat (float -0.0)", "splat (float -1.0)", "v2f32", np.float32),
 }
 
 
 def differences(way: str, element: str, flags: str = "") -> str:
-    kind, zero, minus, name, _ = ELEMENTS[element]
+    kind, zero, negative, minus, name, _ = ELEMENTS[element]
     body = DIFFERENCES[way].replace("fsub T", f"fsub {flags}T").replace("NAME", name)
-    body = body.replace("MINUS", minus).replace("ZERO", zero)
+    body = body.replace("MINUS", minus).replace("NEGATIVE", negative).replace("ZERO", zero)
     text = f"""define amdgpu_kernel void @k(ptr addrspace(1) %out, ptr addrspace(1) %in) #0 {{
   %x = load T, ptr addrspace(1) %in
   %at = getelementptr T, ptr addrspace(1) %in, i32 1

@@ -9,6 +9,7 @@ from flydsl.codegen import rewriting
 OPERATIONS = ("or", "or disjoint", "and", "udiv", "udiv exact", "urem", "sdiv")
 TYPES = ("i1", "i8", "i32", "i33", "i64", "<2 x i8>", "<4 x i32>")
 FLOATS = {"float": "0.000000e+00", "half": "0xH0000", "bfloat": "0xR0000", "double": "0.000000e+00"}
+MINUS_ZEROS = {"half": "0xH8000", "bfloat": "0xR8000"}
 
 
 def instructions() -> list[str]:
@@ -27,6 +28,7 @@ def instructions() -> list[str]:
             f"  %n = fneg {wide} %x\n  %r = fadd {wide} %n, zeroinitializer",
             f"  %n = fneg {kind} %x\n  %r = tail call {kind} @llvm.fma.f32({kind} %n, {kind} %y, {kind} {zero})",
             f"  %r = fsub {kind} %x, %y",
+            f"  %n = fneg {kind} %x\n  %r = fsub {kind} %n, {MINUS_ZEROS.get(kind, '-0.000000e+00')}",
             f"  %c = fcmp olt {kind} %x, {zero}\n  %r = select i1 %c, {kind} %x, {kind} {zero}",
         ]
     for kind, index in itertools.product(("i8", "i16", "i32"), ("i32 %i", "i64 %i", "i32 1")):

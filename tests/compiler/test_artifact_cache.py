@@ -15,6 +15,7 @@ import torch
 
 import flydsl.compiler as flyc
 from flydsl.compiler import artifact_cache, jit_function
+from flydsl.compiler.observation import observed
 from flydsl.disk_cache import RecordFolder
 from flydsl.errors import CompileError, FlyError
 
@@ -243,6 +244,17 @@ def test_an_error_of_open_is_the_users(compiled: list[str]) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         filled(process(READS.replace("{read}", 'open("/nowhere/at/all")')))
     assert [frame.path for frame in caught.traceback if "flydsl" in str(frame.path)][1:] == []
+
+
+def test_traces_of_two_threads_keep_their_inputs_apart() -> None:
+    first, second = observed(), observed()
+    of_first = first.__enter__()
+    second.__enter__()
+    second.__exit__(None, None, None)
+    with open(__file__):
+        pass
+    first.__exit__(None, None, None)
+    assert list(of_first.files) == [__file__]
 
 
 @pytest.mark.parametrize("state", ["threading.Lock()", "(i for i in ())", "open(os.devnull)"])

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -76,6 +77,8 @@ A = torch.zeros(64)
         (lambda: launch(torch.zeros(8, device="meta")), ["A:", "meta"]),  # here
         (lambda: launch(torch._neg_view(A)), ["A:", "negated"]),  # here
         (lambda: flyc.from_dlpack(3), ["from_dlpack of int"]),  # here
+        (lambda: flyc.from_dlpack(np.zeros((2, 64))[:, ::-1]), ["strides (512, -8)", "copy()"]),  # here
+        (lambda: flyc.from_dlpack(np.zeros(64, ">f4")), ["from_dlpack of ndarray", "byte order"]),  # here
     ],
 )  # fmt: skip
 def test_arguments(call: Callable[[], Any], says: list[str]) -> None:
@@ -86,8 +89,6 @@ def test_arguments(call: Callable[[], Any], says: list[str]) -> None:
 
 
 def test_numbers_of_other_libraries() -> None:
-    import numpy as np
-
     launch(A, np.int64(3), np.float32(2.5), 2, 1)
     launch(A, torch.tensor(3), 2)
 

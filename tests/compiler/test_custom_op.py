@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -150,3 +151,31 @@ def test_vmap_takes_the_operator_and_not_the_launcher(scaled: Any) -> None:
     assert torch.equal(torch.vmap(lambda row: scaled(row, 2.0, 8))(rows), rows * 2)
     with pytest.raises(ArgumentError, match="A: a tensor without memory of its own"):
         torch.vmap(lambda row: scale(row, torch.empty(8), 2.0, 8))(rows)
+
+
+def test_a_launcher_inside_torch_compile_breaks_the_graph() -> None:
+    """It is not traced, in a loop as little; and nothing of torch warns of what it found in this package."""
+
+    class Scaling:
+        @flyc.jit
+        def by(self, A: fx.Tensor, B: fx.Tensor, factor: fx.Float32, stream: fx.Stream = fx.Stream(None)):
+            scale_kernel(A, B, factor, 100, 1).launch(grid=2, block=64, stream=stream)
+
+    scaling = Scaling()
+
+    def model(A: torch.Tensor) -> torch.Tensor:
+        B, C = torch.empty_like(A), torch.empty_like(A)
+        scale(A + 1, B, 2.0, 100)
+        for factor in (3.0, 4.0):
+            scaling.by(B, C, factor)
+        flyc.compile(scale, C + 1, B, 0.5, 100)(C, B, 2.0, 100)
+        return B - 1
+
+    A = torch.randn(100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled = torch.compile(model, backend="eager")
+        for _ in range(2):
+            assert torch.equal(compiled(A), (A + 1) * 16 - 1)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"flyc\.custom_op makes an operator"):
+        torch.compile(lambda A: scale(A, A, 2.0, 100), backend="eager", fullgraph=True)(A)

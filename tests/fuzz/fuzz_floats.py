@@ -1,8 +1,9 @@
 """Chains of operations on floats of every width compute what exact arithmetic, rounded once, says.
 
-Numbers of every exponent, denormals, infinities, NaNs, zeros of both signs, and numbers that nearly cancel. Scalars and
-vectors, of which the lengths are odd, too. Each chain is computed by a kernel, for 64 threads, and by a launcher, for
-the first thread's numbers. GPUs, opt levels and backends take turns. Of NaNs it is only compared that they are some.
+Numbers of every exponent, denormals, infinities, NaNs, zeros of both signs, and numbers that nearly cancel; in some
+chains only zeros and ones of both signs, for the signs of zeros. Scalars and vectors, of which the lengths are odd,
+too. Each chain is computed by a kernel, for 64 threads, and by a launcher, for the first thread's numbers. GPUs, opt
+levels and backends take turns. Of NaNs it is only compared that they are some.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ SPECIAL = (
     2.0**31,
     -(2.0**31),
 )
+ZEROS = (0.0, -0.0)
 INTEGERS = {fx.Int32: 1 << 31, fx.Int64: 1 << 63}
 
 Values = list[Array]
@@ -165,6 +167,7 @@ class Chain:
     def __init__(self, seed: int) -> None:
         self.seed, self.random = seed, random.Random(seed)
         self.length = self.random.choice((0, 0, 0, 1, 2, 3, 4, 5))
+        self.is_of_zeros = self.random.random() < 0.3
         pool = self.random.sample(list(FORMATS), self.random.randint(1, 3))
         self.types = [self.random.choice(pool) for _ in range(GIVEN)]
         self.values: Values = []
@@ -174,7 +177,7 @@ class Chain:
         self.steps: list[Callable[[list[Any]], Any]] = []
         for _ in range(self.random.randint(3, 9)):
             makers = (self._binary, self._binary, self._binary, self._by_known, self._unary, self._fma, self._chosen,
-                      self._asked, self._conversion, self._through_integers)  # fmt: skip
+                      self._bounded, self._asked, self._conversion, self._through_integers)  # fmt: skip
             name, on_device, in_python, kind = self.random.choice(makers)()
             self.names.append(f"v{len(self.types)} = {name} [{kind.__name__}]")
             with np.errstate(all="ignore"):
@@ -193,6 +196,8 @@ class Chain:
 
     def _number(self, kind: Any, other: float) -> float:
         """other: the same thread's number of another value, which it may nearly cancel."""
+        if self.is_of_zeros:
+            return self.random.choice((*ZEROS, 1.0, -1.0))
         choice, (fraction, smallest) = self.random.random(), FORMATS[kind]
         if choice < 0.3:
             tiny, normal, largest = 2.0 ** (smallest - fraction), 2.0**smallest, (2 - 2.0**-fraction) * 2.0**-smallest
@@ -254,6 +259,22 @@ class Chain:
         return (f"v{c} if v{a} {compare.__name__} v{b} else v{d}",
                 lambda values: compare(values[a], values[b]).select(values[c], values[d]),
                 lambda values: np.where(compare(values[a], values[b]), values[c], values[d]), kind)  # fmt: skip
+
+    def _bounded(self) -> Step:
+        """By a zero that is known when compiling."""
+        a, compare, known = self._any(), self.random.choice(COMPARISONS), self.random.choices(ZEROS, k=2)
+        kind, before = self.types[a], self.random.random() < 0.5
+
+        def in_python(values: Values) -> Array:
+            x, bound = values[a], np.full_like(values[a], known[1])
+            return np.where(compare(x, known[0]), *((bound, x) if before else (x, bound)))
+
+        def traced(values: list[Any]) -> Any:
+            x, bound = values[a], like(values[a], known[1])
+            return compare(x, like(x, known[0])).select(*((bound, x) if before else (x, bound)))
+
+        chosen = f"{known[1]!r} if v{a} {compare.__name__} {known[0]!r} else v{a}"
+        return chosen if before else f"not so: {chosen}", traced, in_python, kind
 
     def _asked(self) -> Step:
         a, name = self._any(), self.random.choice(list(QUESTIONS))
