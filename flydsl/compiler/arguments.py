@@ -15,9 +15,8 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.dialect.leaves import dynamic_leaves
-from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MemRefType, PointerType
-from flydsl.errors import ArgumentError, FlyError
+from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import Integer, Numeric, numeric_class
 from flydsl.expr.tree import parts as parts_of
 from flydsl.expr.tree import with_parts
@@ -116,17 +115,10 @@ class TensorArgument(Argument):
         """The address, then the sizes and strides of the dynamic leaves."""
         sizes, strides = self._dynamic_modes
         shape = payload.shape
-        try:
-            address = device.address(name, payload, session)
-        except FlyError:
-            raise
-        except RuntimeError:  # torch's, of tensors that torch.vmap makes
-            raise argument_error(
-                f"{name}: a tensor without memory of its own, as torch.vmap makes them",
-                "make an operator of the launcher with flyc.custom_op, which vmap calls with the tensors themselves",
-            ) from None
-        is_dynamic = len(sizes) == len(shape)  # as it mostly is
-        values = [address, *shape] if is_dynamic else [address, *[shape[i] for i in sizes]]
+        if len(sizes) == len(shape):  # as it mostly is
+            values = [device.address(name, payload, session), *shape]
+        else:
+            values = [device.address(name, payload, session), *[shape[i] for i in sizes]]
         if strides:
             steps = payload.stride()
             values += [steps[i] for i in strides]

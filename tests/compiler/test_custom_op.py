@@ -149,7 +149,7 @@ def test_an_error_in_a_launch_reaches_the_caller(scaled: Any) -> None:
 def test_vmap_takes_the_operator_and_not_the_launcher(scaled: Any) -> None:
     rows = torch.randn(3, 8)
     assert torch.equal(torch.vmap(lambda row: scaled(row, 2.0, 8))(rows), rows * 2)
-    with pytest.raises(ArgumentError, match="A: a tensor without memory of its own"):
+    with pytest.raises(ArgumentError, match="A: a tensor whose memory is not there"):
         torch.vmap(lambda row: scale(row, torch.empty(8), 2.0, 8))(rows)
 
 
