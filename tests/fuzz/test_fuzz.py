@@ -25,6 +25,7 @@ TRIALS = {
     "fly_opt": 20,
     "sweeps": 15,
     "spellings": 2,
+    "saved_files": 40,
 }
 
 
