@@ -202,10 +202,10 @@ class Modifiers:
         return str(self.values.get(name, default))
 
     def bits(self, name: str, count: int, default: int = 0) -> tuple[int, ...]:
-        """A list of bits such as op_sel, padded to `count` with `default`."""
-        value = self.values.get(name, ())
+        """A list of bits such as op_sel, padded to `count` with zeros; without one, `default` everywhere."""
+        value = self.values.get(name, (default,) * count)
         given = value if isinstance(value, tuple) else (int(value),)
-        return given + (default,) * (count - len(given))
+        return given + (0,) * (count - len(given))
 
 
 _ENCODING = re.compile(r"_(e32|e64|sdwa|dpp|dpp8|e64_dpp|e64_dpp8)$")

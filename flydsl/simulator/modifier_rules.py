@@ -194,6 +194,15 @@ _LISTS = {"op_sel": 1, "op_sel_hi": 1, "neg_lo": 1, "neg_hi": 1, "neg": 1, "quad
 """Modifiers that are lists of up to four numbers (dpp8: eight), from 0 to this one."""
 
 
+_BITS = ("op_sel", "neg_lo", "neg_hi")
+
+
+def without_zeros(modifiers: Modifiers) -> Modifiers:
+    """Without lists of nothing but zeros. LLVM takes them for any instruction of VOP3, and they say nothing."""
+    said = {n: v for n, v in modifiers.values.items() if n not in _BITS or not isinstance(v, tuple) or any(v)}
+    return modifiers if len(said) == len(modifiers.values) else Modifiers(said)
+
+
 def check_names(semantics: Semantics, modifiers: Modifiers, encoding: str, rules: Rules) -> None:
     """Raise ValueError for a modifier that the instruction does not have: it would mean nothing here."""
     if modifiers.values:

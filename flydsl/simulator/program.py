@@ -259,8 +259,9 @@ def decode(
         try:
             rules = modifier_rules.rules_of(arch.instruction_sets, size)
             results, sources, modifiers = _operands(mnemonic, written, semantics, rules, high_bits)
-            in_words = zip(sources, semantics.sources, strict=False)
-            sources = tuple(as_encoded(s, w, mnemonic, written.encoding, arch.instruction_sets) for s, w in in_words)
+            places = enumerate(zip(sources, semantics.sources, strict=False))
+            form = mnemonic, written.encoding, arch.instruction_sets
+            sources = tuple(as_encoded(source, place, word, *form) for place, (source, word) in places)
         except ValueError as error:
             semantics, problem = None, f"this form of {written.name} ({error})"
     return Instruction(
@@ -272,10 +273,11 @@ def _operands(
     mnemonic: str, written: _Written, semantics: Semantics, rules: modifier_rules.Rules, high_bits: int
 ) -> tuple[tuple[Operand, ...], tuple[Operand | None, ...], Modifiers]:
     """The results, sources and modifiers of an instruction. ValueError for a form that the GPU does not have."""
+    modifiers = modifier_rules.without_zeros(written.modifiers)
     if mnemonic not in _WORDS_LIKE_MODIFIERS:
-        modifier_rules.check_names(semantics, written.modifiers, written.encoding, rules)
-    _check_clamp(semantics, written.modifiers)
-    operands, modifiers = halves_as_op_sel(semantics, written.operands, written.modifiers)
+        modifier_rules.check_names(semantics, modifiers, written.encoding, rules)
+    _check_clamp(semantics, modifiers)
+    operands, modifiers = halves_as_op_sel(semantics, written.operands, modifiers)
     if "::" not in mnemonic:  # of pairs `_read_pair` has done it
         count = sum(word not in IMPLICIT for word in semantics.results)
         operands = high_registers.resolve(mnemonic, operands, count, high_bits)

@@ -60,13 +60,13 @@ def _outcome(line: str) -> tuple[str, dict[str, Any]] | None:
     """The key and the result of a line; None if it is none."""
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or not isinstance(found.get("key"), str):
         return None
     values = found.get("values")
     if not isinstance(values, dict) or not all(isinstance(value, int | float | str) for value in values.values()):
         return None
-    if not all(isinstance(found.get(name), str | None) for name in _TEXTS) or not isinstance(found["arch"], str):
+    if not all(isinstance(found.get(name), str | None) for name in _TEXTS) or not isinstance(found.get("arch"), str):
         return None
     return found["key"], {"values": values, **{name: found.get(name) for name in _TEXTS}}

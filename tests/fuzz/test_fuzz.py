@@ -24,6 +24,8 @@ TRIALS = {
     "staging": 4,
     "fly_opt": 20,
     "sweeps": 15,
+    "spellings": 2,
+    "saved_files": 40,
 }
 
 

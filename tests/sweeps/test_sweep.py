@@ -178,7 +178,8 @@ def test_half_a_line_and_other_content_are_left_out(tmp_path: Path) -> None:
     expected = swept(path=path)
     lines = path.read_text().splitlines(keepends=True)
     wrong = json.loads(lines[1]) | {"values": {"vgprs": [1]}}
-    path.write_text("[]\nnothing\n" + lines[0] + json.dumps(wrong) + "\n" + lines[2] + lines[3][:-9])
+    other = "[]\nnothing\n" + "[" * 100_000 + '\n{"key": "a", "values": {}}\n'
+    path.write_text(other + lines[0] + json.dumps(wrong) + "\n" + lines[2] + lines[3][:-9])
     again = swept(path=path)
     assert (again.again, again) == (2, expected)
     assert swept(path=path).again == 4

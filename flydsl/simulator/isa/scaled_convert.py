@@ -40,8 +40,19 @@ def _times(b: Builder, x: Value, scale: Value) -> Value:
 
 
 def _divided(b: Builder, x: Value, scale: Value) -> Value:
+    """x (f32) divided by the scale. A number that becomes too large for an f32 is the largest, not an infinity."""
     exponent, is_nan = _exponent(b, scale)
-    return b.select(is_nan, b.const("f32", float("nan")), b.ldexp(x, b.sub(b.const("i32", 0), exponent)))
+    quotient = b.ldexp(x, b.sub(b.const("i32", 0), exponent))
+    infinity, largest = b.const("i32", 0x7F800000), b.const("i32", 0x7F7FFFFF)
+    bits = b.bitcast(quotient, "i32")
+    was_finite = b.icmp("ne", _magnitude(b, b.bitcast(x, "i32")), infinity)
+    overflowed = b.and_(b.icmp("eq", _magnitude(b, bits), infinity), was_finite)
+    kept = b.select(overflowed, b.or_(b.and_(bits, b.const("i32", 1 << 31)), largest), bits)
+    return b.select(is_nan, b.const("f32", float("nan")), b.bitcast(kept, "f32"))
+
+
+def _magnitude(b: Builder, bits: Value) -> Value:
+    return b.and_(bits, b.const("i32", 0x7FFFFFFF))
 
 
 def _halves(b: Builder, dword: Value, type_: str) -> list[Value]:

@@ -48,7 +48,7 @@ class _Side:
 
     def scaled(self, b: Builder, elements: list[Value], scale: Value, modifiers: Any) -> list[Value]:
         """The elements times the scales of their blocks, as f64."""
-        low, high = (modifiers.bits("op_sel", 3)[self.position], modifiers.bits("op_sel_hi", 3, 1)[self.position])
+        low, high = (modifiers.bits(name, 3)[self.position] for name in ("op_sel", "op_sel_hi"))
         code = b.and_(b.lshr(b.per_lane(scale), b.const("i32", 8 * (low + 2 * high))), b.const("i32", 0xFF))
         runs = [power_of_two(b, self._of_block(b, code, run)) for run in range(_ELEMENTS // _RUN)]
         return [b.fmul(b.fpext(x, "f64"), runs[e // _RUN]) for e, x in enumerate(elements)]

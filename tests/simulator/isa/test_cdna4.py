@@ -131,6 +131,16 @@ def test_to_float8_rounds_to_nearest_even(on_gfx950: Run, name: str, mode: int) 
     np.testing.assert_array_equal(got >> 8, expected[::-1])
 
 
+@pytest.mark.parametrize("name", EIGHT)
+def test_a_quotient_beyond_f32_saturates_but_an_infinity_does_not(on_gfx950: Run, name: str) -> None:
+    x, tiny = np.tile(np.float32([1e30, -1e30, np.inf, -np.inf]), 16), np.float32(2.0**-120)
+    values = {0: x, 1: tiny, 2: np.uint32(0)}
+    got = on_gfx950(f"v_cvt_scalef32_pk_{name}_f32 v2, v0, v0, v1", v=values, mode=SATURATING).v(2)[:4] & 0xFF
+    largest = FORMATS[name].nearest(1e30, saturates=True)
+    beyond = FORMATS[name].nearest(np.inf, saturates=True)
+    assert got.tolist() == [largest, largest | 0x80, beyond, beyond | 0x80]
+
+
 @pytest.mark.parametrize("exponent", [0, 3, -100])
 @pytest.mark.parametrize("name", ["fp8", "bf8", "fp4"])
 def test_pairs_become_wider_times_the_scale(on_gfx950: Run, name: str, exponent: int) -> None:
@@ -363,7 +373,7 @@ def test_a_nan_scale_reaches_its_row(on_gfx950: Run) -> None:
     one = np.full(64, 0x22222222, np.uint32)  # 1.0 in fp4
     scales = np.full(64, 127, np.uint32)
     scales[16 + 5] = 255  # row 5, elements 32 to 63
-    text = "v_mfma_scale_f32_16x16x128_f8f6f4 v[8:11], v[0:3], v[0:3], 0, v4, v5 op_sel_hi:[0,0,0] cbsz:4 blgp:4"
+    text = "v_mfma_scale_f32_16x16x128_f8f6f4 v[8:11], v[0:3], v[0:3], 0, v4, v5 cbsz:4 blgp:4"  # op_sel_hi: zeros
     after = on_gfx950(text, v=dict.fromkeys(range(4), one) | {4: scales, 5: np.full(64, 127, np.uint32)})
     got = np.array([[after.v(8 + i, np.float32)[16 * g] for i in range(4)] for g in range(4)]).reshape(16)
     assert np.isnan(got[5])

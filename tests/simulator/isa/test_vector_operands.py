@@ -28,6 +28,33 @@ def halves(low: Any, high: Any) -> Any:
 
 
 @pytest.mark.parametrize(
+    ("arch", "text", "printed"),
+    [
+        # Of v_fma_mix a constant whose lower half is an inline constant's is that, also as an f32.
+        ("gfx942", "v_fma_mix_f32 v1, 0x3c00, v2, v3", "v_fma_mix_f32 v1, 1.0, v2, v3"),
+        ("gfx942", "v_fma_mix_f32 v1, v2, 0xfff0, v3", "v_fma_mix_f32 v1, v2, -16, v3"),
+        ("gfx942", "v_fma_mix_f32 v1, v2, -17, v3", "v_fma_mix_f32 v1, v2, 0xffef, v3"),
+        ("gfx1250", "v_fma_mix_f32_bf16 v1, 0x3e22, v2, v3", "v_fma_mix_f32_bf16 v1, 0.15915494, v2, v3"),
+        # The literals of some scalar instructions of f16 are those of f32, of which half is read.
+        ("gfx1201", "s_floor_f16 s4, 1.5", "s_floor_f16 s4, 0x3fc00000"),
+        ("gfx1201", "s_cvt_f32_f16 s4, 0x40800000", "s_cvt_f32_f16 s4, 4.0"),
+        ("gfx1201", "s_cmp_lt_f16 s5, 0.1\ns_cselect_b32 s4, 1, 2", "s_cmp_lt_f16 s5, 0xcccd\ns_cselect_b32 s4, 1, 2"),
+        ("gfx1250", "s_ashr_i64 s[4:5], 0xb2d05e00, 1", "s_ashr_i64 s[4:5], 3000000000, 1"),
+        ("gfx1250", "v_fmaak_f64 v[2:3], v[4:5], v[6:7], 7", "v_fmaak_f64 v[2:3], v[4:5], v[6:7], 0x7"),
+        # A list of bits that is too short has zeros at its end, whatever is meant without a list.
+        ("gfx90a", "v_pk_fma_f32 v[2:3], v[4:5], v[6:7], v[2:3] op_sel_hi:[1,0]",
+         "v_pk_fma_f32 v[2:3], v[4:5], v[6:7], v[2:3] op_sel_hi:[1,0,0]"),
+        ("gfx950", "v_alignbit_b32 v1, v2, v3, v4 op_sel:[0,0]", "v_alignbit_b32 v1, v2, v3, v4"),
+    ],
+)  # fmt: skip
+def test_what_llvm_prints_otherwise_means_the_same(run: Run, arch: str, text: str, printed: str) -> None:
+    vectors = {i: np.float32(1.5) + np.arange(32, dtype=np.float32) * i for i in range(8)}
+    one, other = (run(t, v=vectors, s={5: 0xAE67}, arch=arch).waves for t in (text, printed))
+    np.testing.assert_array_equal(one.vgpr, other.vgpr)
+    np.testing.assert_array_equal(one.sgpr, other.sgpr)
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("v_add_u16_e32 v1, 1.0, v0", 0x1234),  # the low half of 0x3f800000
