@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from flydsl import env, errors
-from flydsl.compiler.torch_compile import untraced
 from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
 from flydsl.sweeps.bench import do_bench
 from flydsl.sweeps.config import Config
 from flydsl.sweeps.workers import RETRIES, Lost, MakesExecutor, results
+from flydsl.torch_compile import untraced
 
 __all__ = ["Autotuner", "Config", "autotune", "do_bench"]
 

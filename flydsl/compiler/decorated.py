@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from flydsl.compiler.signature import Signature, annotations_of, read_annotations
-from flydsl.compiler.torch_compile import untraced
 from flydsl.dialect.location import argument_error
 from flydsl.errors import TraceError
 from flydsl.missing_attributes import Explained
 from flydsl.places import definition_location, user_frame
+from flydsl.torch_compile import untraced
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
 

@@ -28,7 +28,6 @@ from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.stages import StageSpec
 from flydsl.compiler.tensor_spec import argument_of_type, is_type
-from flydsl.compiler.torch_compile import untraced
 from flydsl.compiler.trace import CompilationContext, is_tracing, trace
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
@@ -37,6 +36,7 @@ from flydsl.expr.names import unknown_name
 from flydsl.garbage import collection_paused
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3
+from flydsl.torch_compile import untraced
 
 if TYPE_CHECKING:
     from flydsl.simulator import Simulation

@@ -13,9 +13,9 @@ from typing import Any, ParamSpec, TypeVar
 import mlir
 
 from flydsl.compiler.python_error import ATTRIBUTE_HOOKS, as_fault, as_trace_error
-from flydsl.compiler.torch_compile import untraced
 from flydsl.errors import FlyError, SourceLocation
 from flydsl.places import PACKAGES, is_users, line_that_calls, location_of, steps_of, user_location
+from flydsl.torch_compile import untraced
 
 P = ParamSpec("P")
 R = TypeVar("R")

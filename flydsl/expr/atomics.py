@@ -153,7 +153,7 @@ def with_operation(atomic: Callable[..., CopyOp], op: AtomicOp) -> Callable[...,
     It hands on what else the atomic takes, such as `syncscope`.
     """
 
-    def function(val_type: ScalarType, *settings: Any, **named: Any) -> CopyOp:
+    def function(val_type: ScalarType, *settings: Scope, **named: Scope) -> CopyOp:
         return atomic(op, val_type, *settings, **named)
 
     return described(function, f"{atomic.__name__}{op.name}", f"{_RESULTS[op]}; see {atomic.__name__}.")

@@ -158,7 +158,7 @@ def tiled_mma_noatom(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_tiled_mma(fx.rocdl.MFMA(16, 16, 4, fx.Float32), fx.make_layout((1, 1, 1)))  # here
 
 
-@programs.kernel("TiledMma.get_slice() missing 1 required positional argument: 'thread'")
+@programs.kernel("TiledMma.get_slice() missing 1 required positional argument: 'thr_idx'")
 def get_slice_missing(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     mma().get_slice()  # here
 
