@@ -92,24 +92,31 @@ def compiled(request: Request) -> Result:
         module = llvm_functions.Module(rewritten)
     for option in request.emitter_options:
         llvm_functions.set_option("", option)
-    if request.emitter_options:
+    if request.emitter_options:  # one that has emitted nothing yet learns of them
         machine = _new_machine(request.cpu, request.features, request.opt_level)
-    bitcode = emitted = module.bitcode()
+    bitcode = module.bitcode()
+    return bitcode, *_emitted_well(bitcode, rewritten, request, machine)
+
+
+def _emitted_well(
+    bitcode: bytes, llvm_ir: str, request: Request, machine: llvm_functions.Machine
+) -> tuple[bytes | None, str]:
+    """Object and assembly text of a module, emitted again where the text shows lost signs, or shared source lines."""
     obj, listing = _emitted(bitcode, request, machine)
     if rewriting.may_lose_signs(listing):
         from flydsl.codegen import half_products
 
         for vectors in (False, True):
-            if half_products.lost_signs(listing, rewritten):
-                opaque = half_products.with_opaque_products(rewritten, vectors=vectors)
-                emitted = llvm_functions.Module(opaque).bitcode()
-                obj, listing = _emitted(emitted, request, machine)
+            if half_products.lost_signs(listing, llvm_ir):
+                opaque = half_products.with_opaque_products(llvm_ir, vectors=vectors)
+                bitcode = llvm_functions.Module(opaque).bitcode()
+                obj, listing = _emitted(bitcode, request, machine)
     if rewriting.has_clauses(listing):
         from flydsl.codegen import clauses
 
         llvm_functions.set_option("", clauses.WITHOUT_CLAUSES)
-        listing = clauses.with_own_lines(listing, _silently(lambda: _text(emitted, machine)))
-    return bitcode, obj, listing
+        listing = clauses.with_own_lines(listing, _silently(lambda: _text(bitcode, machine)))
+    return obj, listing
 
 
 _machines: dict[tuple[str, str, int], llvm_functions.Machine] = {}

@@ -14,15 +14,13 @@ from dataclasses import replace
 
 from flydsl.hsaco.operands import Immediate, Operand
 
-_INLINE_FLOATS = tuple(sign | bits << 48 for bits in (0, 0x3FE0, 0x3FF0, 0x4000, 0x4010) for sign in (0, 1 << 63))
-_INLINE_FLOATS = (*_INLINE_FLOATS, 0x3FC45F306DC9C882)
-"""Of f64, the last one 1 / (2 pi)."""
-_INLINE_VALUES = (0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.15915494)
+_INLINE_FLOATS = (0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0)
+_INVERSE_OF_2_PI = 0.15915494
+_INLINE_F64 = {Immediate(value).bits("f64") for value in (0.0, -0.0, *_INLINE_FLOATS)}
+_INVERSE_OF_2_PI_F64 = 0x3FC45F306DC9C882
 _LOW = (1 << 32) - 1
 _TAKEN_FOR_F32 = re.compile(r"s_((ceil|floor|trunc|rndne)_f16|cvt_f32_f16|cmp_.*_f16)")
 """With operands of f16 whose constants LLVM encodes as those of f32."""
-
-
 _NEVER_INLINE = {"v_fmaak_f64": 2, "v_fmamk_f64": 1}
 """The source that is a literal in any case."""
 
@@ -58,7 +56,7 @@ def as_encoded(
 
 def _held_by_mix(constant: Immediate, narrow: str) -> Immediate:
     """What v_fma_mix has is a narrow float, also where the instruction takes it for an f32."""
-    if isinstance(constant.value, float) and constant.bits("f64") in _INLINE_FLOATS[:-1]:
+    if isinstance(constant.value, float) and constant.bits("f64") in _INLINE_F64:
         return constant  # which may be a zero with a sign
     return _of_bits(constant.packed_bits(narrow) & 0xFFFF, 16, "bfloat" if narrow == "bf16" else narrow)
 
@@ -68,14 +66,14 @@ def _of_bits(bits: int, width: int, float_type: str) -> Immediate:
     number = bits - (1 << width) if bits >> (width - 1) else bits
     if -16 <= number <= 64:
         return Immediate(number)
-    inline = (Immediate(value) for value in _INLINE_VALUES)
+    inline = (Immediate(value) for value in (*_INLINE_FLOATS, _INVERSE_OF_2_PI))
     return next((c for c in inline if c.bits(float_type) == bits), Immediate(bits, is_literal=True))
 
 
 def _held(constant: Immediate, word: str, *, is_signed: bool) -> Immediate:
     bits = constant.bits(word)
     if isinstance(constant.value, float):
-        is_inline = word != "f64" or bits in _INLINE_FLOATS
+        is_inline = word != "f64" or bits in _INLINE_F64 or bits == _INVERSE_OF_2_PI_F64
         return constant if is_inline else Immediate(bits >> 32, is_literal=True)
     if not constant.is_literal and -16 <= constant.value <= 64:
         return constant
