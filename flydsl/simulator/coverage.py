@@ -94,8 +94,10 @@ Numerics:
 - MFMA: products and their sum are exact in f64 or nearly so, C is added, and the sum is rounded once; f64 is one fma
   per k, ascending. The document says neither the order nor the precision of hardware, so the last bit may differ.
   xf32 cuts its operands off to 10 bits of mantissa. A CBSZ or ABID beyond the blocks is refused. Of the scaled products
-  of CDNA 4, a lane holds two runs of 16 elements of 8 bits, or 32 elements of 6 or 4 bits that are neighbours; of the
-  sparse ones no layout is published, and it is taken to be that of CDNA 3.
+  of CDNA 4, a lane holds two runs of 16 elements of 8 bits, or 32 elements of 6 or 4 bits that are neighbours. The
+  layouts of its sparse products with twice the K are those that the tests of AMD's emulator pin after an MI350; those
+  of integers (v_smfmac_i32_16x16x128_i8, 32x32x64), which they do not have, are refused. Two elements of a sparse A
+  with the same index both count.
 - {newest}: bf16 arithmetic is computed in f64 and rounded once, to nearest even and with denormals, in any mode; that
   of v_fma_mix in f32, in the mode of f32, and then rounded to bf16. The scales of v_cvt_scalef32 count by their
   exponents alone, as on CDNA 4. v_permlane_up, _down and _xor leave a lane as it is whose source is outside of its

@@ -4,6 +4,10 @@ Layouts (AMD matrix instruction calculator). A wave holds `blocks` independent p
 matrix. With e counting the elements in a lane's registers:
 
 - A: lane = k_group * (M * blocks) + block * M + i, where k = k_group * elements_per_lane + e. B alike, with N and j.
+- Of a sparse A a lane holds two of every four k that it has of B. In the products that gfx950 has with twice the K of
+  CDNA 3, it has other k of A than of B: the pairs of A for a group's fours of B are, half of them each, in two groups
+  of lanes (`SparseShape.source_of_pair`). The tests of AMD's emulator pin that, after an MI350 (ROCm/rocjitsu-test-corpus,
+  cts/test_cases/cdna4/mfma_gfx950_smfmac_test.cpp); those of integers they do not have, and they are refused.
 - C and D of 32-bit elements: j is lane mod N, and rows come four registers at a time.
 - C and D of f64: j is lane mod N, and rows go round the lane groups, one per register.
 
@@ -19,7 +23,7 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import to_float
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import curried
+from flydsl.simulator.isa.common import curried, field
 from flydsl.simulator.isa.convert import byte_of
 from flydsl.simulator.isa.narrow_floats import BY_INSTRUCTION_SET, OCP, NarrowFloat, decode
 from flydsl.simulator.isa.table import define
@@ -82,6 +86,18 @@ class MatrixShape:
         rows_per_step = 4 * (LANES // self.n)
         within = index % (self.m * self.n // LANES)
         return index // (self.m * self.n // LANES), rows_per_step * (within // 4) + 4 * group + within % 4, column
+
+
+@dataclass(frozen=True)
+class SparseShape(MatrixShape):
+    """That of a product with a sparse A. is_doubled: one that gfx950 has with twice the K of CDNA 3."""
+
+    is_doubled: bool = False
+
+    def source_of_pair(self, group: int, i: int) -> tuple[int, int]:
+        """The group of lanes, and the place there, that has the pair of A for a group's `i`-th four elements of B."""
+        half = self.elements_per_lane // 8
+        return i // half * (self.k_groups // 2) + group // 2, i % half + half * (group % 2)
 
 
 def _cut_to_xf32(b: Builder, x: Value) -> Value:
@@ -183,14 +199,31 @@ class _Formats:
         return cls(name, name, name)
 
 
-def dense_from_sparse(b: Builder, stored: list[Value], index: Value, zero: Value) -> list[Value]:
-    """Of every four elements of a row of A two are stored; two bits of the index for each tell where they stand."""
+Pair = tuple[Value, Value, Value]
+"""Two stored elements of a sparse A, of four in a row, and four bits of the index: where they stand."""
+
+
+def pairs_of(b: Builder, stored: list[Value], index: Value) -> list[Pair]:
+    """The stored elements of a lane in pairs, whose places follow each other in the index."""
+    return [(*stored[e : e + 2], field(b, index, e // 2, 4)) for e in range(0, len(stored), 2)]
+
+
+def dense_from_sparse(b: Builder, pairs: list[Pair], type_: str) -> list[Value]:
+    """The elements of A: four for each pair, i32 or f64. type_: of the stored ones.
+
+    Where both of a pair have the same place, both count.
+    """
     result = []
-    for first in range(0, len(stored), 2):
-        places = [b.and_(b.lshr(index, b.const("i32", 2 * e)), b.const("i32", 3)) for e in (first, first + 1)]
+    for first, second, places in pairs:
+        if type_ == "i32":
+            x, y, both, zero = first, second, b.add(first, second), b.const("i32", 0)
+        else:
+            x, y, zero = b.fpext(first, "f64"), b.fpext(second, "f64"), b.const("f64", 0.0)
+            both = b.float_op("fadd", x, y)
+        of_first, of_second = field(b, places, 0, 2), field(b, places, 1, 2)
         for k in range(4):
-            here = [b.icmp("eq", place, b.const("i32", k)) for place in places]
-            result.append(b.select(here[0], stored[first], b.select(here[1], stored[first + 1], zero)))
+            is_first, is_second = (b.icmp("eq", place, b.const("i32", k)) for place in (of_first, of_second))
+            result.append(b.select(is_first, b.select(is_second, both, x), b.select(is_second, y, zero)))
     return result
 
 
@@ -202,21 +235,45 @@ def _smfmac(
     set_bits = shape.elements_per_lane
     stored, b_elements = _both_elements(b, (x, formats.a), (y, formats.b))
     chosen = 0 if modifiers.flag("cbsz") else modifiers.integer("abid") % (32 // set_bits)
-    index = b.lshr(index, b.const("i32", chosen * set_bits))
-    zero = b.const("i32", 0) if formats.text == "i8" else b.const(_VALUE_TYPE.get(formats.text, "f32"), 0.0)
-    return b.matmul(dense_from_sparse(b, stored, index, zero), b_elements, c, shape)
+    pairs = pairs_of(b, stored, b.lshr(index, b.const("i32", chosen * set_bits)))
+    if shape.is_doubled:
+        pairs = _in_order_of_b(b, pairs, shape)
+    type_ = "i32" if formats.text == "i8" else _VALUE_TYPE.get(formats.text, "f32")
+    return b.matmul(dense_from_sparse(b, pairs, type_), b_elements, c, shape)
 
 
-def _define_smfmac(m: int, n: int, k: int, result: str, formats: _Formats, *, of: str = "") -> None:
-    shape = MatrixShape(m, n, k, 1, _ELEMENT_BITS.get(formats.text, 8), result)
+def _in_order_of_b(b: Builder, pairs: list[Pair], shape: SparseShape) -> list[Pair]:
+    """The pairs of a doubled product, each in the lane and at the place where B has the same k."""
+    is_odd = b.icmp("ne", b.and_(b.per_lane(b.lane_id()), b.const("i32", shape.m)), b.const("i32", 0))
+    result = []
+    for i in range(len(pairs)):
+        sources = [shape.source_of_pair(group, i) for group in range(shape.k_groups)]
+        lanes = [sources[lane // shape.m][0] * shape.m + lane % shape.m for lane in range(LANES)]
+        low, high = (
+            tuple(b.permute_constant(b.per_lane(x), lanes) for x in pairs[place])
+            for _, place in sources[:2]
+        )
+        first, second, places = (b.select(is_odd, y, x) for x, y in zip(low, high, strict=True))
+        result.append((first, second, places))
+    return result
+
+
+def _define_smfmac(
+    m: int, n: int, k: int, result: str, formats: _Formats, *, of: str = "", is_doubled: bool = False
+) -> None:
+    shape = SparseShape(m, n, k, 1, _ELEMENT_BITS.get(formats.text, 8), result, is_doubled)
     accumulator = f"i32x{shape.results_per_lane}"
     define(
         f"v_smfmac_{result}_{m}x{n}x{k}_{formats.text}",
         f"{accumulator} = i32x{shape.source_registers // 2} i32x{shape.source_registers} i32 dst modifiers",
-        _smfmac(shape, formats),
+        _smfmac(shape, formats) if not is_doubled or result != "i32" else _refuse_smfmac,
         ignores_exec=True,
         of=of,
     )
+
+
+def _refuse_smfmac(b: Builder, *operands: Any) -> Any:
+    raise NotImplementedError("the product of integers, for which nobody has published where A and its indices lie")
 
 
 def _of_float8(formats: dict[str, NarrowFloat]) -> list[_Formats]:
@@ -258,11 +315,11 @@ def _define_cdna4() -> None:
         formats = _Formats.same(name)
         _define_mfma(32, 32, 16 * deep, 1, result, formats, of="cdna4")
         _define_mfma(16, 16, 32 * deep, 1, result, formats, of="cdna4")
-        _define_smfmac(32, 32, 32 * deep, result, formats, of="cdna4")
-        _define_smfmac(16, 16, 64 * deep, result, formats, of="cdna4")
+        _define_smfmac(32, 32, 32 * deep, result, formats, of="cdna4", is_doubled=True)
+        _define_smfmac(16, 16, 64 * deep, result, formats, of="cdna4", is_doubled=True)
     for formats in _of_float8(OCP):
-        _define_smfmac(32, 32, 64, "f32", formats, of="cdna4")
-        _define_smfmac(16, 16, 128, "f32", formats, of="cdna4")
+        _define_smfmac(32, 32, 64, "f32", formats, of="cdna4", is_doubled=True)
+        _define_smfmac(16, 16, 128, "f32", formats, of="cdna4", is_doubled=True)
 
 
 def _define_cdna2() -> None:

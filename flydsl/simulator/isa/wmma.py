@@ -21,7 +21,9 @@ tests have the operands, AMD's kernels load them so). `scaled_wmma` has the prod
 sparse A, a lane holds every other run of 8 stored elements of 16 bits, or 16 of 8 bits, and of B every other run of
 twice as many. The indices of a row of A stand in the order of k, the first half of them in the lane of the row's
 number, the others 16 lanes further: not with the elements that they belong to. AMD's functional model has it so
-(rocm-systems, emulation/rocjitsu), after kernels that ran on the hardware; of 8 bits it says that the ISA differs.
+(rocm-systems, emulation/rocjitsu), after kernels that ran on the hardware; of floats of 8 bits it says that the ISA
+differs. Integers have them as RDNA 4 does, in the lane of their elements (ROCm/rocjitsu-test-corpus, cts, after the
+ISA's tables).
 
 Accumulation is that of `matrix`: products are exact and summed in f64 (integers in i32), then C is added, then the sum
 is rounded once, to nearest even, to the type of D. Denormals are kept whatever the mode. A NaN is the default one. The
@@ -40,7 +42,7 @@ from flydsl.simulator.isa.common import saturating
 from flydsl.simulator.isa.convert import pack_halves
 from flydsl.simulator.isa.fields import field_of
 from flydsl.simulator.isa.forms import SIXTEEN_BITS
-from flydsl.simulator.isa.matrix import MatrixShape, dense_from_sparse
+from flydsl.simulator.isa.matrix import MatrixShape, Pair, dense_from_sparse, pairs_of
 from flydsl.simulator.isa.narrow_floats import OCP, NarrowFloat, decode, encode
 from flydsl.simulator.isa.table import define
 
@@ -212,15 +214,17 @@ def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> N
         define(f"{name}/constant", signature, with_constant, ignores_exec=True, of=of)
 
 
-def _own_indices(b: Builder, stored: list[Value], index: Value, part: int) -> list[tuple[list[Value], Value]]:
-    """Stored elements of a lane, with their indices: a part of the lane's own register."""
-    bits = 2 * len(stored)
-    if bits * (part + 1) > 32:
-        raise NotImplementedError(f"index_key:{part} of {32 // bits}")
-    return [(stored, b.lshr(index, b.const("i32", bits * part)))]
+def _own_indices(b: Builder, stored: list[Value], index: Value, part: int) -> list[Pair]:
+    """Stored elements of a lane, with their indices: a part of the lane's own register, or its own two."""
+    words, bits = b.split(index), 2 * len(stored)
+    if bits * (part + 1) > 32 * len(words):
+        raise NotImplementedError(f"index_key:{part} of {32 * len(words) // bits}")
+    if bits > 32:
+        return pairs_of(b, stored[:16], words[0]) + pairs_of(b, stored[16:], words[1])
+    return pairs_of(b, stored, b.lshr(words[0], b.const("i32", bits * part)))
 
 
-def _indices_of_rows(b: Builder, stored: list[Value], index: Value, part: int) -> list[tuple[list[Value], Value]]:
+def _indices_of_rows(b: Builder, stored: list[Value], index: Value, part: int) -> list[Pair]:
     """The same where the indices of a row follow each other, in the lane of its number and in that 16 lanes further."""
     if part:
         raise NotImplementedError(f"index_key:{part} of 1")
@@ -231,7 +235,8 @@ def _indices_of_rows(b: Builder, stored: list[Value], index: Value, part: int) -
     for half in range(2):
         lanes = [lane % _SIZE + _SIZE * half for lane in range(2 * _SIZE)]
         low, high = (b.permute_constant(b.per_lane(word), lanes) for word in (lower, upper))
-        result.append((stored[half * len(stored) // 2 :][: len(stored) // 2], b.select(is_upper, high, low)))
+        of_half = stored[half * len(stored) // 2 :][: len(stored) // 2]
+        result += pairs_of(b, of_half, b.select(is_upper, high, low))
     return result
 
 
@@ -239,14 +244,13 @@ def define_swmmac(k: int, types: str, a: str, c: str, *, lanes: int, of: str) ->
     """Define a product with a sparse A; D is where C is."""
     shape = shape_of(k, types, lanes)
     count = shape.elements_per_lane
-    indices = _indices_of_rows if of == "cdna5" else _own_indices
+    indices = _indices_of_rows if of == "cdna5" and a != "iu8" else _own_indices
 
     def evaluate(b: Builder, x: Any, y: Any, index: Any, total: Any, modifiers: Any) -> Any:
         stored = operand(b, x, a, modifiers, 0)[: count // 2]
         right = operand(b, y, c, modifiers, 1)[:count]
         part = modifiers.integer("index_key")
-        zero = b.const(_COMPUTED_IN.get(a, "f32"), 0)
-        left = [x for of, i in indices(b, stored, index, part) for x in dense_from_sparse(b, of, i, zero)]
+        left = dense_from_sparse(b, indices(b, stored, index, part), _COMPUTED_IN.get(a, "f32"))
         return accumulate(b, left, right, total, shape, types, modifiers)
 
     form = "/wave64" if lanes == 64 else ""

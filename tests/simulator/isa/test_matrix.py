@@ -79,7 +79,7 @@ def test_sparse_product(run: Run, case: Case, abid: int) -> None:
             places = sorted(rng.choice(4, 2, replace=False))
             for e, place in zip((2 * pair, 2 * pair + 1), places, strict=True):
                 index[lane] |= int(place) << (2 * e + 2 * stored * abid)
-                a[lane % m, lane // m * case.k_per_lane + 4 * pair + place] = values[lane, e]
+                a[lane % m, case.fours_of_pair(lane, pair) + place] = values[lane, e]
     registers_a = np.ascontiguousarray(encode(values, case.format_a, case.arch)).view(np.uint32).reshape(64, -1).T
     registers_b = source_registers(b, case, case.format_b)
     vectors = {**dict(enumerate(registers_a)), **dict(enumerate(registers_b, start=8)), 16: index}
@@ -91,6 +91,38 @@ def test_sparse_product(run: Run, case: Case, abid: int) -> None:
     for i, j in np.ndindex(m, m):
         lane, register = case.place_result(i, j, 0)
         assert after.v(32 + register, dtype)[lane] == expected[i, j]
+
+
+@pytest.mark.parametrize("case", [SPARSE[0], SPARSE[5], SPARSE[-1], SPARSE_OF_GFX950[0]], ids=name_of)
+def test_both_elements_of_a_pair_with_equal_indices_count(run: Run, case: Case) -> None:
+    """The sum of both, even where the type of A cannot hold it, times the one element of B."""
+    stored, largest = case.k_per_lane // 2, {"f16": 2048, "i8": 127}.get(case.format_a, limit(case.format_a))
+    values = np.full((64, stored), largest)
+    values[:, 1::2] = 1
+    places = np.random.default_rng(5).integers(0, 4, (64, stored // 2))
+    index = sum((places[:, i] * 5).astype(np.uint32) << np.uint32(4 * i) for i in range(stored // 2))
+    a, b = np.zeros((case.m, case.k), int), np.random.default_rng(6).integers(-3, 4, (1, case.m, case.k))
+    for lane, pair in np.ndindex(64, stored // 2):
+        a[lane % case.m, case.fours_of_pair(lane, pair) + places[lane, pair]] = largest + 1
+    registers_a = np.ascontiguousarray(encode(values, case.format_a, case.arch)).view(np.uint32).reshape(64, -1).T
+    registers_b = source_registers(b, case, case.format_b)
+    vectors = {**dict(enumerate(registers_a)), **dict(enumerate(registers_b, start=8)), 16: index}
+    sizes = register_range(0, len(registers_a)), register_range(8, len(registers_b))
+    result = register_range(32, case.results_per_lane)
+    after = run(f"{case.mnemonic} {result}, {sizes[0]}, {sizes[1]}, v16", v=vectors, arch=case.arch)
+    dtype = np.int32 if case.result == "i32" else np.float32
+    got = np.array([after.v(32 + register, dtype) for register in range(case.results_per_lane)])
+    expected = a @ b[0].T
+    for i, j in np.ndindex(case.m, case.m):
+        lane, register = case.place_result(i, j, 0)
+        assert got[register, lane] == expected[i, j]
+
+
+@pytest.mark.parametrize("shape", ["16x16x128", "32x32x64"])
+def test_a_sparse_product_of_integers_whose_layout_nobody_has_published_is_refused(run: Run, shape: str) -> None:
+    result = register_range(32, 4 if shape == "16x16x128" else 16)
+    with pytest.raises(UnknownInstruction, match="nobody has published"):
+        run(f"v_smfmac_i32_{shape}_i8 {result}, v[0:3], v[8:15], v16", arch="gfx950")
 
 
 def register_range(first: int, count: int) -> str:

@@ -489,9 +489,11 @@ def test_sparse_product(run: Run, case: Case, key: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", SPARSE_OF_GFX1250[::5], ids=lambda c: c.id)
+@pytest.mark.parametrize("case", [*SPARSE_OF_GFX1250[::5], SPARSE_OF_GFX1250[-1]], ids=lambda c: c.id)
 def test_sparse_product_of_gfx1250(run: Run, case: Case) -> None:
-    """The indices of a row of A stand in the order of k, in two lanes, whichever lane has the elements."""
+    """The indices of a row of A stand in the order of k, in two lanes, whichever lane has the elements.
+
+    Those of integers are in the lane of their elements."""
     rng = np.random.default_rng(2)
     stored = case.k // 4
     a, b = np.zeros((16, case.k), int), numbers(rng, case.b, (16, case.k))
@@ -500,10 +502,12 @@ def test_sparse_product_of_gfx1250(run: Run, case: Case) -> None:
     index, fields = [0] * 32, [[0] * stored for _ in range(32)]
     for row, i in np.ndindex(16, case.k // 2):
         a[row, i // 2 * 4 + places[row, i]] = values[row, i]
-        index[row + 16 * (i // stored)] |= int(places[row, i]) << 2 * (i % stored)
         turn, within = divmod(i, case.run)
         lane = row + 16 * (within // (case.run // 2))
-        fields[lane][turn * (case.run // 2) + within % (case.run // 2)] = code_of(values[row, i], case.a)
+        slot = turn * (case.run // 2) + within % (case.run // 2)
+        fields[lane][slot] = code_of(values[row, i], case.a)
+        of_index, at = (lane, slot) if case.a == "iu8" else (row + 16 * (i // stored), i % stored)
+        index[of_index] |= int(places[row, i]) << 2 * at
     left, right = pack(fields, BITS[case.a]), source_registers(b, case.b, case)
     rows, words = result_registers(c, case.c, case), stored // 16
     registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}}
