@@ -86,6 +86,8 @@ Numerics:
 - Dot products of f16 (v_dot2) flush denormals and round each sum to nearest, whatever the mode, as documented.
 - Stochastic rounding (v_cvt_sr; of f16 and bf16, too, where it is not documented) adds the random bits below the last
   place that is kept, carries, and cuts off; the document's formula would round a second time and lose the carry.
+  Of several elements with one random number (v_cvt_sr_pk, v_cvt_scalef32_sr_pk) each but the first takes the number
+  that follows, as v_prng_b32 has it: so does AMD's functional model; no document says it.
 - A float constant of a 16-bit integer operand is the low half of its f32, as LLVM describes the hardware.
 - Reciprocals, roots, exponentials, logarithms, sines and cosines are within the documented 1 ulp of the exact value
   (f64: 2**29 ulp), and usually nearer than hardware. Those of f32, except sine and cosine, flush denormals, as
@@ -101,7 +103,8 @@ Numerics:
 - {newest}: bf16 arithmetic is computed in f64 and rounded once, to nearest even and with denormals, in any mode; that
   of v_fma_mix in f32, in the mode of f32, and then rounded to bf16. The scales of v_cvt_scalef32 count by their
   exponents alone, as on CDNA 4. v_permlane_up, _down and _xor leave a lane as it is whose source is outside of its
-  group.
+  group. Of an atomic addition of floats the operand's NaN comes before that of memory, and where infinities cancel the
+  NaN is negative.
 - The multiply-adds of f32 on CDNA 2 (v_mad, v_mac) flush denormals, whatever the mode.
 
 Waves of 32 lanes have masks in one scalar register: VCC_LO, EXEC_LO. Waits of RDNA for its counters let the other waves
@@ -125,18 +128,15 @@ and XCC_ID are 0 in every wave. An access past a workgroup's LDS is an error, th
 writes nothing: LLVM leaves such an access undefined, and a program that makes one is mostly wrong without a word. But
 on {newest} a write at 0x7fffffff stores nothing, as Triton has it for lanes that are masked off.
 
-Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
+Not simulated: swizzled buffers but those of {newest}, formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
 (s_movrels), hardware registers other than MODE, HW_ID, XCC_ID and IB_STS2, SDWA of packed and of 64-bit operands, clamp
 on packed multiplications, shifts, minima and maxima of integers, and on sums of absolute differences of four bytes,
 signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_alignbyte, typed buffers (tbuffer), tfe,
 scalar loads from scratch, branches to numbers instead of labels, those of debuggers and forks (s_cbranch_cdbg,
-s_cbranch_g_fork), returns from traps (s_rfe), s_setvskip, s_setkill, export and image instructions; on CDNA 4
-stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4, v_cvt_scalef32_sr_pk32), which
-no document defines; on CDNA 2 `buffer_store_lds_dword`; on RDNA 4 transposing loads in waves of 64 lanes, barriers with
-numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel, interpolation, ray tracing, loads and stores of blocks; on
-{newest} stochastic rounding of several elements (v_cvt_sr_pk, v_cvt_scalef32_sr_pk8 and pk16), for which sources
-contradict one another, scale_sel beyond 3, s_add_pc_i64 that is no branch to a label, and what RDNA 4 has not either:
-barriers with numbers, blocks, relative registers; signs of WMMA's elements of 8 bits, float constants as C of those
+s_cbranch_g_fork), returns from traps (s_rfe), s_setvskip, s_setkill, export and image instructions; on CDNA 2
+`buffer_store_lds_dword`; on RDNA 4 transposing loads in waves of 64 lanes, barriers with numbers, dynamic VGPRs
+(s_alloc_vgpr), interpolation, ray tracing; on {newest} scale_sel beyond 3, s_add_pc_i64 that is no branch to a label,
+and what RDNA 4 has not either: barriers with numbers; signs of WMMA's elements of 8 bits, float constants as C of those
 with a result of bf16, and of SWMMAC that of bf16 with an accumulator of f32 (bf16f32), whose result has half as many
 registers.
 

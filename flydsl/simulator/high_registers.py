@@ -99,7 +99,7 @@ def _places(row: str, results: int, count: int) -> Sequence[int | None]:
     if family in _PLACES_OF_MEMORY:
         places = (*_PLACES_OF_MEMORY[family], 2, 2)
         return [*[_RESULT] * results, *places[: count - results]]
-    if row.startswith(("v_swap_", "v_permlane16_swap", "v_permlane32_swap")):
+    if row.startswith(("v_swap", "v_movreld", "v_movrelsd", "v_permlane16_swap", "v_permlane32_swap")):
         return [_RESULT, *[0] * count][:count]
     if row.startswith("v_wmma_scale"):
         return [_RESULT, 0, 1, 2, None, None][:count]

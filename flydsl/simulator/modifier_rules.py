@@ -78,6 +78,7 @@ _MODIFIERS = {
     "v_smfmac_": frozenset(("cbsz", "abid")),
     "v_cvt_scalef32_pk32_": frozenset[str](),
     "v_cvt_scalef32_2xpk16_": frozenset[str](),
+    "v_cvt_scalef32_sr_pk32_": frozenset[str](),
     "v_cvt_scalef32_": frozenset(("op_sel",)),
     "v_ashr_pk_": frozenset(("op_sel",)),
     "v_bitop3_b16": frozenset(("bitop3", "op_sel")),
@@ -132,6 +133,11 @@ _MODIFIERS_OF_CDNA5: Mapping[str, frozenset[str]] = {
     "v_permlane16_swap": frozenset(("fi", "bound_ctrl")),
     "v_cvt_scale_pk": frozenset(("scale_sel",)),
     "v_cvt_f16_fp8": frozenset(("byte_sel", "op_sel")) | _OF_DPP,
+    "v_cvt_f32_fp8": frozenset(("byte_sel", "clamp")) | _OF_DPP,
+    "v_cvt_sr_fp8_f32": frozenset(("byte_sel", "clamp")) | _OF_DPP,
+    "v_cvt_sr_pk_": frozenset[str](),
+    "v_cvt_scalef32_sr_pk8_": frozenset[str](),
+    "v_cvt_scalef32_sr_pk16_": frozenset[str](),
     "v_cvt_f16_bf8": frozenset(("byte_sel", "op_sel")) | _OF_DPP,
 }
 _SIGNED_24_BITS = (-(1 << 23), (1 << 23) - 1)

@@ -9,10 +9,12 @@ other in LDS. What lies beyond the tensor reads as zero, and is not written.
 - Padding leaves so many dwords out in LDS after each so many dwords of the tile; stores ignore it.
 - With `gather`, `tile_dim1` rows have the numbers that groups 2 and 3 list.
 - With `iterate_enable` a tile of up to three dimensions is copied several times, each time `global_addr_increment` and
-  `lds_addr_increment` elements further on. Padding begins anew each time; no document says whether it does.
+  `lds_addr_increment` elements further on. The tensor stays where it is: the strides, the largest first, tell the row,
+  plane and so on at which a repetition begins (AMD's functional model, rocm-systems, emulation/rocjitsu). Padding
+  begins anew each time; no document says whether it does.
 - `workgroup_mask` names the workgroups of the cluster that ask for the same tile, so that memory is read once. Each of
   them has to ask, and gets the tile into its own LDS. How long they wait for each other (`early_timeout`) is nothing
-  here.
+  here, nor is the mask to a workgroup that is in no cluster.
 
 Sources: AMD Instinct CDNA5 Instruction Set Architecture, 10.11 and tables 61 to 67, as far as it agrees with what LLVM
 and AMD's kernels write into descriptors. What these leave open is refused, with the name of the field.
@@ -147,7 +149,10 @@ def tile_of(words: Sequence[int], *, is_load: bool) -> Tile | None:
         return None
     _check_form(get, is_load=is_load)
     iterations = _iterations(get)
-    offsets, elements = _gathered(words) if get("gather") else _dense(get, MOST_ROWS // iterations)
+    if get("gather"):
+        offsets, elements = _gathered(words)
+    else:
+        offsets, elements = _dense(get, MOST_ROWS // iterations, iterations)
     element_bytes, width = 1 << get("data_size"), get("tile_dim0")
     repeated = np.repeat(np.arange(iterations), offsets.size)
     step = element_bytes * repeated.astype(np.uint64)
@@ -157,7 +162,7 @@ def tile_of(words: Sequence[int], *, is_load: bool) -> Tile | None:
     pads = is_load and get("pad_enable")
     return Tile(
         addresses=addresses,
-        elements=np.tile(elements, iterations),
+        elements=elements,
         width=width,
         element_bytes=element_bytes,
         lds_starts=get("lds_addr")
@@ -186,8 +191,9 @@ def _check_form(get: Any, *, is_load: bool) -> None:
         raise BadField("tile_dim0", get("tile_dim0"), f"a row has {row_bytes} bytes, and padding needs whole dwords")
 
 
-def _dense(get: Any, most_rows: int) -> tuple[Array, Array]:
-    """Of each row: the element at which it begins, from the tile's first one, and how many are in the tensor."""
+def _dense(get: Any, most_rows: int, iterations: int) -> tuple[Array, Array]:
+    """Of each row: the element at which it begins, from the tile's first one, and how many are in the tensor, the rows
+    of all repetitions one after the other."""
     most = 3 if get("iterate_enable") else 5
     if most == 3 and get("tile_dim4"):
         raise BadField("tile_dim4", get("tile_dim4"), "a tile that iterates has up to three dimensions")
@@ -198,13 +204,37 @@ def _dense(get: Any, most_rows: int) -> tuple[Array, Array]:
         raise BadField(f"tile_dim{unused}", 0, "a dimension is not used, but a later one is")
     if math.prod(used) > most_rows:
         raise BadField("tile_dim1", get("tile_dim1"), f"the tile has {math.prod(used)} rows, more than LDS has bytes")
-    offsets, is_inside = np.zeros(1, np.uint64), np.ones(1, np.bool_)
+    offsets = np.zeros(1, np.uint64)
     for i, size in enumerate(used):
         along = np.arange(size, dtype=np.uint64)
         stride = np.uint64(get(f"tensor_dim{i}_stride"))
         offsets = (along[:, None] * stride + offsets).reshape(-1)
-        is_inside = ((along < get(f"tensor_dim{i + 1}"))[:, None] & is_inside).reshape(-1)
-    return offsets, np.where(is_inside, min(get("tile_dim0"), get("tensor_dim0")), 0)
+    return offsets, np.concatenate([_elements_inside(get, used, origin) for origin in _origins(get, used, iterations)])
+
+
+def _elements_inside(get: Any, used: Sequence[int], origin: Sequence[int]) -> Array:
+    """The elements of each row of a tile that are in the tensor. origin: where the tile begins in it."""
+    is_inside = np.ones(1, np.bool_)
+    for i, size in enumerate(used, start=1):
+        is_inside = ((origin[i] + np.arange(size) < get(f"tensor_dim{i}"))[:, None] & is_inside).reshape(-1)
+    return np.where(is_inside, min(get("tile_dim0"), max(get("tensor_dim0") - origin[0], 0)), 0)
+
+
+def _origins(get: Any, used: Sequence[int], iterations: int) -> list[list[int]]:
+    """Where each repetition begins in the tensor: its element, row and plane."""
+    step = get("global_addr_increment") if iterations > 1 else 0
+    strides = {i: get(f"tensor_dim{i - 1}_stride") for i in range(1, len(used) + 1) if get(f"tensor_dim{i}") > 1}
+    origins = []
+    for repetition in range(iterations):
+        origin, rest = [0] * (len(used) + 1), repetition * step
+        for i in sorted(strides, key=lambda i: -strides[i]) if step else ():
+            if strides[i] < get("tensor_dim0"):
+                why = "the rows of a tile that iterates overlap, so that a repetition has no place in the tensor"
+                raise BadField(f"tensor_dim{i - 1}_stride", strides[i], why)
+            origin[i], rest = divmod(rest, strides[i])
+        origin[0] = rest
+        origins.append(origin)
+    return origins
 
 
 def _gathered(words: Sequence[int]) -> tuple[Array, Array]:
@@ -237,10 +267,8 @@ def _iterations(get: Any) -> int:
 def check_multicast(words: Sequence[int], number: int | None, workgroups: int) -> None:
     """Raise for a mask that a workgroup cannot ask with. number: its own in a cluster of so many; None in none."""
     mask = field_of(words, "workgroup_mask")
-    if not mask:
+    if not mask or number is None:
         return
-    if number is None:
-        raise BadField("workgroup_mask", mask, "the workgroup is in no cluster", "launch(..., cluster=(x, y, z))")
     if mask >> workgroups:
         raise BadField("workgroup_mask", mask, f"the cluster has {workgroups} workgroups")
     if not mask >> number & 1:

@@ -29,7 +29,14 @@ from tests.simulator.reference import (
     wmma,
 )
 from tests.simulator.reference.memory import LDS_LOADS, LDS_STORES, LDS_UPDATES, LOADS, RETURNING_ONLY, STORES, UPDATES
-from tests.simulator.reference.names import by_hand, of_cdna5, of_copies, of_rdna_lanes, of_rdna_memory
+from tests.simulator.reference.names import (
+    by_hand,
+    of_cdna5,
+    of_copies,
+    of_rdna_lanes,
+    of_rdna_memory,
+    of_stochastic_packs,
+)
 
 RDNA = get_arch("gfx1201").instruction_sets
 SPACES = ("global", "flat", "buffer")
@@ -61,7 +68,7 @@ def with_a_reference() -> set[str]:
     names |= {case.mnemonic for case in (*wmma.SCALED, *wmma.FINELY_SCALED, *wmma.SPARSE_OF_GFX1250)}
     names |= {*cdna5.CASES, *rdna.CASES, *rdna.SCALAR, *(name for name, _ in rdna.MIXED_DOTS)}
     names |= {name for name in map(mnemonic_of, TABLE) if "::" in name}  # test_rdna_lanes, test_gfx1250
-    names |= by_hand() | of_rdna_memory() | of_rdna_lanes() | of_cdna5() | of_copies()
+    names |= by_hand() | of_rdna_memory() | of_rdna_lanes() | of_cdna5() | of_copies() | of_stochastic_packs()
     for space in (*SPACES, "scratch"):
         names |= {f"{space}_load_{n}" for n in LOADS} | {f"{space}_store_{n}" for n in STORES}
     for space in SPACES:

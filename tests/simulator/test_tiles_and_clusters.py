@@ -537,7 +537,6 @@ def wrong_kernel(x: fx.Tensor, n: fx.Int32, what: fx.Constexpr[str]):
     changed = {
         "beyond the tensor": {"tensor_shape": (33, 32), "tile_shape": (33, 32)},
         "beyond LDS": {"lds_byte_offset": n * 192},
-        "alone": {"workgroup_mask": 1},
     }
     desc = tdm_ops.make_tensor_descriptor_2d(x, lds, elem_bytes=4, **(given | changed.get(what, {})))
     if fx.const_expr(what == "type"):
@@ -554,7 +553,6 @@ def wrong_kernel(x: fx.Tensor, n: fx.Int32, what: fx.Constexpr[str]):
     [
         ("beyond the tensor", MemoryFault, r"reads 128 bytes outside of x \(float32\[32, 32\], 4096 bytes\)"),
         ("beyond LDS", DescriptorError, "lds_addr is 0xc0: 32 rows of 32 elements of 4 bytes end at 0x10c0"),
-        ("alone", DescriptorError, "workgroup_mask is 1: the workgroup is in no cluster"),
         ("type", DescriptorError, "type is 0: the upper two bits of group 0 are 2"),
     ],
 )

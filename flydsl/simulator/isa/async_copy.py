@@ -16,7 +16,7 @@ from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.flat import signed_address
-from flydsl.simulator.isa.lds import NOWHERE
+from flydsl.simulator.isa.lds import is_somewhere
 from flydsl.simulator.isa.table import define
 
 _SIZES = {"b8": 1, "b32": 4, "b64": 8, "b128": 16}
@@ -29,7 +29,7 @@ def _lds_address(b: Builder, address: Value, modifiers: Any) -> Value:
 def _to_lds(b: Builder, lds: Value, vector: Value, scalar: Value | None, modifiers: Any, size: int) -> None:
     b.begin_copy(is_load=True)
     source, target = signed_address(b, vector, scalar, modifiers, size), _lds_address(b, lds, modifiers)
-    where = b.icmp("ne", lds, b.const("i32", NOWHERE))
+    where = is_somewhere(b, lds, target)
     if size == 1:
         b.store_small("lds", target, b.load_small("global", source, 1, where), 1, where)
     else:

@@ -61,6 +61,16 @@ def _float_extreme(predicate: str, b: Builder, old: Value, x: Value) -> Value:
     return b.select(b.or_(b.fcmp(predicate, x, old), b.fcmp("uno", old, old)), x, old)
 
 
+def _add_of_cdna5(b: Builder, old: Value, x: Value) -> Value:
+    """The sum on gfx1250: of two NaNs the operand's, made quiet, and the negative one where infinities cancel.
+
+    (ROCm/rocjitsu-test-corpus, cts/test_cases/gfx1250/memory_isa/memory_atomic_test.cpp.)
+    """
+    total = b.fadd(x, old)
+    was_number = b.and_(b.fcmp("ord", x, old), b.fcmp("uno", total, total))
+    return b.select(was_number, b.fneg(total), total)
+
+
 @curried
 def _packed_add(type_: str, b: Builder, old: Value, x: Value) -> Value:
     """Two 16-bit floats in one dword."""
@@ -136,5 +146,7 @@ NEW_ON_RDNA = {
     "min_num_f32": Atomic(extreme_number("f32", maximum=False), "f32"),
     "max_num_f32": Atomic(extreme_number("f32", maximum=True), "f32"),
 }
+_ADD_OF_CDNA5 = {f"add_{type_}": Atomic(_add_of_cdna5, type_) for type_ in ("f32", "f64")}
+ATOMICS_OF_CDNA5 = ATOMICS | NEW_ON_RDNA | _ADD_OF_CDNA5
 ATOMICS_OF_RDNA = {name: atomic for name, atomic in ATOMICS.items() if not name.endswith("_f64")} | NEW_ON_RDNA
 """Those of RDNA 4, whose floats are f32, and pairs of f16 and bf16."""

@@ -2,9 +2,8 @@
 
 A resource is four scalar registers: base (48 bits), stride (14 bits), num_records, flags. With stride 0, or without an
 index (idxen), num_records counts bytes, else elements. Out of range reads give 0 and out of range writes do nothing,
-dword by dword (ISA, "Range checking"). Swizzled resources
-and those that add the lane to the index are not simulated: an access through one is a fault. But one of them is how
-kernels of CDNA 2 reach scratch.
+dword by dword (ISA, "Range checking"). Swizzled resources and those that add the lane to the index are simulated of
+gfx1250 alone: through another one an access is a fault. But one of them is how kernels of CDNA 2 reach scratch.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_RDNA, NEW_ON_RDNA, Atomic
+from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_CDNA5, ATOMICS_OF_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, store_to_lds
@@ -130,8 +129,12 @@ class _PlaceOfCdna5(_Place):
     4, 8 or 32 bytes. Offsets from a register and from the instruction are added without wrapping. (LLVM,
     SIISelLowering.cpp, lowerPointerAsRsrcIntrin; AMD's functional model, rocm-systems, cdna5/addr_calc.cpp.)
 
-    Bit 28 of the last dword is the swizzle, and bit 29 asks that an access does not leave its record.
+    Bit 29 of the last dword asks that an access does not leave its record. Bit 28 is the swizzle: 32 indices and 16
+    bytes of their records at a time lie together; num_records counts for nothing then, unless it is 0
+    (ROCm/rocjitsu-test-corpus, cts, buffer_descriptor_modes_test, after the ISA).
     """
+
+    _INDICES_LOG2, _BYTES = 5, 16
 
     def __init__(self, b: Builder, vector: Value, resource: tuple[Value, ...], scalar: Value, modifiers: Any) -> None:
         index, offset = self._index_and_offset(b, vector, modifiers)
@@ -139,11 +142,9 @@ class _PlaceOfCdna5(_Place):
         offset = b.add(offset, b.zext(scalar, "i64"))
         low, high = b.join(resource[:2]), b.join(resource[2:])
         last = resource[3]
-        swizzled = b.icmp("ne", b.and_(last, b.const("i32", 1 << 28)), b.const("i32", 0))
-        base = b.and_(low, b.const("i64", (1 << 57) - 1))
-        base = b.select(swizzled, b.const("i64", THROUGH_SWIZZLED_RESOURCE), base)
-        records = records_of_cdna5(b, low, high)
-        self._records = b.select(swizzled, b.const("i64", (1 << 45) - 1), records)
+        self._is_swizzle = b.icmp("ne", b.and_(last, b.const("i32", 1 << 28)), b.const("i32", 0))
+        self._base = b.and_(low, b.const("i64", (1 << 57) - 1))
+        self._records = records_of_cdna5(b, low, high)
         scale = b.and_(b.lshr(last, b.const("i32", 26)), b.const("i32", 3))
         shift = b.lshr(b.const("i32", 0x5320), b.mul(scale, b.const("i32", 4)))
         stride = b.and_(b.lshr(last, b.const("i32", 12)), b.const("i32", 0x3FFF))
@@ -152,13 +153,29 @@ class _PlaceOfCdna5(_Place):
         self._of_record = b.icmp("ne", b.and_(last, b.const("i32", 1 << 29)), b.const("i32", 0))
         self._stride = stride
         self._total = b.add(offset, b.mul(b.zext(index, "i64"), stride))
-        self.address = b.add(base, self._total)
+        self.address = self._address(0)
 
     def in_range(self, first_byte: int, bytes_: int) -> Value:
         b, beyond = self._b, first_byte + bytes_
         inside = b.icmp("ule", b.add(self._total, b.const("i64", beyond)), self._records)
         in_record = b.icmp("ule", b.add(self._offset, b.const("i64", beyond)), self._stride)
-        return b.and_(inside, b.or_(in_record, b.not_(self._of_record)))
+        linear = b.and_(inside, b.or_(in_record, b.not_(self._of_record)))
+        return b.select(self._is_swizzle, b.icmp("ne", self._records, b.const("i64", 0)), linear)
+
+    def dword(self, i: int) -> tuple[Value, Value]:
+        return self._address(4 * i), self.in_range(4 * i, 4)
+
+    def _address(self, first_byte: int) -> Value:
+        b = self._b
+        index = b.zext(self._index, "i64")
+        first = b.const("i64", first_byte)
+        offset, several = b.add(self._offset, first), b.const("i64", self._INDICES_LOG2)
+        whole = b.and_(offset, b.const("i64", -self._BYTES))
+        of_indices = b.add(b.mul(b.lshr(index, several), self._stride), whole)
+        place = b.mul(b.and_(index, b.const("i64", (1 << self._INDICES_LOG2) - 1)), b.const("i64", self._BYTES))
+        within = b.add(place, b.and_(offset, b.const("i64", self._BYTES - 1)))
+        swizzled = b.add(b.shl(of_indices, several), within)
+        return b.add(self._base, b.select(self._is_swizzle, swizzled, b.add(self._total, first)))
 
 
 _ADDRESS = "any i32x4 i32 modifiers"
@@ -266,7 +283,7 @@ for _at, _set, _atomics in (
     (_Place, "", ATOMICS),
     (_PlaceOfCdna2, "cdna2", ATOMICS),
     (_PlaceOfRdna, "rdna", ATOMICS_OF_RDNA),
-    (_PlaceOfCdna5, "cdna5", ATOMICS | NEW_ON_RDNA),
+    (_PlaceOfCdna5, "cdna5", ATOMICS_OF_CDNA5),
 ):
     _define_loads(_at, _set)
     _define_stores(_at, _set)

@@ -194,7 +194,7 @@ def _stochastic_half(convert: Any, b: Builder, x: Value, random: Value, old: Val
     return insert_half(b, old, half, high=bool(modifiers.bits("op_sel", 4)[2]))
 
 
-def _stochastic_bf16(b: Builder, x: Value, random: Value) -> Value:
+def stochastic_bf16(b: Builder, x: Value, random: Value) -> Value:
     bits = b.bitcast(x, "i32")
     noisy = b.add(bits, b.lshr(random, b.const("i32", 16)))
     is_finite = b.fcmp("olt", b.fabs(x), b.const("f32", float("inf")))
@@ -205,13 +205,13 @@ def _stochastic_bf16(b: Builder, x: Value, random: Value) -> Value:
 _F16 = NarrowFloat(5, 10, 15, "ieee")
 
 
-def _stochastic_f16(b: Builder, x: Value, random: Value) -> Value:
+def stochastic_f16(b: Builder, x: Value, random: Value) -> Value:
     code = b.trunc(encode_stochastically(b, x, random, _F16), "i16")
     return b.select(b.fcmp("uno", x, x), b.bitcast(b.fptrunc(x, "f16"), "i16"), code)
 
 
-define("v_cvt_sr_bf16_f32", "i32 = f32 i32 dst modifiers", _stochastic_half(_stochastic_bf16), of="cdna4")
-define("v_cvt_sr_f16_f32", "i32 = f32 i32 dst modifiers", _stochastic_half(_stochastic_f16), of="cdna4")
+define("v_cvt_sr_bf16_f32", "i32 = f32 i32 dst modifiers", _stochastic_half(stochastic_bf16), of="cdna4")
+define("v_cvt_sr_f16_f32", "i32 = f32 i32 dst modifiers", _stochastic_half(stochastic_f16), of="cdna4")
 define("v_cvt_f32_bf16", "f32 = i16", lambda b, x: to_float(b, x, "bf16"), of="cdna4")
 define("v_cvt_f32_bf16", "f32 = bfloat", lambda b, x: to_float(b, x, "bf16"), of="cdna5")
 define(

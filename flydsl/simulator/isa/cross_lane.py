@@ -221,13 +221,14 @@ for _name, _across in (("", False), ("x", True)):
     define(f"v_permlane{_name}16_var_b32", "i32 = i32 i32 dst modifiers", _evaluate, of="rdna")
 
 
-def _swap_halves(b: Builder, x: Value) -> Value:
-    """The other half of a wave of 64 lanes; in a wave of 32 nothing moves. Lanes that are not active are read."""
-    source = [(lane + 32) % b.lane_count for lane in range(b.lane_count)]
-    return b.permute_constant(b.per_lane(x), source)
+def _swap_halves(b: Builder, x: Value, old: Value) -> Value:
+    """The other half of a wave of 64 lanes; in a wave of 32 it does nothing. Lanes that are not active are read."""
+    if b.lane_count == 32:
+        return old
+    return b.permute_constant(b.per_lane(x), [lane ^ 32 for lane in range(64)])
 
 
-define("v_permlane64_b32", "i32 = i32", _swap_halves, of="rdna")
+define("v_permlane64_b32", "i32 = i32 dst", _swap_halves, of="rdna")
 
 
 # --- permutations of gfx1250 within groups of lanes, of which there are as many lanes as the last operand says: a power

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from flydsl.simulator.isa.atomics import ATOMICS, NEW_ON_RDNA, Atomic
+from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_CDNA5, NEW_ON_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import insert_half, nothing
 from flydsl.simulator.isa.table import define
@@ -177,7 +177,7 @@ _FROM_CDNA3 = {"global": ("pk_add_bf16",), "flat": ("add_f32", "pk_add_f16", "pk
 
 def _define_atomics(at: _Addressing) -> None:
     """Define the atomics. With sc0 they return the old value: the text then has a result operand in front."""
-    for name, atomic in (ATOMICS | NEW_ON_RDNA).items():
+    for name, atomic in (ATOMICS_OF_CDNA5 if at.of == "cdna5" else ATOMICS | NEW_ON_RDNA).items():
 
         def evaluate(b: Builder, vector: Value, data: Any, *rest: Any, a: Atomic = atomic) -> Any:
             return a.perform(b, at.space, at.address(b, vector, *rest, a.bits // 8), data)
@@ -266,6 +266,40 @@ def _define_monitor_loads(at: _Addressing) -> None:
         )
 
 
+_BLOCK = 32
+"""The registers of a block, one for each bit of M0."""
+
+
+def _define_blocks(at: _Addressing) -> None:
+    """Define the load and the store of the registers, and dwords of memory, that the bits of M0 name."""
+
+    def place(b: Builder, address: Value, m0: Value, i: int) -> tuple[Value, Value]:
+        type_ = "i32" if at.space == "scratch" else "i64"
+        is_named = b.icmp("ne", b.and_(m0, b.const("i32", 1 << i)), b.const("i32", 0))
+        return b.add(address, b.const(type_, 4 * i)), b.per_lane(is_named)
+
+    def load(b: Builder, *operands: Any) -> tuple[Value, ...]:
+        *address, old, m0 = operands
+        first, result = at.address(b, *address, 4), []
+        for i, before in enumerate(old):
+            at_dword, is_named = place(b, first, m0, i)
+            (loaded,) = b.load(at.space, at_dword, 1, is_named)
+            result.append(b.select(is_named, loaded, before))
+        return tuple(result)
+
+    def store(b: Builder, vector: Value, data: tuple[Value, ...], *rest: Any) -> None:
+        *address, m0 = rest
+        first = at.address(b, vector, *address, 4)
+        for i, value in enumerate(data):
+            at_dword, is_named = place(b, first, m0, i)
+            b.store(at.space, at_dword, (value,), is_named)
+
+    define(at.name("load_block"), f"i32x{_BLOCK} = {at.words} dst m0", load, of=at.of)
+    define(at.name("store_block"), f"= {at.of_store(f'i32x{_BLOCK}')} m0", store, of=at.of)
+
+
+for _addressing in (*_EVERYWHERE[:2], _OF_CDNA5[0]):
+    _define_blocks(_addressing if _addressing.of else replace(_addressing, of="rdna"))
 _define_transposing_loads(_OF_CDNA5[0], {name: f"global_{name}" for name in TRANSPOSED})
 _define_transposing_loads(replace(_EVERYWHERE[0], of="rdna4"), TRANSPOSED_ON_RDNA4)
 for _addressing in _OF_CDNA5:

@@ -17,8 +17,8 @@ def forms(mnemonic: str, operands: Sequence[Operand], modifiers: Modifiers, regi
     """The forms that an instruction may have an entry for; the first that there is holds. "" is the plain one.
 
     An atomic with sc0 returns the old value, a buffer load with lds has no result register, matrices have several
-    formats and are those of waves of 32 or 64, a register number may be relative, a tensor's descriptor has two parts
-    or four. register_indexing: see `program.decode`.
+    formats and are those of waves of 32 or 64, clamp may name a format, a register number may be relative, a tensor's
+    descriptor has two parts or four. register_indexing: see `program.decode`.
     """
     if register_indexing and mnemonic.startswith("v_"):
         return [register_indexing]
@@ -33,6 +33,8 @@ def forms(mnemonic: str, operands: Sequence[Operand], modifiers: Modifiers, regi
         return [getattr(operands[1].atom, "text", "")]
     if mnemonic.endswith("_f8f6f4"):
         return [_mfma_formats(modifiers)]
+    if mnemonic.startswith("v_cvt_") and "fp8" in mnemonic and modifiers.flag("clamp"):
+        return ["clamp", ""]
     return [*_of_memory(mnemonic, operands, modifiers), ""]
 
 

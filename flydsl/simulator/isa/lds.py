@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.simulator.isa.atomics import ATOMICS, NEW_ON_RDNA, Atomic
+from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_CDNA5, NEW_ON_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.extremes import extreme_number
@@ -67,29 +67,41 @@ NOWHERE = 0x7FFF_FFFF
 """The address that Triton gives lanes of gfx1250 that are to store nothing: the hardware drops what is beyond LDS."""
 
 
+def is_somewhere(b: Builder, address: Value, place: Value) -> Value:
+    """True where neither a lane's address nor the place that it is with the instruction's offset is nowhere: LLVM takes
+    a constant that all lanes add, masked off or not, into the offset."""
+    nowhere = b.const("i32", NOWHERE)
+    return b.and_(b.icmp("ne", address, nowhere), b.icmp("ne", place, nowhere))
+
+
+def _everywhere(b: Builder, address: Value, place: Value) -> None:
+    """All lanes store."""
+
+
 def _define_writes(of: str, is_stored: Any) -> None:
-    """Define the writes, for GPUs of a set; is_stored: the lanes that write, by their addresses, None for all."""
+    """Define the writes, for GPUs of a set; is_stored: the lanes that write, by address and place, None for all."""
+
+    def write(b: Builder, address: Value, data: Any, m: Any) -> None:
+        place = _place(b, address, m)
+        b.store("lds", place, data, is_stored(b, address, place))
+
     for width, dwords in _WIDTHS:
-        define(
-            f"ds_write_{width}",
-            f"= i32 i32x{dwords} modifiers",
-            lambda b, address, data, m: b.store("lds", _place(b, address, m), data, is_stored(b, address)),
-            of=of,
-        )
+        define(f"ds_write_{width}", f"= i32 i32x{dwords} modifiers", write, of=of)
     for name, bytes_, shift in (("b8", 1, 0), ("b16", 2, 0), ("b8_d16_hi", 1, 16), ("b16_d16_hi", 2, 16)):
 
         def write_small(b: Builder, address: Value, data: Value, m: Any, n: int = bytes_, s: int = shift) -> None:
-            part = b.lshr(data, b.const("i32", s))
-            b.store_small("lds", _place(b, address, m), part, n, is_stored(b, address))
+            part, place = b.lshr(data, b.const("i32", s)), _place(b, address, m)
+            b.store_small("lds", place, part, n, is_stored(b, address, place))
 
         define(f"ds_write_{name}", "= i32 i32 modifiers", write_small, of=of)
     for width, dwords in _WIDTHS[:2]:
         for stride, elements in _STRIDES:
 
             def write2(b: Builder, address: Value, x: Any, y: Any, m: Any, n: int = dwords, e: int = elements) -> None:
-                first, second = _two_places(b, address, m, 4 * n * e)
-                places = [_at(b, place, 4 * i) for place in (first, second) for i in range(n)]
-                b.store_dwords("lds", places, (*x, *y), [is_stored(b, address)] * len(places))
+                both = _two_places(b, address, m, 4 * n * e)
+                places = [_at(b, place, 4 * i) for place in both for i in range(n)]
+                where = [is_stored(b, address, place) for place in both for _ in range(n)]
+                b.store_dwords("lds", places, (*x, *y), where)
 
             define(f"ds_write2{stride}_{width}", f"= i32 i32x{dwords} i32x{dwords} modifiers", write2, of=of)
 
@@ -231,13 +243,20 @@ def _conditional_exchange(b: Builder, address: Value, data: Any, m: Any) -> tupl
 
 
 def _define_m0_forms() -> None:
-    """Define the forms addressed by M0[15:0]: consecutive dwords, one per lane, and a counter of the whole wave."""
-    define("ds_read_addtid_b32", "i32x1 = modifiers m0", lambda b, m, m0: b.load("lds", _consecutive(b, m, m0), 1))
-    define(
-        "ds_write_addtid_b32",
-        "= i32x1 modifiers m0",
-        lambda b, data, m, m0: b.store("lds", _consecutive(b, m, m0), data),
-    )
+    """Define the forms addressed by M0: consecutive dwords, one per lane, and a counter of the whole wave."""
+    for of, address in (("", _consecutive), ("cdna5", _consecutive_of_cdna5)):
+        define(
+            "ds_read_addtid_b32",
+            "i32x1 = modifiers m0",
+            lambda b, m, m0, at=address: b.load("lds", at(b, m, m0), 1),
+            of=of,
+        )
+        define(
+            "ds_write_addtid_b32",
+            "= i32x1 modifiers m0",
+            lambda b, data, m, m0, at=address: b.store("lds", at(b, m, m0), data),
+            of=of,
+        )
     define("ds_append", "i32 = modifiers m0 exec", _count_lanes(lambda b, old, count: b.add(old, count)))
     define("ds_consume", "i32 = modifiers m0 exec", _count_lanes(lambda b, old, count: b.sub(old, count)))
 
@@ -248,6 +267,12 @@ def _base(b: Builder, m: Any, m0: Value) -> Value:
 
 def _consecutive(b: Builder, m: Any, m0: Value) -> Value:
     return b.add(_base(b, m, m0), b.mul(b.lane_id(), b.const("i32", 4)))
+
+
+def _consecutive_of_cdna5(b: Builder, m: Any, m0: Value) -> Value:
+    """Of base and lane 20 bits are an address: LDS has 320 KiB. (ROCm/rocjitsu-test-corpus, ds_addtid_test.)"""
+    place = b.add(m0, b.mul(b.lane_id(), b.const("i32", 4)))
+    return _place(b, b.and_(place, b.const("i32", 0xFFFFF)), m)
 
 
 @curried
@@ -263,10 +288,11 @@ def _count_lanes(update: Any, b: Builder, m: Any, m0: Value, exec_bits: Value) -
 _define_reads()
 _define_transposing_reads()
 _define_loads_of_transposed_tiles()
-_define_writes("", lambda b, address: None)
-_define_writes("cdna5", lambda b, address: b.icmp("ne", address, b.const("i32", NOWHERE)))
+_define_writes("", _everywhere)
+_define_writes("cdna5", is_somewhere)
 _define_atomics(_lds_atomics(), "")
 _define_atomics(_atomics_of_rdna(), "rdna")
+_define_atomics({name: ATOMICS_OF_CDNA5[name] for name in ("add_f32", "add_f64")}, "cdna5")
 _define_exchanges()
 _define_m0_forms()
 define("ds_nop", "= ...", lambda b: None)

@@ -6,8 +6,9 @@ matrix. With e counting the elements in a lane's registers:
 - A: lane = k_group * (M * blocks) + block * M + i, where k = k_group * elements_per_lane + e. B alike, with N and j.
 - Of a sparse A a lane holds two of every four k that it has of B. In the products that gfx950 has with twice the K of
   CDNA 3, it has other k of A than of B: the pairs of A for a group's fours of B are, half of them each, in two groups
-  of lanes (`SparseShape.source_of_pair`). The tests of AMD's emulator pin that, after an MI350 (ROCm/rocjitsu-test-corpus,
-  cts/test_cases/cdna4/mfma_gfx950_smfmac_test.cpp); those of integers they do not have, and they are refused.
+  of lanes (`SparseShape.source_of_pair`). The tests of AMD's emulator pin that, after an MI350
+  (ROCm/rocjitsu-test-corpus, cts/test_cases/cdna4/mfma_gfx950_smfmac_test.cpp); those of integers they do not have, nor
+  has the table.
 - C and D of 32-bit elements: j is lane mod N, and rows come four registers at a time.
 - C and D of f64: j is lane mod N, and rows go round the lane groups, one per register.
 
@@ -229,7 +230,7 @@ def dense_from_sparse(b: Builder, pairs: list[Pair], type_: str) -> list[Value]:
 
 @curried
 def _smfmac(
-    shape: MatrixShape, formats: _Formats, b: Builder, x: Any, y: Any, index: Value, c: Any, modifiers: Any
+    shape: SparseShape, formats: _Formats, b: Builder, x: Any, y: Any, index: Value, c: Any, modifiers: Any
 ) -> Any:
     """CBSZ 0: ABID picks one of the sets of indices that a register holds."""
     set_bits = shape.elements_per_lane
@@ -249,10 +250,7 @@ def _in_order_of_b(b: Builder, pairs: list[Pair], shape: SparseShape) -> list[Pa
     for i in range(len(pairs)):
         sources = [shape.source_of_pair(group, i) for group in range(shape.k_groups)]
         lanes = [sources[lane // shape.m][0] * shape.m + lane % shape.m for lane in range(LANES)]
-        low, high = (
-            tuple(b.permute_constant(b.per_lane(x), lanes) for x in pairs[place])
-            for _, place in sources[:2]
-        )
+        low, high = (tuple(b.permute_constant(b.per_lane(x), lanes) for x in pairs[place]) for _, place in sources[:2])
         first, second, places = (b.select(is_odd, y, x) for x, y in zip(low, high, strict=True))
         result.append((first, second, places))
     return result
@@ -266,14 +264,10 @@ def _define_smfmac(
     define(
         f"v_smfmac_{result}_{m}x{n}x{k}_{formats.text}",
         f"{accumulator} = i32x{shape.source_registers // 2} i32x{shape.source_registers} i32 dst modifiers",
-        _smfmac(shape, formats) if not is_doubled or result != "i32" else _refuse_smfmac,
+        _smfmac(shape, formats),
         ignores_exec=True,
         of=of,
     )
-
-
-def _refuse_smfmac(b: Builder, *operands: Any) -> Any:
-    raise NotImplementedError("the product of integers, for which nobody has published where A and its indices lie")
 
 
 def _of_float8(formats: dict[str, NarrowFloat]) -> list[_Formats]:
@@ -315,8 +309,9 @@ def _define_cdna4() -> None:
         formats = _Formats.same(name)
         _define_mfma(32, 32, 16 * deep, 1, result, formats, of="cdna4")
         _define_mfma(16, 16, 32 * deep, 1, result, formats, of="cdna4")
-        _define_smfmac(32, 32, 32 * deep, result, formats, of="cdna4", is_doubled=True)
-        _define_smfmac(16, 16, 64 * deep, result, formats, of="cdna4", is_doubled=True)
+        if name != "i8":
+            _define_smfmac(32, 32, 32, result, formats, of="cdna4", is_doubled=True)
+            _define_smfmac(16, 16, 64, result, formats, of="cdna4", is_doubled=True)
     for formats in _of_float8(OCP):
         _define_smfmac(32, 32, 64, "f32", formats, of="cdna4", is_doubled=True)
         _define_smfmac(16, 16, 128, "f32", formats, of="cdna4", is_doubled=True)

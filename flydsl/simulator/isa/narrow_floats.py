@@ -74,6 +74,8 @@ MICROSCALING = OCP | {
     "fp4": NarrowFloat(2, 1, 1, "finite"),
 }
 """The elements of blocks that share a scale."""
+UNSIGNED = NarrowFloat(5, 3, 15, "fn")
+"""UE5M3 of gfx1250, a format of scales: a byte without a sign, which here is a ninth bit."""
 BY_INSTRUCTION_SET = {"fnuz": FNUZ, "ocp": OCP}
 
 

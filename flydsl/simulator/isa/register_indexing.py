@@ -41,3 +41,31 @@ define("v_mov_b32/gpr_idx(DST)", "= register i32 m0", _write)
 
 define("v_movrels_b32", "i32 = register m0", lambda b, register, m0: b.read_register(register, m0), of="rdna")
 define("v_movreld_b32", "= register i32 m0", lambda b, register, x, m0: b.write_register(register, m0, x), of="rdna")
+
+
+def _indices(b: Builder, m0: Value) -> tuple[Value, Value]:
+    """How far the registers of source and result lie beyond those of the text, where M0 says it for each."""
+    of_result = b.lshr(m0, b.const("i32", 16))
+    return tuple(b.and_(x, b.const("i32", 0x3FF)) for x in (m0, of_result))
+
+
+def _move(b: Builder, result: Any, source: Any, m0: Value) -> None:
+    of_source, of_result = _indices(b, m0)
+    b.write_register(result, of_result, b.read_register(source, of_source))
+
+
+def _swap(b: Builder, first: Any, second: Any, m0: Value) -> None:
+    of_second, of_first = _indices(b, m0)
+    x, y = b.read_register(first, of_first), b.read_register(second, of_second)
+    b.write_register(first, of_first, y)
+    b.write_register(second, of_second, x)
+
+
+define(
+    "v_movrelsd_b32",
+    "= register register m0",
+    lambda b, result, source, m0: b.write_register(result, m0, b.read_register(source, m0)),
+    of="rdna",
+)
+define("v_movrelsd_2_b32", "= register register m0", _move, of="rdna")
+define("v_swaprel_b32", "= register register m0", _swap, of="rdna")

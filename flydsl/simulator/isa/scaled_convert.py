@@ -39,7 +39,7 @@ def _times(b: Builder, x: Value, scale: Value) -> Value:
     return b.select(is_nan, b.const("f32", float("nan")), b.ldexp(x, exponent))
 
 
-def _divided(b: Builder, x: Value, scale: Value) -> Value:
+def divided(b: Builder, x: Value, scale: Value) -> Value:
     """x (f32) divided by the scale. A number that becomes too large for an f32 is the largest, not an infinity."""
     exponent, is_nan = _exponent(b, scale)
     quotient = b.ldexp(x, b.sub(b.const("i32", 0), exponent))
@@ -55,7 +55,7 @@ def _magnitude(b: Builder, bits: Value) -> Value:
     return b.and_(bits, b.const("i32", 0x7FFFFFFF))
 
 
-def _halves(b: Builder, dword: Value, type_: str) -> list[Value]:
+def halves(b: Builder, dword: Value, type_: str) -> list[Value]:
     """The two 16-bit floats of a dword as f32."""
     parts = (b.trunc(dword, "i16"), b.trunc(b.lshr(dword, b.const("i32", 16)), "i16"))
     return [x if type_ == "bf16" else b.fpext(x, "f32") for x in (to_float(b, p, type_) for p in parts)]
@@ -111,11 +111,11 @@ def _insert_pair(
 
 def _pair_narrower(format_: NarrowFloat, wide: str) -> Any:
     def of_two(b: Builder, x: Value, y: Value, scale: Value, old: Value, modifiers: Any) -> Value:
-        codes = [encode(b, _divided(b, v, scale), format_) for v in (x, y)]
+        codes = [encode(b, divided(b, v, scale), format_) for v in (x, y)]
         return _insert_pair(b, old, codes, format_, modifiers, 3)
 
     def of_one(b: Builder, x: Value, scale: Value, old: Value, modifiers: Any) -> Value:
-        codes = [encode(b, _divided(b, v, scale), format_) for v in _halves(b, x, wide)]
+        codes = [encode(b, divided(b, v, scale), format_) for v in halves(b, x, wide)]
         return _insert_pair(b, old, codes, format_, modifiers, 2)
 
     return of_two if wide == "f32" else of_one
@@ -125,8 +125,8 @@ def _pair_narrower(format_: NarrowFloat, wide: str) -> Any:
 def _one_stochastic(
     format_: NarrowFloat, wide: str, b: Builder, x: Value, random: Value, scale: Value, old: Value, modifiers: Any
 ) -> Value:
-    number = b.bitcast(x, "f32") if wide == "f32" else _halves(b, x, wide)[0]
-    return insert_byte(b, old, encode_stochastically(b, _divided(b, number, scale), random, format_), modifiers)
+    number = b.bitcast(x, "f32") if wide == "f32" else halves(b, x, wide)[0]
+    return insert_byte(b, old, encode_stochastically(b, divided(b, number, scale), random, format_), modifiers)
 
 
 def _define_pairs() -> None:
@@ -175,13 +175,13 @@ def _block_wider(format_: NarrowFloat, wide: str, count: int = _COUNT) -> Any:
 
 def _block_narrower(format_: NarrowFloat, wide: str) -> Any:
     def of_halves(b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
-        numbers = [x for dword in block for x in _halves(b, dword, wide)]
-        return packed_fields(b, [encode(b, _divided(b, x, scale), format_) for x in numbers], format_.bits)
+        numbers = [x for dword in block for x in halves(b, dword, wide)]
+        return packed_fields(b, [encode(b, divided(b, x, scale), format_) for x in numbers], format_.bits)
 
     def of_two(b: Builder, x: tuple[Value, ...], y: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
         """The elements of the two operands alternate."""
         numbers = [b.bitcast(v, "f32") for pair in zip(x, y, strict=True) for v in pair]
-        return packed_fields(b, [encode(b, _divided(b, v, scale), format_) for v in numbers], format_.bits)
+        return packed_fields(b, [encode(b, divided(b, v, scale), format_) for v in numbers], format_.bits)
 
     return of_two if wide == "f32" else of_halves
 
@@ -218,8 +218,8 @@ def _wider_by_a_byte(
 
 @curried
 def _narrower(format_: NarrowFloat, wide: str, b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
-    numbers = [b.bitcast(v, "f32") for v in block] if wide == "f32" else [x for d in block for x in _halves(b, d, wide)]
-    return packed_fields(b, [encode(b, _divided(b, x, scale), format_) for x in numbers], format_.bits)
+    numbers = [b.bitcast(v, "f32") for v in block] if wide == "f32" else [x for d in block for x in halves(b, d, wide)]
+    return packed_fields(b, [encode(b, divided(b, x, scale), format_) for x in numbers], format_.bits)
 
 
 def _define_small_blocks() -> None:

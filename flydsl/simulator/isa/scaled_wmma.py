@@ -27,7 +27,7 @@ from typing import Any
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.convert import byte_of
 from flydsl.simulator.isa.fields import field_of
-from flydsl.simulator.isa.narrow_floats import MICROSCALING, NarrowFloat, decode
+from flydsl.simulator.isa.narrow_floats import MICROSCALING, UNSIGNED, NarrowFloat, decode
 from flydsl.simulator.isa.scaled_matrix import power_of_two
 from flydsl.simulator.isa.table import define
 from flydsl.simulator.isa.wmma import shape_of, signed_f32
@@ -36,8 +36,8 @@ _K, _ROWS, _LANES = 128, 16, 32
 _ELEMENTS, _BLOCK = 64, 32
 _SHAPE = shape_of(_K, "f32", _LANES)
 _ROW, _SCALE_FMT = ("MATRIX_SCALE_ROW0", "MATRIX_SCALE_ROW1"), "MATRIX_SCALE_FMT_"
-_FLOAT_SCALES = {"E5M3": NarrowFloat(5, 3, 15, "fn"), "E4M3": MICROSCALING["fp8"]}
-"""Formats of scales beside E8. The sign of E5M3 is a ninth bit, which a byte does not have."""
+_FLOAT_SCALES = {"E5M3": UNSIGNED, "E4M3": MICROSCALING["fp8"]}
+"""Formats of scales beside E8."""
 
 
 @dataclass(frozen=True)

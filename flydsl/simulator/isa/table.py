@@ -65,8 +65,8 @@ FAMILIES = {
         "matrix packed register_indexing scalar scalar_memory scalar_quads transcendental vector_bytes vector_float "
         "vector_integer"
     ),
-    "cdna4": "scaled_convert scaled_matrix",
-    "cdna5": "async_copy bfloat16 scaled_convert scaled_wmma tensor",
+    "cdna4": "scaled_convert scaled_matrix stochastic_packs",
+    "cdna5": "async_copy bfloat16 scaled_convert scaled_wmma stochastic_packs tensor unsigned_floats",
     "rdna": "dual scalar_float sixteen_bits wmma",
 }
 """The modules of families: of every GPU, and those that only GPUs with a set of instructions need."""

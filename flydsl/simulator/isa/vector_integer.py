@@ -273,13 +273,13 @@ define("v_ashr_pk_i8_i32", "i32 = i32 i32 i32 dst modifiers", _shifted_bytes(sig
 define("v_ashr_pk_u8_i32", "i32 = i32 i32 i32 dst modifiers", _shifted_bytes(signed=False), of="cdna4 cdna5")
 
 
-def _next_random(b: Builder, x: Value) -> Value:
+def next_random(b: Builder, x: Value) -> Value:
     """One step of a linear-feedback shift register: shifted up, and the taps where a one falls out."""
     taps = b.select(b.icmp("slt", x, b.const("i32", 0)), b.const("i32", 0xC5), b.const("i32", 0))
     return b.xor(b.shl(x, b.const("i32", 1)), taps)
 
 
-define("v_prng_b32", "i32 = i32", _next_random, of="cdna4 cdna5")
+define("v_prng_b32", "i32 = i32", next_random, of="cdna4 cdna5")
 
 
 # --- additions of RDNA

@@ -133,7 +133,7 @@ tbuffer_load_format_x v4, off, s[8:11], s3 format:[BUF_FMT_8_UNORM]
 image_sample v[0:1], [v0, v1], s[0:7], s[8:11] dmask:0x3 dim:SQ_RSRC_IMG_2D unorm th:TH_LOAD_NT
 export mrt0 v0, v1, v2, v3 done
 s_version UC_VERSION_GFX12 | UC_VERSION_W32_BIT
-global_load_block v[9:40], v[5:6], off
+ds_bvh_stack_push4_pop1_rtn_b32 v1, v0, v[2:5]
 """
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flydsl.simulator import UnknownInstruction
+from flydsl.simulator import RegisterFault, UnknownInstruction
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa.dual import FIRST, SECOND
 
@@ -258,6 +258,30 @@ def test_registers_beyond_one_by_m0(rdna: Run) -> None:
     v = {i: np.full(32, 10 * i, np.uint32) for i in range(1, 5)}
     found = rdna("s_mov_b32 m0, 2\nv_movrels_b32 v8, v1\nv_movreld_b32 v4, v2", v=v)
     assert (found.v(8)[0], found.v(6)[0]) == (30, 20)
+
+
+def test_registers_beyond_two_by_m0(rdna: Run) -> None:
+    v = {i: np.full(32, 10 * i, np.uint32) for i in range(1, 10)}
+    found = rdna("s_mov_b32 m0, 2\nv_movrelsd_b32 v12, v1", v=v)
+    assert found.v(14)[0] == 30
+    found = rdna("s_mov_b32 m0, 0x30001\nv_movrelsd_2_b32 v12, v1", v=v)
+    assert found.v(15)[0] == 20
+    found = rdna("s_mov_b32 m0, 0x30001\nv_swaprel_b32 v4, v1", v=v, exec_bits=1)
+    assert (found.v(7)[:2].tolist(), found.v(2)[:2].tolist()) == ([20, 70], [70, 20])
+
+
+def test_a_register_beyond_those_of_the_wave_is_a_fault(rdna: Run) -> None:
+    for text in ("v_movrelsd_b32 v12, v1", "v_movrelsd_2_b32 v1, v2", "v_swaprel_b32 v4, v1"):
+        with pytest.raises(RegisterFault, match="is beyond the 256 VGPRs"):
+            rdna(f"s_mov_b32 m0, 0x3ff\n{text}")
+
+
+def test_halves_of_a_wave_change_places_only_where_there_are_two(run: Run, rdna: Run) -> None:
+    lanes = np.arange(64, dtype=np.uint32)
+    of_64 = run("v_permlane64_b32 v1, v0", v={0: lanes, 1: lanes + 100}, arch="gfx1201", lanes=64)
+    assert of_64.v(1).tolist() == (lanes ^ 32).tolist()
+    of_32 = rdna("v_permlane64_b32 v1, v0", v={0: lanes[:32], 1: lanes[:32] + 100})
+    assert of_32.v(1).tolist() == list(range(100, 132))
 
 
 @pytest.mark.parametrize(("float_", "integer"), [("1.0", "1"), ("2.0", "2"), ("4.0", "4")])

@@ -98,6 +98,24 @@ def test_consecutive_dwords_of_the_lanes(rdna: Run) -> None:
     assert data.tolist() == (2 * np.arange(102, 134)).tolist() + list(range(132, 140))
 
 
+def test_blocks_of_registers_that_m0_names(rdna: Run) -> None:
+    """Neither the registers nor the memory of the others changes, nor is that memory accessed."""
+    named, memory, data = 0x80018089, Memory(), np.arange(32 * 32, dtype=np.uint32)
+    address = (128 * np.arange(32)).astype(np.uint32)
+    v = {0: address} | {2 + i: np.full(32, 7, np.uint32) for i in range(32)}
+    v |= {40 + i: np.full(32, 5000 + i, np.uint32) for i in range(32)}
+    base = memory.map_array(data, name="A")
+    text = f"s_mov_b32 m0, {named:#x}\nglobal_load_block v[2:33], v0, s[4:5]\n"
+    found = rdna(text + "global_store_block v0, v[40:71], s[4:5]", v=v, s={4: base}, memory=memory)
+    text = f"s_mov_b32 m0, -1\nscratch_store_block off, v[40:71], off\ns_mov_b32 m0, {named:#x}\n"
+    of_scratch = rdna(text + "scratch_load_block v[2:33], v1, off", v=v, scratch_bytes=128)
+    for i in range(32):
+        is_named = bool(named >> i & 1)
+        assert found.v(2 + i).tolist() == [32 * lane + i if is_named else 7 for lane in range(32)]
+        assert data[i::32].tolist() == [5000 + i if is_named else 32 * lane + i for lane in range(32)]
+        assert (of_scratch.v(2 + i) == (5000 + i if is_named else 7)).all()
+
+
 # --- atomics: old values, one after the other, and what is left
 
 

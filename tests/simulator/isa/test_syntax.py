@@ -107,7 +107,8 @@ def line(semantics: Semantics, arch: Arch = GFX942) -> str:
     if mnemonic.startswith("s_sendmsg_rtn_"):
         return f"{mnemonic} s[4:5], {form}"
     returning = {"gfx90a": " glc", "gfx942": " sc0", "gfx950": " sc0"}.get(arch.name, " th:TH_ATOMIC_RETURN")
-    suffix = {"returning": returning, "lds": " lds", "": ""}.get(form.removesuffix("base").removesuffix("/"))
+    form = form.removesuffix("base").removesuffix("/")
+    suffix = {"returning": returning, "lds": " lds", "clamp": " clamp", "": ""}.get(form)
     if suffix is None:  # the formats of A and B
         suffix = " " + " ".join(
             f"{name}:{SCALED_FORMATS.index(f)}" for name, f in zip(("cbsz", "blgp"), form.split("_"), strict=True)

@@ -81,12 +81,20 @@ class Tile:
         if self.rows is not None:
             used = [range(self.sizes[0]), range(len(self.rows))]
         for time in range(times):
+            begins, rest = [0] * len(self.sizes), time * in_memory
+            for i in sorted(range(1, len(self.sizes)), key=lambda i: -self.strides[i - 1]):
+                if self.tensor[i] > 1 and in_memory:
+                    begins[i], rest = divmod(rest, self.strides[i - 1])
+            begins[0] = rest
             address, since = self.lds + time * in_lds * self.element_bytes, 0
             for place in itertools.product(*reversed(used)):
                 x, *others = reversed(place)
                 along = [self.rows[others[0]]] if self.rows is not None else others
                 offset = x + sum(i * stride for i, stride in zip(along, self.strides, strict=False))
-                inside = all(i < extent for i, extent in zip((x, *along), self.tensor, strict=False))
+                places = [x, *along]
+                if self.rows is None:
+                    places = [first + i for first, i in zip(begins, places, strict=True)]
+                inside = all(i < extent for i, extent in zip(places, self.tensor, strict=False))
                 yield (offset + time * in_memory if inside else None), address
                 address, since = address + self.element_bytes, since + self.element_bytes
                 if padded and self.padding and since >= 4 * self.padding[0]:
@@ -112,6 +120,7 @@ def stored(tile: Tile, memory: bytes, start: int, lds: bytes) -> bytes:
 TILES = {
     "one row": Tile((17,), (17,)),
     "a matrix": Tile((24, 16), (24, 16), (40,)),
+    "a mask outside of clusters": Tile((24, 16), (24, 16), (40,), other={128: 0x5A5A}),
     "columns beyond": Tile((24, 16), (9, 16), (40,)),
     "rows beyond": Tile((24, 16), (100, 5), (40,)),
     "nothing of it": Tile((24, 16), (0, 16), (40,)),
@@ -126,9 +135,13 @@ TILES = {
     "rows 32": Tile((10,), (10, 30), (12,), rows=(3, 29, 0, 3, 7), element_bytes=4),
     "rows 16": Tile((10,), (8, 30), (12,), rows=tuple(range(0, 32, 2)), index_bits=16),
     "rows beyond the tensor": Tile((10,), (10, 20), (12,), rows=(3, 3, 19, 20, 4000), padding=(4, 2)),
-    "every third row": Tile((8, 2), (8, 2), (12,), iterate=(3, 36, 40)),
-    "repetitions that overlap": Tile((8, 3), (8, 2), (12,), iterate=(3, 24, 5)),
-    "repeated planes": Tile((4, 3, 2), (4, 2, 2), (5, 20), iterate=(2, 50, 40), padding=(4, 1)),
+    "every third row": Tile((8, 2), (8, 8), (12,), iterate=(3, 36, 40)),
+    "repetitions that overlap": Tile((8, 3), (8, 9), (12,), iterate=(3, 24, 5)),
+    "repeated planes": Tile((4, 3, 2), (4, 2, 4), (5, 20), iterate=(2, 50, 40), padding=(4, 1)),
+    "repeated beyond the rows": Tile((4, 2), (4, 3), (4,), iterate=(2, 8, 8)),
+    "repeated within rows": Tile((4, 2), (10, 5), (12,), iterate=(4, 3, 8)),
+    "repeated along planes that lie closer than rows": Tile((4, 3, 2), (4, 3, 3), (16, 4), iterate=(3, 4, 24)),
+    "repeated past everything": Tile((4, 2), (4, 3), (4,), iterate=(2, 400, 8)),
 }
 START = 128
 
@@ -209,7 +222,9 @@ WRONG = {
     "lds_addr is 0x3f00: 16 rows of 24 elements of 2 bytes end at 0x4200; the workgroup has 16384": replace(
         MATRIX, lds=0x3F00
     ),
-    "workgroup_mask is 3: the workgroup is in no cluster": replace(MATRIX, other={128: 3}),
+    "tensor_dim0_stride is 8: the rows of a tile that iterates overlap": replace(
+        MATRIX, strides=(8,), iterate=(2, 8, 0)
+    ),
     "atomic_barrier_address is 0x800": replace(MATRIX, other={128 + 18: 1, 128 + 32: 0x800}),
     "tile_dim1 is 0xffff: the tile has .* rows": replace(MATRIX, sizes=(4, 65535, 65535, 65535, 65535)),
 }

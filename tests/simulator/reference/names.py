@@ -14,6 +14,7 @@ def of_rdna_memory() -> set[str]:
     }
     names |= {"global_load_addtid_b32", "global_store_addtid_b32", "global_load_tr_b64", "global_load_tr_b128"}
     names |= {f"ds_{operation}{rtn}_{type_}" for operation, type_ in in_lds for rtn in ("", "_rtn")}
+    names |= {f"{space}_{way}_block" for space in ("global", "scratch") for way in ("load", "store")}
     small = ("ubyte", "sbyte", "ushort", "sshort", "dwordx3")
     return names | {f"s_{buffer}load_{name}" for buffer in ("", "buffer_") for name in small}
 
@@ -21,6 +22,7 @@ def of_rdna_memory() -> set[str]:
 def of_rdna_lanes() -> set[str]:
     """Those of `isa/test_rdna_lanes.py`."""
     names = {"v_dot2_f16_f16", "v_dot2_bf16_bf16", "v_fmac_f16", "v_swap_b16", "v_movrels_b32", "v_movreld_b32"}
+    names |= {"v_movrelsd_b32", "v_movrelsd_2_b32", "v_swaprel_b32"}
     names |= {f"v_permlane{x}16{var}_b32" for x in ("", "x") for var in ("", "_var")}
     names |= {f"v_dot4_f32_{x}_{y}" for x in _EIGHT for y in _EIGHT}
     return names | {f"v_s_{name}_{type_}" for name in ("rcp", "rsq", "sqrt", "exp", "log") for type_ in ("f16", "f32")}
@@ -55,6 +57,14 @@ def of_cdna5() -> set[str]:
     loads = {f"{space}_load_tr{n}_b{width}" for space in ("ds", "global") for n, width in _TRANSPOSED.items()}
     monitored = {f"{space}_load_monitor_b{n}" for space in ("global", "flat") for n in (32, 64, 128)}
     return {f"v_{name}" for name in names} | loads | monitored
+
+
+def of_stochastic_packs() -> set[str]:
+    """Those of `isa/test_stochastic_packs.py`."""
+    names = {f"scalef32_sr_pk{16 if n in _SIX else 8}_{n}_{w}" for w in _WIDE for n in (*_EIGHT, *_SIX, "fp4")}
+    names |= {f"scalef32_sr_pk32_{n}_{w}" for n in _SIX for w in _WIDE}
+    names |= {f"scalef32_sr_pk_fp4_{w}" for w in _WIDE} | {"sr_pk_f16_f32", "sr_pk_bf16_f32"}
+    return {f"v_cvt_{name}" for name in names}
 
 
 def of_copies() -> set[str]:

@@ -8,7 +8,7 @@ MEANINGS = (
     (r"v_permlane(16|32)_swap_b32", "The odd rows of {0} lanes of D change places with the even rows of S0."),
     (r"v_permlane16(?:_var)?_b32", "D = S0 of a lane of the same row of 16, which S1 (and S2) name, 4 bits per lane."),
     (r"v_permlanex16(?:_var)?_b32", "D = S0 of a lane of the row of 16 beside it, which S1 (and S2) name."),
-    (r"v_permlane64_b32", "D = S0 of the lane 32 further on, in waves of 64."),
+    (r"v_permlane64_b32", "D = S0 of the lane 32 further on, in waves of 64; of 32 lanes D stays."),
     (r"v_permlane_bcast_b32", "D = S0 of the lane with the number S1 of the own group of S2 lanes."),
     (r"v_permlane_up_b32", "D = S0 of the lane S1 places below, in groups of S2 lanes; the own where there is none."),
     (r"v_permlane_down_b32", "D = S0 of the lane S1 places above, in groups of S2 lanes; the own where there is none."),
@@ -24,5 +24,8 @@ MEANINGS = (
     (r"ds_swizzle_b32", "D = the data of another lane, by a fixed pattern (offset). LDS is not used."),
     (r"v_movrels_b32", "D = the register that lies M0 beyond S0."),
     (r"v_movreld_b32", "The register that lies M0 beyond D = S0."),
+    (r"v_movrelsd_b32", "The register that lies M0 beyond D = the one that lies M0 beyond S0."),
+    (r"v_movrelsd_2_b32", "The register that lies M0[25:16] beyond D = the one that lies M0[9:0] beyond S0."),
+    (r"v_swaprel_b32", "The register that lies M0[25:16] beyond D and the one M0[9:0] beyond S0 change places."),
 )
 """Patterns of mnemonics, and what they mean."""

@@ -71,6 +71,9 @@ MEANINGS = (
         f"D = {{size}} of memory {_WHERE}, whose cache line s_monitor_sleep then watches.",
     ),
     (r"cluster_load_(?P<size>b\d+)", f"D = {{size}} of memory {_WHERE}, read once for the workgroups of a cluster."),
+    # blocks
+    (r"(global|scratch)_load_block", "The registers from D on that the bits of M0 name = their dwords of {0} memory."),
+    (r"(global|scratch)_store_block", "The dwords of {0} memory that the bits of M0 name = their registers."),
     # loads
     (rf"{_SPACE}_(?:load|read)_{_WIDE}", f"D = {{size}} of {{space}} {_WHERE}."),
     (rf"{_SPACE}_(?:load|read)_{_SMALL}", f"D = {{size}} of {{space}} {_WHERE}, extended to 32 bits."),

@@ -10,7 +10,7 @@ static u64 field(const u32 *words, u64 first, u64 bits) {
 
 // The rows of a tile along dimensions 1 to 4, or of a list, and how they lie in LDS.
 typedef struct {
-  u64 global, lds, element, width, inside;  // of a row: elements, and those in the tensor
+  u64 global, lds, element, width, whole;  // of a row: elements, and those of a row of the tensor
   u64 rows, sizes[4], strides[4], extents[4];
   u64 iterations, global_step, lds_step;
   u64 interval, padding;  // bytes; an interval of 0 is none
@@ -24,7 +24,7 @@ static u64 least(u64 x, u64 y) { return x < y ? x : y; }
 // Whether a workgroup may ask for a tile together with those of a mask.
 static int may_ask(const Wave *wave, u64 mask) {
   u64 state = wave->sgpr[CLUSTER_STATE], last = wave->sgpr[CLUSTER_SIZES] >> 24 & 15;
-  return !mask || (state && mask >> (state >> 21 & 15) & 1 && !(mask >> last >> 1));
+  return !mask || !state || (mask >> (state >> 21 & 15) & 1 && !(mask >> last >> 1));
 }
 
 static int read_shape(Tile *tile, const u32 *words) {
@@ -46,8 +46,10 @@ static int read_shape(Tile *tile, const u32 *words) {
   }
   if (!iterates) return 1;
   tile->iterations = field(words, TENSOR_ITERATE_COUNT) + 1;
-  tile->global_step = field(words, TENSOR_GLOBAL_ADDR_INCREMENT) * tile->element;
+  tile->global_step = field(words, TENSOR_GLOBAL_ADDR_INCREMENT);
   tile->lds_step = field(words, TENSOR_LDS_ADDR_INCREMENT) * tile->element;
+  for (u64 i = 0; i < count; i++)
+    if (tile->extents[i] > 1 && tile->strides[i] < tile->whole) return 0;
   return tile->iterations <= MOST_TENSOR_ITERATIONS;
 }
 
@@ -78,7 +80,7 @@ static int read_tile(Tile *tile, const Wave *wave, const u32 *words, u64 is_load
                  .lds = field(words, TENSOR_LDS_ADDR),
                  .element = 1ull << log2,
                  .width = width,
-                 .inside = least(width, field(words, TENSOR_TENSOR_DIM0)),
+                 .whole = field(words, TENSOR_TENSOR_DIM0),
                  .rows = 1,
                  .iterations = 1,
                  .is_load = is_load};
@@ -91,19 +93,32 @@ static int read_tile(Tile *tile, const Wave *wave, const u32 *words, u64 is_load
   return tile->rows <= MOST_TENSOR_ROWS / tile->iterations;
 }
 
+// Where in the tensor a repetition begins: its element, row and plane.
+static void find_origin(const Tile *tile, u64 iteration, u64 *origin) {
+  u64 rest = iteration * tile->global_step, larger = tile->extents[1] > 1 && tile->strides[1] > tile->strides[0];
+  for (u64 turn = 0; turn < 2 && rest; turn++) {
+    u64 i = turn ^ larger;
+    if (tile->extents[i] <= 1) continue;
+    origin[i + 1] = rest / tile->strides[i], rest %= tile->strides[i];
+  }
+  origin[0] = rest;
+}
+
 // Where in global memory a row begins, and how many of its bytes are in the tensor.
-static u64 row_of(const Tile *tile, u64 row, u64 *bytes) {
-  u64 elements = 0, is_inside = 1;
+static u64 row_of(const Tile *tile, u64 iteration, u64 row, u64 *bytes) {
+  u64 elements = iteration * tile->global_step, is_inside = 1, origin[5] = {0};
+  find_origin(tile, iteration, origin);
   if (tile->indices) {
-    elements = index_of(tile, row) * tile->strides[0];
+    elements += index_of(tile, row) * tile->strides[0];
     is_inside = index_of(tile, row) < tile->extents[0];
   } else
     for (u64 i = 0; i < 4; row /= tile->sizes[i], i++) {
       u64 along = row % tile->sizes[i];
       elements += along * tile->strides[i];
-      is_inside &= along < tile->extents[i];
+      is_inside &= origin[i + 1] + along < tile->extents[i];
     }
-  *bytes = is_inside ? tile->inside * tile->element : 0;
+  is_inside &= origin[0] < tile->whole;
+  *bytes = is_inside ? least(tile->width, tile->whole - origin[0]) * tile->element : 0;
   return tile->global + elements * tile->element;
 }
 
@@ -136,7 +151,7 @@ static void count_row(Traffic *traffic, u64 address, u64 bytes) {
 
 // Check one row, or copy it. False if it is not within bounds.
 static int visit_row(const Tile *tile, const Wave *wave, u64 iteration, u64 row, int copies, Traffic *traffic) {
-  u64 bytes, address = row_of(tile, row, &bytes) + iteration * tile->global_step;
+  u64 bytes, address = row_of(tile, iteration, row, &bytes);
   u64 width = tile->width * tile->element, byte = row * width, used = tile->is_load ? width : bytes;
   u64 start = tile->lds + iteration * tile->lds_step;
   u64 host = bytes ? host_of(wave, address, (i64)bytes, bytes, tile->is_load ? LOADS : STORES) : 0;
