@@ -14,7 +14,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType, FrameType, TracebackType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -38,19 +38,34 @@ def leave_out(path: str) -> None:
         _NOT_THE_USERS = (*_NOT_THE_USERS, path)
 
 
+_opened_folders: set[str] = set()
+
+
+def open_folder(file: str | os.PathLike[str]) -> None:
+    """Let lines be shown of what lies in the folder of a file that the user opens, when the file names them."""
+    _opened_folders.add(os.path.dirname(os.path.realpath(file)))
+
+
 @dataclass(frozen=True)
 class SourceLocation:
-    """A place in the user's Python source. `line` counts from 1; columns count UTF-8 bytes from 0, as Python's do."""
+    """A place in the user's Python source. `line` counts from 1; columns count UTF-8 bytes from 0, as Python's do.
+
+    is_claimed: a file names the place, which may come from anyone. Then its line is shown only if the source is of this
+    process anyway, or lies in a folder from which the user opened something: no file may ask for another one's lines.
+    """
 
     file: str
     line: int
     column: int | None = None
     end_column: int | None = None
+    is_claimed: bool = field(default=False, compare=False)
 
     @property
     def source_line(self) -> str | None:
         """The text of the line, or None if the source is not available."""
         if self.file not in linecache.cache and not _is_readable(self.file):
+            return None
+        if self.is_claimed and not _is_known(self.file):
             return None
         text = linecache.getline(self.file, self.line)
         return text.rstrip("\n") if text else None
@@ -104,6 +119,14 @@ def _is_readable(file: str) -> bool:
     except ValueError:
         return False
     return stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_SOURCE_BYTES
+
+
+def _is_known(file: str) -> bool:
+    """True for the source of something in this process, and for what lies in a folder that the user opened."""
+    if file in linecache.cache or any(getattr(module, "__file__", None) == file for module in [*sys.modules.values()]):
+        return True
+    real = os.path.realpath(file)
+    return any(real.startswith(folder + os.sep) for folder in _opened_folders)
 
 
 def _characters(text: str, column: int) -> int:

@@ -12,6 +12,7 @@ from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, CompileError
 from flydsl.hsaco import HsacoError, read_hsaco
 from flydsl.hsaco.same_code import check_listing as compare
+from flydsl.places import open_folder
 
 _BUNDLES = (b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
 
@@ -31,6 +32,7 @@ def open_binary(path: str | Path, listing: str | Path | None = None, *, check_li
     """
     file = Path(path)
     data = _bytes_of(file)
+    open_folder(listing or file)
     contents = read_hsaco(data)
     arch = get_arch(contents.arch_name)
     beside = file.with_suffix(".s")

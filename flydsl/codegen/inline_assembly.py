@@ -135,7 +135,7 @@ def _location(file: str | None, line: int, column: int) -> SourceLocation | None
     """line, column: 0 where they are not known."""
     if file is None or line == 0:
         return None
-    return SourceLocation(file, line, column - 1 if column else None)
+    return SourceLocation(file, line, column - 1 if column else None, is_claimed=True)
 
 
 def _assembled(blocks: list[_Block], arch: Arch) -> list[list[str]]:

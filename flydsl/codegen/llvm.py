@@ -164,7 +164,7 @@ def diagnosed(output: str, llvm_ir: str, arch: Arch) -> CompileError:
         message = place["rest"]
         if place["line"] != "0":
             file = _source_path(place["file"], llvm_ir)
-            at = SourceLocation(file, int(place["line"]), max(int(place["column"]) - 1, 0))
+            at = SourceLocation(file, int(place["line"]), max(int(place["column"]) - 1, 0), is_claimed=True)
     return CompileError(f"LLVM cannot compile this for {arch.name}: {message}", at=at)
 
 

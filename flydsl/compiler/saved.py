@@ -16,6 +16,7 @@ import copyreg
 import os
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ copyreg.pickle(CompiledArtifact, lambda artifact: (from_bytes, (to_bytes(artifac
 def _artifact(record: dict[str, Any]) -> CompiledArtifact | None:
     try:
         pairs = [_to_parameter(data) for data in record["parameters"]]
-        place = SourceLocation(*record["place"])
+        place = replace(SourceLocation(*record["place"]), is_claimed=True)
         if record["positional"] not in range(len(pairs) + 1):
             return None
         signature = Signature.of_parameters(record["name"], [p for p, _ in pairs], record["positional"], place)

@@ -96,9 +96,9 @@ def _parameter_count(module: ir.Module, entry: str) -> int:
 
 
 def _of_kernel(kernel: KernelRecord) -> list[Any]:
-    return [*astuple(replace(kernel, at=None)), None if kernel.at is None else list(astuple(kernel.at))]
+    return [*astuple(replace(kernel, at=None)), None if kernel.at is None else list(astuple(kernel.at)[:4])]
 
 
 def _to_kernel(data: Sequence[Any]) -> KernelRecord:
     *fields, at = data
-    return replace(KernelRecord(*fields), at=None if at is None else SourceLocation(*at))
+    return replace(KernelRecord(*fields), at=None if at is None else replace(SourceLocation(*at), is_claimed=True))

@@ -49,7 +49,7 @@ def source_location(location: ir.Location) -> SourceLocation | None:
             return None
         column = location.start_col - 1 if location.start_col else None
         end = location.end_col - 1 if column is not None and location.end_col > location.start_col else None
-        return SourceLocation(location.filename, location.start_line, column, end)
+        return SourceLocation(location.filename, location.start_line, column, end, is_claimed=True)
     for inner in _inner(location):
         found = source_location(inner)
         if found is not None:

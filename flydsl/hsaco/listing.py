@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from flydsl.errors import SimulatorError, SourceLocation
@@ -39,6 +40,9 @@ class Listing:
     variables: DataSegment = field(default_factory=DataSegment)
 
 
+_NUMBERED_LABEL = re.compile(r"(\d{1,9}):\s*(.*)")
+_TO_NUMBERED_LABEL = re.compile(r"(s_c?branch\w*\s+)(\d{1,9})([fb])$")
+_NAME_OF_NUMBERED = re.compile(r"\.L\d+\.\d+$")
 _LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):$")
 _FILE = re.compile(r'\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"(?:\s+"((?:[^"\\]|\\.)*)")?')
 _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
@@ -93,18 +97,26 @@ class _Reader:
         self._section = ".text"
         self._in_kernel_descriptor = self._in_metadata = False
         self._padding_bytes = 0
+        self._numbered: Counter[str] = Counter()
 
     def read(self, line: str, number: int) -> None:
         if self._in_metadata:
             self._in_metadata = line != ".end_amdgpu_metadata"
             return
-        label = _LABEL.match(line)
+        label, numbered = _LABEL.match(line), _NUMBERED_LABEL.match(line)
         if label:
+            if _NAME_OF_NUMBERED.match(label[1]):
+                raise ValueError("names like this one are those of labels such as `1:`")
             self._label(label[1])
+        elif numbered and self._in_text:
+            self._numbered[numbered[1]] += 1
+            self._label(f".L{numbered[1]}.{self._numbered[numbered[1]]}")
+            self.read(numbered[2], number)
         elif line.startswith("."):
             self._directive(line)
         elif line and self._in_text and not self._in_kernel_descriptor:
-            self.instructions.append(ListedInstruction(line, number, self._location))
+            text = _TO_NUMBERED_LABEL.sub(self._nearest, line)
+            self.instructions.append(ListedInstruction(text, number, self._location))
         elif line and self._data is not None:
             raise ValueError("neither a label nor data")
 
@@ -128,6 +140,11 @@ class _Reader:
                 self._location = None
         elif self._data is not None:
             self._data.label(name)
+
+    def _nearest(self, branch: re.Match[str]) -> str:
+        """A branch to the next (1f) or the last (1b) of the labels of a number, by the name that it has here."""
+        found = self._numbered[branch[2]] + (branch[3] == "f")
+        return f"{branch[1]}.L{branch[2]}.{found}"
 
     def _directive(self, line: str) -> None:
         name, _, rest = line.replace("\t", " ").partition(" ")
@@ -178,7 +195,8 @@ class _Reader:
         number, source_line, column = place
         file = self._files[number]
         # DWARF counts columns from 1 and says 0 for unknown; line 0 is an instruction of no particular line.
-        self._location = SourceLocation(file, source_line, column - 1 if column else None) if source_line else None
+        found = SourceLocation(file, source_line, column - 1 if column else None, is_claimed=True)
+        self._location = found if source_line else None
 
 
 def read_file(line: str) -> tuple[int, str] | None:

@@ -128,17 +128,17 @@ and XCC_ID are 0 in every wave. An access past a workgroup's LDS is an error, th
 writes nothing: LLVM leaves such an access undefined, and a program that makes one is mostly wrong without a word. But
 on {newest} a write at 0x7fffffff stores nothing, as Triton has it for lanes that are masked off.
 
-Not simulated: swizzled buffers but those of {newest}, formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
-(s_movrels), hardware registers other than MODE, HW_ID, XCC_ID and IB_STS2, SDWA of packed and of 64-bit operands, clamp
-on packed multiplications, shifts, minima and maxima of integers, and on sums of absolute differences of four bytes,
-signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_alignbyte, typed buffers (tbuffer), tfe,
-scalar loads from scratch, branches to numbers instead of labels, those of debuggers and forks (s_cbranch_cdbg,
-s_cbranch_g_fork), returns from traps (s_rfe), s_setvskip, s_setkill, export and image instructions; on CDNA 2
-`buffer_store_lds_dword`; on RDNA 4 transposing loads in waves of 64 lanes, barriers with numbers, dynamic VGPRs
-(s_alloc_vgpr), interpolation, ray tracing; on {newest} scale_sel beyond 3, s_add_pc_i64 that is no branch to a label,
-and what RDNA 4 has not either: barriers with numbers; signs of WMMA's elements of 8 bits, float constants as C of those
-with a result of bf16, and of SWMMAC that of bf16 with an accumulator of f32 (bf16f32), whose result has half as many
-registers.
+Not simulated: swizzled buffers but those of {newest}, formatted buffer accesses, GDS, scalar stores and atomics,
+relative scalar registers (s_movrels), hardware registers other than MODE, HW_ID, XCC_ID and IB_STS2, SDWA of packed
+and of 64-bit operands, clamp on packed multiplications, shifts, minima and maxima of integers, and on sums of
+absolute differences of four bytes, signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and
+v_alignbyte, typed buffers (tbuffer), tfe, scalar loads from scratch, branches to numbers instead of labels, those of
+debuggers and forks (s_cbranch_cdbg, s_cbranch_g_fork), returns from traps (s_rfe), s_setvskip, s_setkill, export and
+image instructions; on CDNA 2 `buffer_store_lds_dword`; on RDNA 4 transposing loads in waves of 64 lanes, barriers
+with numbers, dynamic VGPRs (s_alloc_vgpr), interpolation, ray tracing; on {newest} scale_sel beyond 3, s_add_pc_i64
+that is no branch to a label, and what RDNA 4 has not either: barriers with numbers; signs of WMMA's elements of 8
+bits, float constants as C of those with a result of bf16, and of SWMMAC that of bf16 with an accumulator of f32
+(bf16f32), whose result has half as many registers.
 
 """
 

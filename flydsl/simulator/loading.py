@@ -20,6 +20,7 @@ from flydsl.hsaco import KernelArg
 from flydsl.hsaco.data import page_aligned
 from flydsl.hsaco.listing import ListingError
 from flydsl.hsaco.same_code import check_listing as compare
+from flydsl.places import open_folder
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.launching import launch, prepare
 from flydsl.simulator.memory import Memory
@@ -46,6 +47,9 @@ def load(code: str | Path | bytes, listing: str | Path | None = None, *, check_l
     """
     data = code if isinstance(code, bytes) else _read(Path(code))
     text = _listing_text(code, listing)
+    for opened in (code, listing):
+        if isinstance(opened, Path) or (isinstance(opened, str) and "\n" not in opened):
+            open_folder(opened)
     program = Program.load(data, text)
     if check_listing:
         compare(data, text)

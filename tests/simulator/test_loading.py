@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -461,3 +462,34 @@ def test_steps_behind_the_end_of_the_code(files: Path) -> None:
     simulation = kernel.simulate((1, 1, 1), (64, 1, 1), [*operands(), 2.0, 100, np.float16(0), 0])
     with pytest.raises(SimulatorError, match="ran past the end of the code"):
         simulation.step(200)
+
+
+def test_a_listing_shows_no_lines_of_files_that_it_has_not_brought(files: Path, tmp_path_factory, monkeypatch) -> None:
+    """Whoever wrote a listing chooses the file and the line that its errors name; the text is the user's own."""
+    private = tmp_path_factory.mktemp("private") / "keys.txt"
+    private.write_text("a secret\n")
+    beside = files / "kernel.py"
+    beside.write_text("a line of the kernel\n")
+    (files / "link.py").symlink_to(private)
+    for path, shown in ((private, False), (beside, True), (files / "link.py", False)):
+        listing = (files / "scale.s").read_text()
+        code = listing.index("\n", listing.index("s_load")) + 1
+        foreign = f'{listing[:code]}.file 90 "{path}"\n.loc 90 1 1\ns_trap 2\n{listing[code:]}'
+        (files / "foreign.s").write_text(foreign)
+        module = simulator.load(files / "scale.hsaco", files / "foreign.s", check_listing=False)
+        with pytest.raises(simulator.Trap, match=re.escape(f"{path}:1")) as caught:
+            module.kernel("scale").launch((1, 1, 1), (64, 1, 1), [*operands(), 2.0, 100, np.float16(1), 3])
+        assert ("secret" in str(caught.value), "a line of the kernel" in str(caught.value)) == (False, shown)
+
+
+def test_labels_that_are_numbers() -> None:
+    """`1f` is the next one, `1b` the last, as often as there are any of that number."""
+    text = "k:\n1: s_add_u32 s0, s0, 1\ns_cmp_lt_u32 s0, 3\ns_cbranch_scc1 1b\ns_branch 1f\ns_mov_b32 s0, 9\n1:\ns_nop 0\n"
+    found = read_listing(text + "2: s_cbranch_scc0 2b\n")
+    branches = [i.text.split()[-1] for i in found.instructions if "branch" in i.text]
+    assert [found.labels[name] for name in branches] == [0, 5, 6]
+
+
+def test_a_name_like_those_of_numbered_labels_is_refused() -> None:
+    with pytest.raises(ListingError, match="names like this one"):
+        read_listing("k:\n.L1.1:\ns_endpgm\n")

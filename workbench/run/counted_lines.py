@@ -57,7 +57,7 @@ def lines_of_files(by_place: Mapping[SourceLocation, Amounts]) -> dict[str, list
     found = {}
     for file in dict.fromkeys(place.file for place in by_place):
         numbers = [place.line for place in by_place if place.file == file]
-        places = [SourceLocation(file, line) for line in range(min(numbers), max(numbers) + 1)]
+        places = [SourceLocation(file, line, is_claimed=True) for line in range(min(numbers), max(numbers) + 1)]
         found[file] = [
             CountedLine(str(place.line), place.source_line or "", place, by_place.get(place)) for place in places
         ]

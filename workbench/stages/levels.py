@@ -101,7 +101,7 @@ def source_levels(others: Sequence[Level]) -> list[Level]:
     found = []
     for file, inside in places.items():
         first, last = min(place.line for place in inside), max(place.line for place in inside)
-        at = [SourceLocation(file, line) for line in range(first, last + 1)]
+        at = [SourceLocation(file, line, is_claimed=True) for line in range(first, last + 1)]
         lines = tuple(place.source_line or "" for place in at)
         if any(lines):
             found.append(Level(posixpath.basename(at[0].file_label), "python", lines, tuple(at)))
@@ -168,7 +168,11 @@ def _mlir_place(body: str, aliases: dict[str, str], depth: int = 0) -> SourceLoc
 
 def _location(file: str, line: int, column: int) -> SourceLocation | None:
     # A text that was parsed without locations has those of the text itself, in a file called "-".
-    return None if file == "-" or line == 0 else SourceLocation(file, line, column if column >= 0 else None)
+    return (
+        None
+        if file == "-" or line == 0
+        else SourceLocation(file, line, column if column >= 0 else None, is_claimed=True)
+    )
 
 
 def llvm_level(name: str, llvm_ir: str) -> Level:

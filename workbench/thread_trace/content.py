@@ -97,7 +97,7 @@ class _Sources:
         self._index = {file: index for index, file in enumerate(self._lines)}
 
     def _line(self, file: str, number: int) -> str:
-        place = SourceLocation(file, number)
+        place = SourceLocation(file, number, is_claimed=True)
         if place in self._html:
             return self._html[place]
         return f"{self._blank}{_text(str(number), place.source_line or '', 'python')}"

@@ -44,7 +44,7 @@ def isa_lines(trace: Trace) -> list[CountedLine[Cost]]:
             " ".join(instruction.text.split()),
             None
             if instruction.file is None or instruction.line is None
-            else SourceLocation(instruction.file, instruction.line),
+            else SourceLocation(instruction.file, instruction.line, is_claimed=True),
             cost if cost.executions else None,
         )
         for index, (instruction, cost) in enumerate(zip(trace.instructions, costs(trace), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -61,7 +61,7 @@ class LaunchCounters(Explained):
         found: dict[SourceLocation, list[Counts]] = {}
         for line in self.by_line.values():
             if line.location is not None:
-                found.setdefault(SourceLocation(line.location.file, line.location.line), []).append(line)
+                found.setdefault(replace(line.location, column=None, end_column=None), []).append(line)
         ordered = sorted(found, key=lambda location: (location.file, location.line))
         return {location: total_counts(found[location]) for location in ordered}
 

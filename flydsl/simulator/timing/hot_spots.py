@@ -103,7 +103,7 @@ def by_source_line(trace: Trace) -> dict[SourceLocation, Cost]:
     found: dict[SourceLocation, Cost] = {}
     for instruction, cost in zip(trace.instructions, costs(trace), strict=True):
         if instruction.file is not None and instruction.line is not None and cost.executions:
-            place = SourceLocation(instruction.file, instruction.line)
+            place = SourceLocation(instruction.file, instruction.line, is_claimed=True)
             found[place] = found.get(place, Cost()) + cost
     return dict(sorted(found.items(), key=lambda item: (item[0].file, item[0].line)))
 
