@@ -653,6 +653,8 @@ def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
 
 def _stepping_stone(source: type[Numeric], target: type[Numeric]) -> type[Numeric] | None:
     """The intermediate type to use if MLIR, or the lowering, has no direct cast."""
+    if not has_arithmetic(target) and source is Float64:
+        return None  # by f32 it would be rounded twice
     if not has_arithmetic(source) or not has_arithmetic(target):
         return None if Float32 in (source, target) else Float32
     if source.is_float and target.is_float:
