@@ -65,7 +65,8 @@ A = torch.zeros(64)
         (lambda: launch([1.0, 2.0]), ["A takes a tensor", "list"]),  # here
         (lambda: launch(A, 1.5), ["n is Int32", "1.5 (float)"]),  # here
         (lambda: launch(A, "1"), ["n is Int32", "'1' (str)"]),  # here
-        (lambda: launch(A, 1 << 40), ["n: Int32(1099511627776)"]),  # here
+        (lambda: launch(A, 1 << 40), ["n must be Int32, from -2147483648 to 2147483647, got 1099511627776"]),  # here
+        (lambda: launch(A, 3_000_000_000), ["n must be Int32", "got 3000000000", "unsigned", "mask"]),  # here
         (lambda: launch(A, A), ["n is Int32", "Tensor"]),  # here
         (lambda: launch(A, fx.Int64(1)), ["n is Int32", "Int64(1)"]),  # here
         (lambda: launch(A, 1, "x"), ["f is Float32", "'x'"]),  # here
