@@ -112,9 +112,12 @@ class CompiledArtifact(Explained):
                 )
         return payloads, tensor_place(signature, arguments)
 
-    def launch_payloads(self, payloads: Sequence[Any]) -> None:
-        """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
-        self._run(payloads, devices.current_device(self._place))
+    def launch_payloads(self, payloads: Sequence[Any], device: Device | None = None) -> None:
+        """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`).
+
+        device: by default that of the tensors.
+        """
+        self._run(payloads, device or devices.current_device(self._place))
 
     @user_facing
     def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:

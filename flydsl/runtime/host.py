@@ -8,7 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from mlir.execution_engine import ExecutionEngine
 
 from flydsl.arch import launch_limits
 from flydsl.codegen import CodeObject
-from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
+from flydsl.errors import ArgumentError, DeviceAssertion, DeviceError, FlyError, SourceLocation
 from flydsl.printing import FORMATS, HOST_FORMATS, HOST_PRINTF, Format
 from flydsl.runtime.host_target import for_any_host
 from flydsl.runtime.interface import Device, LoadedCode
@@ -191,13 +191,17 @@ class HostProgram:
 
     @contextmanager
     def _printing(self, printer: Printer, stream: int) -> Iterator[None]:
-        """Print the output of the launch inside, also if it fails: then its error takes precedence."""
+        """Print the output of the launch inside, also if it fails: then only an assertion precedes its error."""
         flush = partial(printer.flush, stream)
         try:
             yield
-        except FlyError:
-            with suppress(DeviceError):
+        except FlyError as error:
+            try:
                 self._device.after_launch(flush, self._session)
+            except DeviceAssertion as assertion:
+                raise assertion from error
+            except DeviceError:
+                pass  # the buffer cannot be read, either
             raise
         self._device.after_launch(flush, self._session)
 

@@ -10,7 +10,14 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from flydsl.compiler.rewrite import boolean_operators, conditional_expression, for_loop, if_statement, while_loop
+from flydsl.compiler.rewrite import (
+    assertion,
+    boolean_operators,
+    conditional_expression,
+    for_loop,
+    if_statement,
+    while_loop,
+)
 from flydsl.compiler.rewrite.early_exit import stopping_python_loop, with_one_return, without_break, without_continue
 from flydsl.compiler.rewrite.names import assigned, changed, in_function, read, root, shared, variables
 from flydsl.compiler.rewrite.template import expression, statements
@@ -151,6 +158,14 @@ class Rewriter(ast.NodeTransformer):
             result = self.visit(statement)
             made += result if isinstance(result, list) else [result]
         return made
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST | list[ast.stmt]:
+        if _is_const_expr(node.test) or (node.msg is not None and _binds(node.msg)):
+            return self.generic_visit(node)
+        self.changed = True
+        node.msg = assertion.message(node)
+        node.test, node.msg = self.visit(node.test), self.visit(node.msg)
+        return assertion.rewritten(node)
 
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         checks = self._assigning_globals(node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flydsl.expr.assertions import assert_statement
 from flydsl.expr.control_flow.boolean_operators import (
     all_of,
     any_of,
@@ -34,6 +35,7 @@ RUNTIME: dict[str, Any] = {
     "__fly_if__": IfStatement,
     "__fly_for__": ForLoop,
     "__fly_while__": WhileLoop,
+    "__fly_assert__": assert_statement,
     "__fly_choose__": conditional_expression,
     "__fly_and__": all_of,
     "__fly_or__": any_of,
