@@ -236,8 +236,7 @@ def continues(A: fx.Tensor, n: fx.Int32):
 
 def returns(A: fx.Tensor, n: fx.Int32):
     for _ in range(n):
-        if n > 3:
-            return  # here
+        return  # here
 
 
 def returns_values_of_two_types(A: fx.Tensor, n: fx.Int32):
