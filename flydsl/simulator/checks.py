@@ -20,7 +20,7 @@ than without.
 `x[row, column]` past the end of its row reads the next row, and an index past one array of LDS reads another array:
 nothing is wrong for the machine, but the tensor knows its shape. With this check, the launchers called in the block are
 compiled with an assertion at each access by a coordinate, in global memory, LDS and registers. It raises
-`flydsl.errors.DeviceAssertion` with the mode, its size and the index. `checking("index")` runs this code, also on a GPU.
+`flydsl.errors.DeviceAssertion` with the mode, its size and the index. `checking("index")` runs this code, on GPUs, too.
 
 With other checks it runs first, on the simulator, and its effects are undone; then the launch itself is checked, whose
 code has no assertions. Copies, pointers and vectors at an offset have no coordinate to look at, and the programs of

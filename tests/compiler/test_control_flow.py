@@ -411,8 +411,8 @@ def unlucky_names(A: Any, B: Any, a: Any, b: Any):
 
 BODIES = [
     collatz, guards, elif_chain, guarded_loads, list_elements, aliases, objects, nonlocals, closures_see_carried_values,
-    expressions, continues, breaks, returns_from_helpers, returns_from_loops, nested_loops, known_conditions, assigns_in_a_condition,
-    names_of_one_branch, unlucky_names,
+    expressions, continues, breaks, returns_from_helpers, returns_from_loops, nested_loops, known_conditions,
+    assigns_in_a_condition, names_of_one_branch, unlucky_names,
 ]  # fmt: skip
 
 
