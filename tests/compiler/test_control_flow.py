@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -590,3 +591,42 @@ def test_a_while_on_the_length_of_a_list_runs_while_tracing() -> None:
     a, out = torch.arange(69.0), torch.zeros(64)
     launch(a, out)
     assert torch.equal(out, a.unfold(0, 6, 1).sum(1))
+
+
+# --- handlers of exceptions ------------------------------------------------------------------------------------------
+
+
+def run_once(body: Callable[[Any], None]) -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        rewrite(body)(A)
+
+    launcher_of(kernel, grid=1, block=1)(torch.zeros(4))
+
+
+def test_a_handler_of_what_the_device_never_raises_is_warned_of() -> None:
+    def body(A: Any) -> None:
+        try:
+            A[0] = A[1] / 0.0
+        except Exception:  # noqa: BLE001 here
+            A[0] = 1.0
+
+    with pytest.warns(UserWarning, match=r"`except Exception` catches what tracing raises") as found:
+        run_once(body)
+    assert linecache.getline(found[0].filename, found[0].lineno).rstrip().endswith("# here")
+
+
+@pytest.mark.filterwarnings("error")
+def test_handlers_of_what_tracing_raises_are_silent() -> None:
+    def body(A: Any) -> None:
+        try:
+            A[0] = fx.no_such_name(A[1])
+        except (AttributeError, ImportError):
+            A[0] = 1.0
+        try:
+            known = int("7")
+        except ValueError:
+            known = 8
+        A[1] = float(known)
+
+    run_once(body)
