@@ -41,6 +41,7 @@ from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
 from flydsl.expr.struct_value import StructValue, runtime_fields
 from flydsl.expr.typing import Pointer, Stream, Tensor
+from flydsl.runtime.interface import READ_ONLY
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
     import torch
 
     if not isinstance(tensor, torch.Tensor):
+        writable = getattr(getattr(tensor, "flags", None), "writeable", True)
         if not hasattr(tensor, "__dlpack__"):
             raise argument_error(
                 f"from_dlpack of {type(tensor).__name__}, which has no __dlpack__",
@@ -97,6 +99,8 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
             raise argument_error(
                 f"from_dlpack of {type(tensor).__name__}: {error}", "pass plain numbers in native byte order"
             ) from None
+        if not writable:
+            setattr(tensor, READ_ONLY, True)
     _check_tensor("from_dlpack", tensor)
     return TensorAdaptor(tensor, algebra.make_layout(tuple(tensor.shape), tuple(tensor.stride())))
 

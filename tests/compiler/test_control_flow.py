@@ -608,12 +608,12 @@ def test_a_handler_of_what_the_device_never_raises_is_warned_of() -> None:
     def body(A: Any) -> None:
         try:
             A[0] = A[1] / 0.0
-        except Exception:  # noqa: BLE001 here
+        except Exception:  # noqa: BLE001 - here
             A[0] = 1.0
 
     with pytest.warns(UserWarning, match=r"`except Exception` catches what tracing raises") as found:
         run_once(body)
-    assert linecache.getline(found[0].filename, found[0].lineno).rstrip().endswith("# here")
+    assert linecache.getline(found[0].filename, found[0].lineno).rstrip().endswith("- here")
 
 
 @pytest.mark.filterwarnings("error")
