@@ -6,8 +6,8 @@ A tensor parameter becomes its pointer and, where its layout has dynamic leaves,
     gpu.func @k(%a: !fly.ptr<f32, global>, %l: !llvm.struct<packed (struct<packed (i32, i32)>, struct<packed (i64)>)>)
 
 The body rebuilds the tensor from them, and every launch and call passes them. Operands and results of `scf`
-operations are replaced in the same way. A value that its type describes fully, such as a tile or a matrix instruction, is not passed
-at all; an atom that carries values, such as scales, passes these in a struct.
+operations are replaced in the same way. A value that its type describes fully, such as a tile or a matrix instruction,
+is not passed at all; an atom that carries values, such as scales, passes these in a struct.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _require_no_buffers(op: ir.Operation, edges: Sequence[ir.Value]) -> None:
             )
 
 
-# --- launches and calls ------------------------------------------------------------------------------------------------
+# --- launches and calls -----------------------------------------------------------------------------------------------
 
 
 def _rewrite_launch(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> None:

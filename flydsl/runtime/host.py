@@ -24,10 +24,9 @@ from flydsl.runtime.interface import Device, LoadedCode
 from flydsl.runtime.printer import Printer
 
 _POINTER, _INTPTR = ctypes.c_void_p, ctypes.c_ssize_t
-# The functions that `gpu-to-llvm` leaves undefined: mlir/lib/ExecutionEngine/RocmRuntimeWrappers.cpp.
+# The functions that `gpu-to-llvm` leaves undefined: mlir/lib/ExecutionEngine/RocmRuntimeWrappers.cpp. Those that Python
+# implements may be called in `HostProgram._enter` only, which keeps a Ctrl-C.
 _SIGNATURES = {
-    "mgpuModuleLoad": ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_size_t),
-    "mgpuModuleUnload": ctypes.CFUNCTYPE(None, _POINTER),
     "mgpuLaunchKernel": ctypes.CFUNCTYPE(
         None, _POINTER, *[_INTPTR] * 6, ctypes.c_int32, _POINTER, ctypes.POINTER(_POINTER), _POINTER, ctypes.c_size_t
     ),
@@ -36,8 +35,10 @@ _SIGNATURES = {
     "mgpuStreamDestroy": ctypes.CFUNCTYPE(None, _POINTER),
     HOST_PRINTF: ctypes.CFUNCTYPE(None, ctypes.c_int32, _POINTER),
 }
-_MODULE_HANDLE = 1
-_GET_FUNCTION = """
+# The others, which the engine also calls when it starts and ends. A kernel's handle is the address of its name.
+_OWN_FUNCTIONS = """
+llvm.func @mgpuModuleLoad(%data: !llvm.ptr, %size: i64) -> !llvm.ptr { llvm.return %data : !llvm.ptr }
+llvm.func @mgpuModuleUnload(%module: !llvm.ptr) { llvm.return }
 llvm.func @mgpuModuleGetFunction(%module: !llvm.ptr, %name: !llvm.ptr) -> !llvm.ptr { llvm.return %name : !llvm.ptr }
 """
 _SLOT_BYTES = 8
@@ -92,18 +93,15 @@ class HostProgram:
 
     def _compile(self, module: ir.Module, entry: str) -> None:
         # The engine keeps what it calls, in C++, where no garbage collector looks: nothing of it may keep the launcher.
-        # It calls once more when it is gone itself (`mgpuModuleUnload`), so the callbacks are the engine's to keep.
         program = weakref.ref(self)
         implementations: dict[str, Callable[..., Any]] = {
-            "mgpuModuleLoad": lambda data, size: _MODULE_HANDLE,
-            "mgpuModuleUnload": lambda module: None,
             "mgpuLaunchKernel": lambda *arguments: _alive(program)._launch_kernel(*arguments),
             "mgpuStreamCreate": lambda: 0,
             "mgpuStreamSynchronize": lambda stream: None,
             "mgpuStreamDestroy": lambda stream: None,
             HOST_PRINTF: lambda number, values: _alive(program)._print(number, values),
         }
-        with _names_as_handles(module), for_any_host(module):
+        with _own_functions(module), for_any_host(module):
             self._engine = ExecutionEngine(module, opt_level=0)
         for name, function in implementations.items():
             self._engine.raw_register_runtime(name, ctypes.cast(_SIGNATURES[name](function), _POINTER))
@@ -215,20 +213,19 @@ class HostProgram:
 
 
 @contextmanager
-def _names_as_handles(module: ir.Module) -> Iterator[None]:
-    """Let the module define `mgpuModuleGetFunction` itself: every launch calls it, and a callback to Python is slow.
-
-    A kernel's handle is then the address of its name.
-    """
+def _own_functions(module: ir.Module) -> Iterator[None]:
+    """Let the module define what needs no Python: it is called at every launch, or where a Ctrl-C would be lost."""
     with module.context, ir.Location.unknown():
-        parsed = ir.Module.parse(_GET_FUNCTION)
-        function = parsed.body.operations[0].operation
-        function.detach_from_parent()
-        module.body.append(function)
+        parsed = ir.Module.parse(_OWN_FUNCTIONS)
+        functions = [view.operation for view in parsed.body.operations]
+        for function in functions:
+            function.detach_from_parent()
+            module.body.append(function)
     try:
         yield
     finally:
-        function.erase()
+        for function in functions:
+            function.erase()
 
 
 def _formats(module: ir.Module, name: str) -> list[Format]:

@@ -12,7 +12,6 @@ from flydsl.codegen import CodeObject
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.places import user_location
 
-
 READ_ONLY = "_flydsl_read_only"
 """The attribute of a tensor whose memory another library says must not be written; torch knows no such tensors."""
 
