@@ -44,6 +44,10 @@ llvm.func @mgpuModuleGetFunction(%module: !llvm.ptr, %name: !llvm.ptr) -> !llvm.
 _SLOT_BYTES = 8
 
 
+class TooLarge(Exception):
+    """A number does not fit into the type in which it is passed to the compiled launcher."""
+
+
 class HostProgram:
     """A launcher compiled for this host and bound to one device.
 
@@ -109,17 +113,17 @@ class HostProgram:
         self._entry = ctypes.CFUNCTYPE(None, _POINTER)(self._engine.raw_lookup(entry))
 
     def run(self, values: Sequence[Any], session: Any) -> None:
-        """Run the launcher on its flattened arguments. The caller must hold `lock`. Raises what a launch raised."""
+        """Run the launcher on its flattened arguments. The caller must hold `lock`.
+
+        Raises what a launch raised, and TooLarge.
+        """
         if self._formats:
             self._printer = Printer(self._formats, self._device)
             values = [*values, self._printer.address(session)]
         try:
             self._struct.pack_into(self._buffer, 0, *values)
         except (struct.error, OverflowError) as error:
-            raise ArgumentError(
-                f"a size, stride or number is too large for the type in which it is passed: {error}",
-                hint="sizes are 32-bit integers, strides 64-bit ones, numbers as the parameter says",
-            ) from None
+            raise TooLarge from error
         self._session, self._error = session, None
         try:
             self._enter()
