@@ -72,7 +72,7 @@ A = torch.zeros(64)
         (lambda: launch(A, 1, "x"), ["f is Float32", "'x'"]),  # here
         (lambda: launch(A, c=1.0), ["c is Constexpr[int]", "1.0 (float)"]),  # here
         (lambda: launch(torch.zeros(8, dtype=torch.complex64)), ["torch.complex64"]),  # here
-        (lambda: launch(torch.zeros(1).expand(1 << 32)), ["A: dimension 0 must have at most", "got 4294967296"]),  # here
+        (lambda: launch(torch.zeros(1).expand(1 << 32)), ["A: dimension 0 must have", "got 4294967296"]),  # here
         (lambda: launch(torch.tensor(1.0)), ["A: a tensor without dimensions", "(1,)"]),  # here
         (lambda: launch(torch.zeros(8).to_sparse()), ["A:", "sparse"]),  # here
         (lambda: launch(torch.zeros(8, device="meta")), ["A:", "meta"]),  # here
