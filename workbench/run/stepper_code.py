@@ -7,7 +7,7 @@ from typing import Any
 
 import traitlets
 
-from flydsl.simulator.program import Instruction
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.stepping.description import Standing
 from workbench.kit import line_list
 from workbench.kit.assets import asset_text
