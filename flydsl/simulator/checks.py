@@ -10,6 +10,7 @@
 | `index` | an index outside of its mode of a tensor, though within the tensor's memory (see below) |
 | `races` | accesses to the same bytes of LDS or global memory, one of them writing, that nothing orders (see below) |
 | `alignment` | as a hint, accesses that are slow for their address |
+| `barriers` | as a hint, barriers that some waves of a workgroup end without reaching |
 
 Each raises an error at the instruction that does it: `UninitializedLds`, `UninitializedRegister`, `LdsRace`,
 `GlobalRace`; hints are in what the block is given. Launches are checked by the lock-step backend, several times slower
@@ -72,7 +73,7 @@ ignore the two low bits of their address.
 
 # Always
 
-Bounds, barriers that cannot be passed, and a limit of 10 million instructions per wave (see `limited`) are always
+Bounds, barriers that nobody can pass (waves that have ended are not waited for), and a limit of 10 million instructions per wave (see `limited`) are always
 checked. The lock-step backend would take minutes to reach the limit. So when waves have run for a while, native code
 runs ahead, on copies of registers and memory, and if that reaches the limit, the launch ends with its error.
 """
@@ -91,7 +92,7 @@ if TYPE_CHECKING:
     from flydsl.simulator.decoding.program import Instruction
     from flydsl.simulator.errors import Access
 
-CHECKS = ("uninitialized", "index", "races", "alignment")
+CHECKS = ("uninitialized", "index", "races", "alignment", "barriers")
 
 _COMPILED_IN = frozenset({"index"})
 
@@ -126,21 +127,48 @@ class MisalignedHint:
         )
 
 
+@dataclass(frozen=True)
+class BarrierHint:
+    """A barrier that waves of a workgroup ended without reaching, at which the hardware waits for the others alone.
+
+    waiting, ended: the waves of that workgroup, by their number in it.
+    """
+
+    instruction: str
+    isa_line: int
+    at: SourceLocation | None
+    workgroup: tuple[int, int, int]
+    waiting: tuple[int, ...]
+    ended: tuple[int, ...]
+
+    def __str__(self) -> str:
+        place = f", {self.at}" if self.at else ""
+        return (
+            f"{self.instruction} (ISA line {self.isa_line}{place}): in workgroup {self.workgroup} waves "
+            f"{list(self.waiting)} wait, and waves {list(self.ended)} ended without coming there; the barrier does not "
+            "order what those did"
+        )
+
+
 class Findings:
     """The findings of a `with` block that are not errors. Prints as a list; without findings, as an empty text."""
 
     def __init__(self) -> None:
         self._misaligned: dict[tuple[str, int], MisalignedHint] = {}
+        self._barriers: dict[int, BarrierHint] = {}
 
     @property
-    def hints(self) -> list[MisalignedHint]:
-        """Accesses that are slow because of their address, one for each instruction."""
-        return list(self._misaligned.values())
+    def hints(self) -> list[MisalignedHint | BarrierHint]:
+        """Accesses that are slow because of their address, and barriers that waves miss, one for each instruction."""
+        return [*self._misaligned.values(), *self._barriers.values()]
 
     def add_misaligned(self, instruction: Instruction, access: Access, alignment: int, count: int) -> None:
         listed = instruction.listed
         hint = MisalignedHint(listed.text, listed.line, listed.location, alignment, access)
         self._misaligned.setdefault((listed.text, listed.line), hint).count += count
+
+    def add_barrier(self, hint: BarrierHint) -> None:
+        self._barriers.setdefault(hint.isa_line, hint)
 
     def __str__(self) -> str:
         return "\n".join(str(hint) for hint in self.hints)
