@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import ipywidgets as widgets
-from IPython.display import display
-
 from workbench.kit.html import ON_PAPER, faint, title
+from workbench.kit.notebook import display
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.kit.room import Room
 from workbench.kit.static_page import static_page
 

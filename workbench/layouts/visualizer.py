@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 
 from flydsl import layout as algebra
@@ -18,6 +17,7 @@ from workbench.kit.controls import Field, Note, dropdown, scrolled, slider
 from workbench.kit.download import Download
 from workbench.kit.html import escape, listing
 from workbench.kit.live_view import LiveView
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.layouts.figure import panels_data
 from workbench.layouts.grid import AnyLayout, Grid, Numbers
 from workbench.layouts.lds import ACROSS, ALONG, OPS, LdsAccess

@@ -58,8 +58,7 @@ def pareto_figure(table: Table, small: str | None = None, large: str = "waves_pe
     small, large: other columns, of which small and large numbers are good. Raises ArgumentError for what is no table,
     and for names that no row has.
     """
-    from plotly import graph_objects as go
-
+    from workbench.kit.notebook import graph_objects as go
     from workbench.kit.picture import Picture
 
     require("pareto_figure", table, Table, "the table that flydsl.sweep returns")
