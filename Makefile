@@ -28,7 +28,7 @@ BROWSER = -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=importl
 LAB := --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb \
 	--FileContentsManager.pre_save_hook=tools.lab.keep_kernel_metadata
 
-.PHONY: help setup browser lab test fast lint types bench sweep table fuzz docs wheel clean
+.PHONY: help setup browser lab test fast lint types bench sweep table fuzz docs wheel pythons clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -52,6 +52,9 @@ test: setup lint types ## What must hold: lint, types, the tests, all notebooks,
 
 fast: setup ## The tests that take no time, without notebooks: under a minute
 	$(PY) -m pytest $(TESTS) -m "not slow" tests flydsl
+
+pythons: ## The quick tests on every Python from 3.10 to 3.13 that is installed; VERSIONS="3.10 3.13" for some
+	@tools/pythons.sh $(VERSIONS)
 
 lint: setup ## Check style and format with ruff
 	$(PY) -m ruff check .
