@@ -68,9 +68,10 @@ class Parameter:
             (inner,) = get_args(annotation) or (None,)
             known = isinstance(inner, type) and inner is not Any
             return cls(name, Constexpr, inner if known else None, default)
-        if isinstance(annotation, type) and issubclass(annotation, Tensor | Pointer | Stream | Numeric | StructValue):
+        is_class = isinstance(annotation, type) and get_origin(annotation) is None  # Python 3.10: tuple[int] is a type
+        if is_class and issubclass(annotation, Tensor | Pointer | Stream | Numeric | StructValue):
             return cls(name, annotation, default=default)
-        if isinstance(annotation, type) and issubclass(annotation, _ATOMS):
+        if is_class and issubclass(annotation, _ATOMS):
             return cls(name, Constexpr, annotation, default)
         if annotation in (Layout, IntTuple) or is_own_class(annotation):  # static or not: the argument decides
             return cls(name, None, default=default, part_types=_part_types(annotation))
