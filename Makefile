@@ -16,8 +16,8 @@ TESTS := $(PARALLEL) --no-loadscope-reorder -p no:nbval --durations=15 --duratio
 # Python keeps its bytecode, whatever the shell says: the tests start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The notebooks that the README lists: what else lies in the folder is the user's.
-NOTEBOOKS := $(shell grep -o 'notebooks/[a-z0-9_]*\.ipynb' README.md | sort -u)
+# The notebooks that the guide lists: what else lies in the folder is the user's.
+NOTEBOOKS := $(shell grep -o 'notebooks/[a-z0-9_]*\.ipynb' docs/guide/notebooks.md | sort -u)
 
 # A browser on a busy machine may be late, so what fails is tried once more: for that pytest has to remember it. Half of
 # the time is waiting for kernels to start, so two JupyterLabs take less than one.

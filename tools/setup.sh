@@ -69,7 +69,7 @@ run_pip() {
             *Downloading*' MB)' | *'Using cached'*' MB)')
                 [[ $line =~ ([A-Za-z0-9_.]+)-([0-9][^-]*)-.*\(([0-9]+)(\.[0-9]+)?\ MB\) && ${BASH_REMATCH[3]} -ge 10 ]] &&
                     say "${BASH_REMATCH[1]} ${BASH_REMATCH[2]} (${BASH_REMATCH[3]} MB)" ;;
-            Installing\ collected*) say "unpacking $(tr -cd , <<<"$line" | wc -c | tr -d ' ') packages" ;;
+            Installing\ collected*) say "unpacking $(($(tr -cd , <<<"$line" | wc -c) + 1)) packages" ;;
         esac
         true
     done; then
