@@ -1,4 +1,4 @@
-"""What happens to a tile's sums: factors, bias and activation, and stores, straight or through shared memory.
+"""From a tile's sums to its result: factors, bias and activation, and stores, straight or through shared memory.
 
 A lane holds four consecutive rows of one column of each tile of 16 x 16.
 """

@@ -166,7 +166,7 @@ class Gfx1250WMMA(WMMA):
 
 
 def pieces_in_turn(k: int, bits: int) -> Layout:
-    """The layout of 16 rows of k elements of which the halves of a wave take pieces of 16 bytes in turn.
+    """The layout of 16 rows of k elements, where the halves of a wave take pieces of 16 bytes in turn.
 
     A piece of 6-bit elements is 32 of them, as of 4-bit ones.
 

@@ -98,7 +98,7 @@ def _checked(hints: Mapping[str, Any]) -> CompileHints:
         if name in _NUMBERS and value is not None and (type(value) is not int or value < 1):
             raise argument_error(
                 f"compile hint {name}={value!r}: a positive integer",
-                "such as 2; leave the hint away for what the compiler chooses",
+                "such as 2; omit the hint to let the compiler choose",
             )
     options = hints.get("llvm_options") or {}
     if not isinstance(options, Mapping):

@@ -89,7 +89,7 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
             )
         if any(stride < 0 for stride in getattr(tensor, "strides", None) or ()):  # torch would end the process
             raise argument_error(
-                f"from_dlpack of strides {tensor.strides} in bytes, of which torch takes no negative ones",
+                f"from_dlpack of strides {tensor.strides} in bytes: torch takes no negative strides",
                 "pass a copy: tensor.copy()",
             )
         try:
@@ -117,7 +117,7 @@ _layouts: dict[tuple[int, int, int], algebra.Layout] = {}
 
 
 def dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layout:
-    """The layout of a tensor of which only the dimension of stride 1 is known, -1 for none.
+    """The layout of a tensor if only its dimension of stride 1 is known, -1 for none.
 
     divisibility: of the other strides.
     """

@@ -143,7 +143,7 @@ def _end(at: SourceLocation) -> None:
         raise TraceError(
             "a kernel that ends itself, by an operation built by name",
             at=at,
-            hint="leave the return away: a kernel ends at the end of its function",
+            hint="omit the return: a kernel ends at the end of its function",
         ) from None
 
 
@@ -351,7 +351,7 @@ class KernelLauncher:
                 at=user_location(),
                 hint="None stands for a size of run time: known_block_size needs one that is known when compiling"
                 if None in given
-                else "launch it with that block, or change known_block_size, or leave it away",
+                else "launch it with that block, or change known_block_size, or omit it",
             )
 
 

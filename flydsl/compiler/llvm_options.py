@@ -1,4 +1,4 @@
-"""Options of LLVM's command line for the compilations inside of a `with` block."""
+"""Options of LLVM's command line for the compilations inside a `with` block."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def from_c_void_p(
     if str(address_space) != str(AddressSpace.Global):
         raise argument_error(
             f"from_c_void_p in {address_space} memory: a launcher passes global memory",
-            "leave address_space away; the kernel allocates LDS, by fx.SharedAllocator()",
+            "omit address_space; a kernel allocates LDS with fx.SharedAllocator()",
         )
     number = address.value if isinstance(address, ctypes.c_void_p) else address
     if not (number is None or (isinstance(number, int) and number >= 0)):

@@ -64,9 +64,9 @@ def _used(function: ir.Operation, storages: dict[str, int]) -> set[str]:
         name = ir.FlatSymbolRefAttr(op.attributes[_USES[op.name]]).value
         if name not in storages:
             raise TraceError(
-                f"LDS storage {name!r} is used and not there",
+                f"LDS storage {name!r} is used but was never allocated",
                 at=source_location(op.location),
-                hint="call allocator.finalize() in the launcher, inside of "
+                hint="call allocator.finalize() in the launcher, inside "
                 "`with ir.InsertionPoint(CompilationContext.get_current().gpu_module_body):`",
             )
         used.add(name)

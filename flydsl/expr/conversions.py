@@ -73,7 +73,7 @@ def _cast_function(name: str, summary: str) -> Callable[..., Any]:
 def _cast_attributes(name: str, fastmath: Any = None) -> dict[str, ir.Attribute]:
     """fastmath: flags, of the two casts between floats."""
     if fastmath is not None and name not in ("extf", "truncf"):
-        raise argument_error(f"arith.{name} takes no fastmath flags", "leave fastmath away")
+        raise argument_error(f"arith.{name} takes no fastmath flags", "omit fastmath")
     return fastmath_attribute(fastmath)
 
 

@@ -31,9 +31,9 @@ __getattr__ = unknown_name(__name__, globals())
 def make_rmem_tensor(shape: IntTupleLike | AnyLayout, dtype: type[Numeric]) -> Tensor:
     """Create a tensor in registers, private to each thread. It must be written before it is read.
 
-    A read of which nothing can have been written is a CompileError. What only some paths have written is zero on the
-    others, unless an index is known at run time only: then the tensor is memory, of which `simulator.checking` follows
-    what nothing wrote.
+    A read of elements that nothing can have written is a CompileError. Elements that only some paths write are zero on
+    the others, unless an index is known at run time only: then the tensor is memory, and `simulator.checking` reports
+    reads of what nothing wrote.
 
     shape: a static shape (leftmost mode fastest) or a static Layout.
     dtype: the element type.

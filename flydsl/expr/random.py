@@ -55,7 +55,7 @@ def philox_4x32(counter: Number, key: Number, rounds: int = _ROUNDS) -> tuple[Ui
 def cvt_f32_to_bf16_sr(x: Number, rand: Number) -> BFloat16:
     """A Float32 rounded to one of the two BFloat16 around it, so that the mean over many `rand` is the number.
 
-    rand: a word of `randint`, of which the lower 16 bits count. What BFloat16 can hold stays as it is.
+    rand: a word of `randint`; its lower 16 bits count. Values that BFloat16 can hold stay as they are.
     """
     exact = Float32(x)
     rounded = Uint16((exact.bitcast(Uint32) + (Uint32(rand) & Uint32(0xFFFF))) >> Uint32(16)).bitcast(BFloat16)

@@ -1,4 +1,4 @@
-"""`fx.as_ir_value` and `fx.as_dsl_value`: values of the DSL as MLIR's and back, also inside of lists and tuples."""
+"""`fx.as_ir_value` and `fx.as_dsl_value`: values of the DSL as MLIR's and back, also inside lists and tuples."""
 
 from __future__ import annotations
 

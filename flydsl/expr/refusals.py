@@ -54,7 +54,7 @@ _HASHING = {"hash", "set", "frozenset", "fromkeys", "add", "setdefault", "Counte
 # Behind the text of a value that a user prints: Python's print runs once, when the kernel is traced.
 WHILE_TRACED = " (of the trace; fx.printf prints its value on the device)"
 ELEMENTS_WHILE_TRACED = " (of the trace; fx.printf prints elements on the device)"
-# What the `repr` of a runtime number or vector looks like, inside of others too: [Int32(?), 3].
+# What the `repr` of a runtime number or vector looks like, inside others too: [Int32(?), 3].
 _REPR = re.compile(r"\b[A-Z]\w*\(\?\)|\bVector\(vector<")
 
 
@@ -146,9 +146,7 @@ def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
         if isinstance(parent, ast.stmt) and not isinstance(parent, _BRANCHES):
             break
     if node is not None and any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
-        hint = (
-            "`:=` inside of `and`, `or` or `a if b else c` leaves the expression to Python: assign on the line before"
-        )
+        hint = "`:=` inside `and`, `or` or `a if b else c` leaves the expression to Python: assign on the line before"
     else:
         hint = _in_function(parents)
     if name and not isinstance(parents[0], _BRANCHES):
@@ -222,7 +220,7 @@ def refuse_as_key(kind: str) -> None:
 
 
 def no_integer(kind: str) -> TraceError:
-    """The error for a runtime value of which Python wants an integer. kind: the value's type."""
+    """The error for a runtime value where Python wants an integer. kind: the value's type."""
     at = user_location()
     node, parents = _asking(at)
     what, hint = _of_integer(node, parents)

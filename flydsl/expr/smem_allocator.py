@@ -316,7 +316,7 @@ class SmemAllocator:
         require_trace("SmemAllocator.get_base")
         body = gpu_module_body()
         if body is None:
-            raise trace_error("SmemAllocator.get_base outside a kernel", "call it inside of a @flyc.kernel function")
+            raise trace_error("SmemAllocator.get_base outside a kernel", "call it inside a @flyc.kernel function")
         self._check_unchanged(body)
         name = {"name": ir.FlatSymbolRefAttr.get(self.global_sym_name)}
         return emit("memref.get_global", results=[self._storage_type()], attributes=name).result

@@ -87,7 +87,7 @@ class Align:
         if _checked_alignment(align) < align_of(dtype):
             raise argument_error(
                 f"fx.Align[{dtype.__name__}, {align}]: {align} is smaller than natural, which is {align_of(dtype)}",
-                "align it to more, or leave fx.Align away",
+                "align it to more, or omit fx.Align",
             )
         return _align(dtype, align)
 

@@ -77,7 +77,7 @@ class Vector(ArithValue):
         if prod(self.shape) != prod(value.type.shape) or self.dtype.ir_type != value.type.element_type:
             raise argument_error(
                 f"{value.type} is not a vector of shape {self.shape} of {self.dtype.__name__}",
-                "name the shape and the type that it has, or leave them away",
+                "name the shape and the type that it has, or omit both",
             )
         if value.type.rank != 1:
             value = emit("vector.shape_cast", [value], [vector_type(self.shape, self.dtype)]).result

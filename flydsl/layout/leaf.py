@@ -149,7 +149,7 @@ class Basis:
         if type(modes) is not tuple or not modes or any(not is_integer(m) or not 0 <= m < _MOST_MODES for m in modes):
             raise LayoutError(
                 f"a basis vector needs modes from 0 to {_MOST_MODES - 1}, not {shown(modes)}",
-                hint="such as fx.E(0), or fx.E(0, 1) for a mode inside of a mode",
+                hint="such as fx.E(0), or fx.E(0, 1) for a mode inside a mode",
             )
         if not is_integer(coefficient) and not isinstance(coefficient, Dynamic):
             raise LayoutError(f"{shown(coefficient)} is not a coefficient of a basis vector", hint="an integer")
@@ -207,7 +207,7 @@ class BasisSum:
         if isinstance(other, int) and other == 0:
             return self
         raise Inadmissible(
-            "an index and a coordinate do not add up", hint="add indices to indices, coordinates to coordinates"
+            "an index and a coordinate cannot be added", hint="add indices to indices, coordinates to coordinates"
         )
 
     __radd__ = __add__

@@ -117,7 +117,7 @@ def _joined(value: Any, mode: Any, n: int | None, front: bool) -> Any:
     parts = _parts(value)
     count = 1 if n is None else n - len(parts)
     if count < 0:
-        raise Inadmissible(f"it has {len(parts)} modes already, more than {n}", hint="leave n away, or pass more")
+        raise Inadmissible(f"it has {len(parts)} modes already, more than {n}", hint="omit n, or pass more")
     added = [mode if isinstance(mode, Layout) else normal_form(mode)] * count
     if not added:
         return value if isinstance(value, Layout) else as_int_tuple(normal_form(value))

@@ -30,7 +30,7 @@ class NamedTensor:
 
     @property
     def address(self) -> int:
-        """Where its first element is. ArgumentError for a tensor without memory, or with too little."""
+        """The address of its first element. ArgumentError for a tensor without memory, or with too little."""
         tensor = self.tensor
         try:
             address = int(tensor.data_ptr())

@@ -36,7 +36,7 @@ class Printer:
         header_bytes = HEADER_WORDS * _WORD_BYTES
         records = self._buffer.read(header_bytes, min(used, self._capacity) * _WORD_BYTES, stream)
         self._clear()
-        # A record that found no room leaves a gap behind the last one, of which every word is 0.
+        # A record that found no room leaves a gap behind the last one, in which every word is 0.
         text = "".join(lines(records, self._formats))
         if missing:
             text += (

@@ -148,7 +148,7 @@ def error_text(error: BaseException) -> str:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Random numbers of torch, numpy and Python begin with a seed inside of the block, and go on as before after it."""
+    """Random numbers of torch, numpy and Python begin with a seed inside the block, and go on as before after it."""
     import numpy as np
     import torch
 

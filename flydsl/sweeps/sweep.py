@@ -49,7 +49,7 @@ def sweep(
         table = flydsl.sweep(scale, {"block": [64, 128, 256]}, {"n": [1000, 4096]}, arguments=tensors)
 
     launchers: a @flyc.jit function, or a function that calls some; several in a list, or in a dict by name.
-    configs: `flydsl.Config` objects, or the values of each parameter, of which all combinations are taken.
+    configs: `flydsl.Config` objects, or the values of each parameter, to be taken in all combinations.
     shapes: dicts, or the values of each name likewise.
     arguments: called with a shape's values, returns the arguments of a launch, by name or in order, without those of
     the configuration. By default they are the shape's values. Its random numbers begin with `seed` each time.

@@ -1,4 +1,4 @@
-"""Shared memory of structured types, allocated inside of a kernel."""
+"""Shared memory of structured types, allocated inside a kernel."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class TraceExplorer(LiveView):
 
 
 class TracesExplorer(LiveView):
-    """Traces, of which one is chosen."""
+    """Several traces, one of them shown."""
 
     def __init__(self, traces: Sequence[Trace]) -> None:
         self._traces = list(traces)

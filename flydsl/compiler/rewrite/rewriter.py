@@ -47,7 +47,7 @@ class _Open:
 
 
 class Rewriter(ast.NodeTransformer):
-    """Rewrites one function and the functions inside of it. changed: whether anything was."""
+    """Rewrites one function and the functions inside it. changed: whether anything was."""
 
     def __init__(self, file: str) -> None:
         self.file = file

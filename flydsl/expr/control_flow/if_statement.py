@@ -39,7 +39,7 @@ Rebuild = Callable[[Sequence[Any]], Any]
 class IfStatement(Construct):
     """A branch on a condition that is a Python truth value or a runtime one.
 
-    containers, container_thunks: names of which a branch assigns elements or attributes.
+    containers, container_thunks: names whose elements or attributes a branch assigns.
     """
 
     word = "`if`"

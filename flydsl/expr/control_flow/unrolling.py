@@ -29,7 +29,7 @@ def unroll_hint(options: Mapping[str, Any]) -> str:
         )
     if full and count != -1:
         raise argument_error(
-            f"range with unroll={count} and unroll_full: they are mutually exclusive", "leave one away"
+            f"range with unroll={count} and unroll_full: they are mutually exclusive", "omit one of them"
         )
     if full:
         return _annotation("full = true")

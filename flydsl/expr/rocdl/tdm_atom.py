@@ -30,7 +30,7 @@ _RANKS = (1, 2)
 
 
 class _Options:
-    """What a descriptor has that is known when compiling; an object that loops and branches leave as it is."""
+    """The parts of a descriptor that are known at compile time; loops and branches leave the object as it is."""
 
     def __init__(self, cache_modifier: int, **descriptor: Any) -> None:
         self.cache_modifier = cache_modifier

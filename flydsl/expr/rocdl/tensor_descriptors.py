@@ -140,7 +140,7 @@ def make_tensor_descriptor_2d(
 
     global_ptr: the tensor, or its address. lds_memref: a place in LDS, and lds_byte_offset bytes after it.
     global_offset: the tile's first element, at least 0. tensor_shape: elements from there on; beyond them loads give 0
-    and stores do nothing. oob_outer_bound: the rows of the whole tensor, where they may end inside of the tile.
+    and stores do nothing. oob_outer_bound: the rows of the whole tensor, where they may end inside the tile.
     strides: elements from row to row, and 1. tile_shape: the tile's extents.
     pad_interval, pad_amount: in LDS, so many elements of padding after each so many elements. for_store: for a store,
     which skips the padding as columns beyond the tensor; then an interval is a row.

@@ -46,7 +46,7 @@ def _transposing(name: str, element_bits: int, bits: int, archs: tuple[str, ...]
         if bits_of(kind) != bits:
             raise argument_error(
                 f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}",
-                "leave the result type away, or name one of that width",
+                "omit the result type, or name one of that width",
             )
         moved = ir.VectorType.get([bits // 16], element_type("i16")) if element_bits == 16 else words
         place = f"the address of {name}"
