@@ -67,7 +67,8 @@ def module_of(kernel: CompiledKernel) -> BinaryModule:
     """The code object of a compiled kernel: what `kernel[grid](...)` and `kernel.warmup(...)` return."""
     if not hasattr(kernel, "metadata") or not hasattr(kernel, "asm"):
         raise ArgumentError(
-            f"a {type(kernel).__name__} is no compiled kernel", hint="kernel[grid](...) returns one, and kernel.warmup"
+            f"a compiled kernel is needed, got {type(kernel).__name__}",
+            hint="pass what kernel[grid](...) or kernel.warmup returns",
         )
     return _module(kernel.metadata.hash, kernel.metadata.name, _file_name(kernel.src), _argument_names(kernel.src))
 

@@ -88,7 +88,7 @@ def load(path: str | os.PathLike[str]) -> CompiledArtifact:
 def path_of(path: object) -> Path:
     """A path that the user gave. Raises ArgumentError for anything else."""
     if not isinstance(path, str | os.PathLike):
-        raise argument_error(f"{path!r} is not a path", 'such as "scale.flydsl"')
+        raise argument_error(f"path must be a str or a path, got {path!r}", 'pass "scale.flydsl", for example')
     return Path(path)
 
 

@@ -209,7 +209,7 @@ class PointerType(ElementsType):
             raise CompileError(f"{body!r} is not a pointer", hint="such as f16, shared, align<16>")
         alignment = int(match[1]) if match else None
         if alignment is not None and alignment & (alignment - 1):
-            raise CompileError(f"an alignment of {alignment} bytes: it is a power of two")
+            raise CompileError(f"an alignment must be a power of two, got {alignment} bytes")
         return cls(_checked_element(element), _checked_space(space), alignment)
 
     @classmethod

@@ -130,7 +130,9 @@ def _lanes(what: str, width: Any) -> int:
     """The lanes of a group."""
     lanes = immediate(f"the width of {what}", warp_size() if width is None else width, 1, warp_size())
     if lanes & (lanes - 1):
-        raise argument_error(f"{what} of groups of {lanes} lanes: a power of two", "such as 64, the lanes of a wave")
+        raise argument_error(
+            f"{what}: groups must have a power of two of lanes, got {lanes}", "pass 64, the lanes of a wave"
+        )
     return lanes
 
 

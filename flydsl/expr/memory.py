@@ -360,7 +360,7 @@ def make_ptr(
     """
     if not isinstance(result_type, PointerType | ir.Type):
         raise argument_error(
-            f"make_ptr of {result_type!r}, which is no type of pointers",
+            f"make_ptr: the type must be a pointer type, got {result_type!r}",
             "fx.PointerType.get(element, address_space, alignment) makes one; " + how_made.POINTER,
         )
     operands = [as_ir_value(part) for part in (args if isinstance(args, tuple | list) else (args,))]
@@ -539,7 +539,7 @@ def inttoptr(result_type: PointerType, address: Number) -> Pointer:
     """
     if not isinstance(result_type, PointerType):
         hint = "fx.PointerType.get(fx.Float32, fx.AddressSpace.Global)"
-        raise argument_error(f"inttoptr: {result_type!r} is not a pointer type", hint)
+        raise argument_error(f"inttoptr: the type must be a pointer type, got {result_type!r}", hint)
     space, dtype = _address_space("inttoptr", result_type)
     address = emit("llvm.inttoptr", [dtype(address).ir_value()], [llvm_pointer_type(space)]).result
     return Pointer(emit("builtin.unrealized_conversion_cast", [address], [result_type.ir]).result)

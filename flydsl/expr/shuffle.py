@@ -59,7 +59,7 @@ def shuffle(value: Value, offset: Number, width: Number, mode: str = "xor") -> A
     lanes = immediate("the width of shuffle", width, 1, largest)
     if lanes & (lanes - 1):
         raise argument_error(
-            f"shuffle within groups of {lanes} lanes: a power of two", "such as 64, the lanes of a wave"
+            f"shuffle: groups must have a power of two of lanes, got {lanes}", "pass 64, the lanes of a wave"
         )
     return moved_words(value, _mover(offset, lanes, mode))
 

@@ -212,7 +212,7 @@ class SmemAllocator:
         """Reserve bytes and return their offset."""
         if alignment < 1 or alignment & (alignment - 1) or alignment > _STORAGE_ALIGNMENT_BYTES:
             raise argument_error(
-                f"an alignment of {alignment} bytes in LDS: a power of two up to {_STORAGE_ALIGNMENT_BYTES}",
+                f"an alignment in LDS must be a power of two up to {_STORAGE_ALIGNMENT_BYTES}, got {alignment} bytes",
                 "such as 16",
             )
         offset = self._align(self.ptr, alignment)

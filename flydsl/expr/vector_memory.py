@@ -70,7 +70,7 @@ def _access(alignment: int | None, nontemporal: bool | None) -> dict[str, ir.Att
     if alignment is None:
         return hints
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-        raise argument_error(f"an alignment of {alignment!r} bytes: a power of two", "such as 16")
+        raise argument_error(f"an alignment must be a power of two, got {alignment!r} bytes", "pass 16, for example")
     return {"alignment": ir.IntegerAttr.get(element_type("i64"), alignment), **hints}
 
 

@@ -112,7 +112,7 @@ class _Passage:
                 )
         elif isinstance(stride, Basis):
             raise Inadmissible(
-                f"{to_text(shape)}:{stride} gives coordinates, which are no indices",
+                f"{to_text(shape)}:{stride} gives coordinates, where indices are needed",
                 hint="compose with a layout of integer strides",
             )
         if len(self.extents) > 1:

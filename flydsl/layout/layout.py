@@ -515,7 +515,8 @@ def composed_get_outer(layout: ComposedLayout) -> AnyLayout:
 def _as_composed(value: object) -> ComposedLayout:
     if type(value) is not ComposedLayout:
         raise Inadmissible(
-            f"{shown(value)} is not a composed layout", hint="fx.make_composed_layout(swizzle, layout) makes one"
+            f"a composed layout is needed, got {shown(value)}",
+            hint="make one with fx.make_composed_layout(swizzle, layout)",
         )
     return value
 
@@ -546,7 +547,7 @@ def as_layout(value: object) -> Layout:
         )
     extent = checked_shape(value)
     if type(extent) is tuple:
-        raise Inadmissible(f"{shown(value)} is not a layout", hint="make one with make_layout(shape, stride)")
+        raise Inadmissible(f"a layout is needed, got {shown(value)}", hint="make one with make_layout(shape, stride)")
     return unchecked_layout(extent, 1)
 
 

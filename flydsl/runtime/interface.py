@@ -118,5 +118,7 @@ def raw_stream(stream: Any) -> int | None:
         return stream
     handle = getattr(stream, "cuda_stream", None)
     if handle is None:
-        raise ArgumentError(f"{stream!r} is not a stream", hint="fx.Stream(torch.cuda.Stream()), or None")
+        raise ArgumentError(
+            f"stream must be an fx.Stream or None, got {stream!r}", hint="pass fx.Stream(torch.cuda.Stream()), or None"
+        )
     return int(handle)

@@ -199,7 +199,7 @@ def tiledcopy_partial(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     tc.get_slice(fx.thread_idx.x).partition_S(tile_of(A, 4, 4))  # here
 
 
-@programs.kernel("a thread holds 1 values of this copy, in (64,1):(1,0), which are no wh")
+@programs.kernel("a thread holds 1 values of this copy, in (64,1):(1,0), which must be")
 def retile_plain(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     tc = fx.make_tiled_copy_tv(atom(), fx.make_layout((8, 8)), fx.make_layout((1, 1)))
     tc.get_slice(fx.thread_idx.x).retile(A)  # here

@@ -550,7 +550,7 @@ def short_smem() -> None:
     launched(uses_shared, smem=64)
 
 
-@programs.program("grid=(0, 1, 1): every dimension is at least 1")
+@programs.program("grid must be at least 1 in every dimension, got (0, 1, 1)")
 def empty_launch() -> None:
     def body(A: fx.Tensor):
         A[fx.thread_idx.x] = 1.0

@@ -117,7 +117,7 @@ def base_index_of_a_list(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.buffer_ops.extract_base_index([])  # here
 
 
-@programs.kernel("which is no type of pointers")
+@programs.kernel("make_ptr: the type must be a pointer type")
 def pointer_of_a_tensor(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_ptr(A)  # here
 
