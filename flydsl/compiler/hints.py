@@ -8,6 +8,7 @@
 | `fast_fp_math` | floats: contract, approximate functions, reciprocals for divisions, no sign of zero |
 | `unsafe_fp_math` | the same, and sums in any order. Neither assumes that there are no infinities or NaNs |
 | `fastmath` | flags of operations on floats that state none: "fast" or `fx.FastMathFlags`; over the two above |
+| `check_indices` | True: each access of a tensor by its coordinate asserts that it is in the tensor's shape |
 | `enable_debug_info` | True: line tables stay in the HSACO, as by `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` |
 
 Hints come from the `with` blocks around a call, from the launcher's `compile_hints`, and from `flyc.compile[{...}]`.
@@ -28,7 +29,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.expr.fastmath_flags import flag_names
 
 _NUMBERS = ("waves_per_eu", "maxnreg")
-_FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info")
+_FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info", "check_indices")
 _FAST = "contract,afn,arcp,nsz"
 _UNSAFE = f"{_FAST},reassoc"
 _KNOWN = (*_NUMBERS, *_FLAGS, "fastmath", "llvm_options")
@@ -45,6 +46,7 @@ class CompileHints:
     debug_info: bool = False
     fastmath: str = "none"
     llvm_options: tuple[str, ...] = ()
+    check_indices: bool = False
 
     def mark(self, function: ir.OpView) -> None:
         """Put the hints on a kernel. Its own `rocdl.waves_per_eu` wins."""
@@ -112,6 +114,7 @@ def _checked(hints: Mapping[str, Any]) -> CompileHints:
         bool(hints.get("enable_debug_info")),
         _fastmath(hints),
         tuple(f"--{name}={_option_text(value)}" for name, value in sorted(options.items())),
+        bool(hints.get("check_indices")),
     )
 
 

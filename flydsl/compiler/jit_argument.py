@@ -37,11 +37,11 @@ from flydsl.compiler.signature import Parameter, Signature, shown
 from flydsl.compiler.value_key import value_key
 from flydsl.dialect.elements import TORCH_ELEMENTS
 from flydsl.dialect.location import argument_error
-from flydsl.errors import ArgumentError
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
 from flydsl.expr.struct_value import StructValue, runtime_fields
 from flydsl.expr.typing import Pointer, Stream, Tensor
+from flydsl.runtime.interface import READ_ONLY
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
     import torch
 
     if not isinstance(tensor, torch.Tensor):
+        writable = getattr(getattr(tensor, "flags", None), "writeable", True)
         if not hasattr(tensor, "__dlpack__"):
             raise argument_error(
                 f"from_dlpack of {type(tensor).__name__}, which has no __dlpack__",
@@ -98,6 +99,8 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
             raise argument_error(
                 f"from_dlpack of {type(tensor).__name__}: {error}", "pass plain numbers in native byte order"
             ) from None
+        if not writable:
+            setattr(tensor, READ_ONLY, True)
     _check_tensor("from_dlpack", tensor)
     return TensorAdaptor(tensor, algebra.make_layout(tuple(tensor.shape), tuple(tensor.stride())))
 
@@ -365,16 +368,15 @@ def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
     if isinstance(value, Numeric) and value.dtype is not kind:
         raise argument_error(f"{parameter.name} is {kind.__name__}, got {value!r}", f"fx.{kind.__name__}(...)")
     try:
-        number = (value if isinstance(value, Numeric) else kind(_python_number(kind, value))).value
-        return _bfloat16_bits(number) if kind is BFloat16 else number
-    except ArgumentError as error:
-        raise argument_error(f"{parameter.name}: {error.message}", error.hint) from None
+        number = value if isinstance(value, Numeric) else _python_number(kind, value)
     except (TypeError, ValueError, OverflowError):
         shown = f"{value!r} ({type(value).__name__})"[:300]
         raise argument_error(
             f"{parameter.name} is {kind.__name__}, got {shown}",
             "convert it before the call, or annotate the parameter with its type",
         ) from None
+    payload = kind.taken(parameter.name, number).value
+    return _bfloat16_bits(payload) if kind is BFloat16 else payload
 
 
 def _bfloat16_bits(number: float) -> int:

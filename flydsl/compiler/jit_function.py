@@ -36,6 +36,7 @@ from flydsl.expr.names import unknown_name
 from flydsl.garbage import collection_paused
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3
+from flydsl.simulator.checks import enabled_checks, indices_are_checked
 from flydsl.torch_compile import untraced
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class JitFunction(DecoratedFunction):
             capture.launches.append(Launch(self, tuple(values), self._pipeline(arguments, values)))
             return None
         artifact = self._find(arguments, values)
+        if indices_are_checked() and not env.compile_only():
+            artifact = self._with_indices_checked(artifact, arguments, values, payloads)
         if capture is not None:
             with capture.add(Launch(self, tuple(values), artifact.pipeline)):
                 if not env.compile_only():
@@ -111,6 +114,20 @@ class JitFunction(DecoratedFunction):
         elif not env.compile_only():
             artifact.launch_payloads(payloads)
         return None
+
+    def _with_indices_checked(
+        self, artifact: CompiledArtifact, arguments: tuple[Argument, ...], values: list[Any], payloads: Sequence[Any]
+    ) -> CompiledArtifact:
+        """The artifact to launch where indices are checked: the one that asserts them, or, after that, this one."""
+        with compile_hints({"check_indices": True}):
+            asserting = self._find(arguments, values)
+        if not enabled_checks():
+            return asserting
+        if tensor_place(self.signature, arguments) == "cpu":
+            from flydsl.runtime.rehearsal import rehearse  # which other launches do without
+
+            rehearse(lambda device: asserting.launch_payloads(payloads, device))
+        return artifact
 
     @untraced
     def compile(self, *args: Any, arch: str | None = None, **kwargs: Any) -> CompiledArtifact:

@@ -30,6 +30,7 @@ from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import argument_error, mlir_location, source_location, trace_error
 from flydsl.dialect.ops import is_on_device_only, printed_name
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.expr.assertions import check_indices
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.fastmath_flags import fastmath
 from flydsl.expr.outlived import is_kept, values_end
@@ -168,7 +169,8 @@ def trace(
         state = CompilationContext(arch, module, gpu_module.regions[0].blocks[0])
         token = _current.set(state)
         try:
-            with values_end(module), limited() as count, fastmath(None if hints.fastmath == "none" else hints.fastmath):
+            flags = fastmath(None if hints.fastmath == "none" else hints.fastmath)
+            with values_end(module), limited() as count, flags, check_indices(hints.check_indices):
                 extra_stream = _trace_launcher(state, rewrite(function), signature, arguments, values)
                 operations = count.operations
             module = _copy(module) if is_kept(module) else module

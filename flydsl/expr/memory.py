@@ -19,6 +19,7 @@ from flydsl.dialect.types import ADDRESS_SPACES, MemRefType, PointerType, fly_ty
 from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride, has_none
 from flydsl.expr.algebra import slice as slice_modes
 from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.assertions import assert_index
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit, emit_fly
 from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, as_numeric, numeric_class, require_numeric
@@ -464,6 +465,7 @@ def _one_element(tensor: Tensor) -> Tensor:
 def memref_load(tensor: Tensor, coordinate: IntTupleLike) -> Result:
     """The element at a coordinate: one integer per mode, or one index into the whole tensor, leftmost mode fastest."""
     _check_coordinate("a load", require_tensor("memref_load", tensor), coordinate)
+    assert_index(tensor, coordinate)
     if tensor.type.space == BUFFER:
         held = _one_element(tensor)
         buffer_elements.copy(tensor, coordinate, held, False)
@@ -474,6 +476,7 @@ def memref_load(tensor: Tensor, coordinate: IntTupleLike) -> Result:
 def memref_store(value: Value, tensor: Tensor, coordinate: IntTupleLike) -> None:
     """Write one element; a Python number takes the tensor's type."""
     _check_coordinate("a store", require_tensor("memref_store", tensor), coordinate)
+    assert_index(tensor, coordinate)
     if tensor.type.space == BUFFER:
         held = _one_element(tensor)
         memref_store(value, held, 0)

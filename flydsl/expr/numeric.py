@@ -157,13 +157,18 @@ class Numeric(ArithValue, metaclass=NumericMeta):
 
     @classmethod
     def taken(cls, where: str, value: Any) -> Any:
-        """A number for a parameter or field of this type: nobody asked to drop a float's fraction."""
+        """A number for a parameter or field of this type: nobody asked to drop a float's fraction, or to wrap 3e9."""
         number = wrap_scalar(value) if isinstance(value, ir.Value) else value
         if isinstance(number, Numeric) and number.is_float and not cls.is_float:
             raise argument_error(
                 f"{where} is {cls.__name__}, got {type(number).__name__}", f"convert it with .to(fx.{cls.__name__})"
             )
-        return cls(number)
+        if issubclass(cls, Integer) and isinstance(number, int):
+            cls._require_fit(where, number)
+        try:
+            return cls(number)
+        except ArgumentError as error:
+            raise argument_error(f"{where} expects {cls.__name__}: {error.message}", error.hint) from None
 
     @classmethod
     def _checked(cls, value: Any) -> Any:
@@ -339,6 +344,19 @@ class Integer(Numeric):
         return low <= number <= high
 
     @classmethod
+    def _require_fit(cls, where: str, number: int) -> None:
+        """Raise ArgumentError for a number out of range, though `cls(number)` may take it as a mask of as many bits."""
+        if cls.fits(number):
+            return
+        low, high = cls.limits()
+        unsigned = "an unsigned or " if number > 0 and cls.signed else ""
+        mask = f"; as a mask of bits, write fx.{cls.__name__}({number})" if 0 < number < 1 << cls.width else ""
+        raise argument_error(
+            f"{where} must be {cls.__name__}, from {low} to {high}, got {number}",
+            f"annotate it with {unsigned}a wider type{mask}",
+        )
+
+    @classmethod
     def wrapped_to_width(cls, number: int) -> int:
         """`number` modulo 2^width, in this type's range."""
         number &= (1 << cls.width) - 1
@@ -384,6 +402,10 @@ class Boolean(Integer):
     @classmethod
     def _checked(cls, value: Any) -> bool:
         return bool(value)
+
+    @classmethod
+    def _require_fit(cls, where: str, number: int) -> None:
+        """Every number is a truth value."""
 
     @classmethod
     def _attribute(cls, value: int) -> ir.Attribute:
@@ -653,6 +675,8 @@ def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
 
 def _stepping_stone(source: type[Numeric], target: type[Numeric]) -> type[Numeric] | None:
     """The intermediate type to use if MLIR, or the lowering, has no direct cast."""
+    if not has_arithmetic(target) and source is Float64:
+        return None  # by f32 it would be rounded twice
     if not has_arithmetic(source) or not has_arithmetic(target):
         return None if Float32 in (source, target) else Float32
     if source.is_float and target.is_float:

@@ -211,6 +211,8 @@ def _power(left: Any, right: Any) -> Any:
 def absolute(value: Any) -> Any:
     """`abs(value)`; the smallest signed integer is returned unchanged."""
     if isinstance(value, Numeric) and value.is_static:
+        if value.dtype.is_float:
+            return value.dtype(abs(value.value))  # of -0.0, too
         return -value if value.value < 0 else value
     if value.dtype.is_float:
         return math.absf(value)

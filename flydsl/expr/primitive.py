@@ -25,6 +25,7 @@ from flydsl.dialect.types import (
 from flydsl.errors import FlyError
 from flydsl.expr.algebra import *
 from flydsl.expr.algebra import __all__ as _algebra
+from flydsl.expr.assertions import device_assert
 from flydsl.expr.atom_values import *
 from flydsl.expr.atom_values import __all__ as _atom_values
 from flydsl.expr.atomics import *
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ComposedLayoutType", "CopyAtomType", "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType", "PointerType",
-    "SwizzleType", "T", "TileType", "TiledCopyType", "TiledMmaType", "const_expr", "printf", "range",
-    "range_constexpr", "refuse", "static",
+    "SwizzleType", "T", "TileType", "TiledCopyType", "TiledMmaType", "const_expr", "device_assert", "printf",
+    "range", "range_constexpr", "refuse", "static",
     *_algebra, *_atom_values, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
 ]  # fmt: skip
 

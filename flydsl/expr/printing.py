@@ -64,7 +64,23 @@ def _write(
 ) -> ir.Operation | None:
     """Write the operation of a printf or refuse, and mark the kernel or launcher that it is in, which is returned."""
     leaves: list[ir.Value] = []
-    format_ = Format(text, tuple(_kind(value, leaves) for value in values), refusal)
+    return emit_record(make_format(name, text, values, leaves, given=given, refusal=refusal), leaves)
+
+
+def make_format(
+    name: str,
+    text: str,
+    values: Sequence[object],
+    leaves: list[ir.Value],
+    *,
+    given: str | None = None,
+    refusal: tuple[str, str] | None = None,
+) -> Format:
+    """The format of a text with values, whose runtime numbers are appended to `leaves`.
+
+    name: of the function that the user calls, and `given` the text as it was given, for errors.
+    """
+    format_ = Format(text, tuple(kind_of(value, leaves) for value in values), refusal)
     if len(leaves) > _MOST_LEAVES:
         raise argument_error(
             f"{name} of {len(leaves)} numbers: at most {_MOST_LEAVES} at once", "print them in several calls"
@@ -73,8 +89,14 @@ def _write(
         format_.check()
     except ValueError as error:
         raise argument_error(
-            f"{name}({given!r}, ...): {error}", "{} takes the next value, {:.3f} with its format, {{ is a brace"
+            f"{name}({text if given is None else given!r}, ...): {error}",
+            "{} takes the next value, {:.3f} with its format, {{ is a brace",
         ) from None
+    return format_
+
+
+def emit_record(format_: Format, leaves: Sequence[ir.Value]) -> ir.Operation | None:
+    """Write the operation of a record, and mark the kernel or launcher that it is in, which is returned."""
     attributes = {"format": ir.StringAttr.get(format_.text), "fly.format": ir.StringAttr.get(format_.to_json())}
     op = emit("gpu.printf", leaves, attributes=attributes).parent
     while op is not None and op.operation.name not in ("gpu.func", "func.func"):
@@ -85,19 +107,19 @@ def _write(
     return op.operation
 
 
-def _kind(value: Any, leaves: list[ir.Value]) -> Kind:
+def kind_of(value: Any, leaves: list[ir.Value]) -> Kind:
     """The kind of a value, as printed. Its runtime numbers are appended to `leaves`."""
     if isinstance(value, LayoutValue) and isinstance(value.type, LayoutType):
-        return ["layout", _kind(get_shape(value), leaves), _kind(get_stride(value), leaves)]
+        return ["layout", kind_of(get_shape(value), leaves), kind_of(get_stride(value), leaves)]
     if isinstance(value, list):
-        return ["list", *(_kind(item, leaves) for item in value)]
+        return ["list", *(kind_of(item, leaves) for item in value)]
     if isinstance(value, tuple | IntTuple):
-        return ["tuple", *(_kind(item, leaves) for item in value)]
+        return ["tuple", *(kind_of(item, leaves) for item in value)]
     if isinstance(value, FlyValue):
         raise argument_error(f"printf of {value!r}", "print its elements, such as t[0], or t.load()")
     number = as_numeric(value) if isinstance(value, ir.Value) else value
     if isinstance(number, Vector):
-        return ["list", *(_kind(number[i], leaves) for i in range(number.numel))]
+        return ["list", *(kind_of(number[i], leaves) for i in range(number.numel))]
     if isinstance(number, ArithValue) and not (isinstance(number, Numeric) and number.is_static):
         return _leaf(number, leaves)
     if isinstance(number, Numeric):

@@ -22,7 +22,6 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BRANCHES = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)
 WITH_SOURCE = "define it in a file or a notebook cell, or enter what `exec` runs in linecache.cache"
 _LISTED = "a list, a tuple or a comprehension has as many elements as Python gives it while tracing"
-_ON_THE_HOST = "check on the host before the launch, or write a flag to a tensor; const_expr(...) asserts what is known"
 _LOOP = "`for i in range(n):` as a statement is a loop on the device"
 _KNOWN = "a parameter annotated fx.Constexpr[int] is known when compiling"
 
@@ -138,7 +137,9 @@ def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
         return f"Python's {name}() of a runtime {{kind}} cannot be traced", _DECIDING[name]
     for child, parent in zip([None, node, *parents], [node, *parents], strict=False):
         if isinstance(parent, ast.Assert):
-            return "`assert` on a runtime {kind} cannot be traced", f"the device cannot stop: {_ON_THE_HOST}"
+            return "`assert` on a runtime {kind} cannot be traced", (
+                "fx.device_assert(condition, text) asserts on the device; `assert` does, too, under @flyc.jit"
+            )
         if isinstance(parent, ast.match_case | ast.Match):
             return "`match` on a runtime {kind} cannot be traced", "write `if x == 3: ... elif x == 4: ... else: ...`"
         if isinstance(parent, ast.comprehension) and child in parent.ifs:

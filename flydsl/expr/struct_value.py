@@ -78,7 +78,7 @@ class StructValue(SimpleNamespace):
                 "annotate the field with a type of run time, or make another struct",
             )
         if issubclass(kind, Numeric):
-            value = _number(where, kind, value)
+            value = kind.taken(where, value)
         elif not isinstance(value, kind) and not (_is_memory(kind) and _is_of_the_host(value)):
             raise argument_error(f"{where} is a {kind.__name__}, got {value!r}", "convert it: value.to(dtype)")
         return super().__setattr__(name, value)
@@ -121,15 +121,6 @@ def _wrong_fields(names: list[str], in_order: int, named: dict[str, Any]) -> str
         return f"it got the unexpected field {', '.join(unexpected)}"
     missing = [name for name in names if name not in given and name not in named]
     return f"it is missing required field {', '.join(missing)}" if missing else ""
-
-
-def _number(where: str, kind: type[Numeric], value: Any) -> Any:
-    try:
-        return kind.taken(where, value)
-    except ArgumentError as error:
-        if not error.message.startswith(where):
-            error.message = f"{where} expects {kind.__name__}: {error.message}"
-        raise
 
 
 def struct_of(cls: type[StructValue]) -> type[StructValue]:

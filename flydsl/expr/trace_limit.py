@@ -58,6 +58,27 @@ def count_operation() -> None:
         _stop()
 
 
+def traced_operations() -> int:
+    """How many operations have been traced."""
+    return _count.operations
+
+
+def warn_of_handler(before: int, handler: str, line: int) -> None:
+    """Warn at its line of a handler, such as "except Exception", if operations were traced in its `try`.
+
+    before: how many had been traced at the beginning of that.
+    """
+    place = user_location()
+    if _count.operations > before and place is not None:
+        warnings.warn_explicit(
+            f"`{handler}` catches what tracing raises: the device raises nothing, so it never runs there; check the "
+            "operands with an `if`",
+            UserWarning,
+            place.file,
+            line,
+        )
+
+
 def counted(condition: Any) -> Any:
     """The condition of a `while` that Python decides, which is about to be tested: each iteration counts."""
     count_operation()

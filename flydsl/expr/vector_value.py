@@ -226,7 +226,10 @@ class Vector(ArithValue):
         init_val: a scalar that is combined with the result.
         fastmath: with "reassoc" floats may be combined in any order, which is faster; otherwise from first to last.
         """
-        attributes = {"kind": ir.Attribute.parse(f"#vector.kind<{_combining_kind(op, self.dtype)}>")}
+        kind = _combining_kind(op, self.dtype)
+        if kind == "add" and self.dtype.is_float and init_val is None:
+            init_val = -0.0  # else MLIR begins with 0.0, and a sum of -0.0s is 0.0
+        attributes = {"kind": ir.Attribute.parse(f"#vector.kind<{kind}>")}
         operands = [self.value] if init_val is None else [self.value, self.dtype(init_val).ir_value()]
         attributes.update(fastmath_attribute(fastmath))
         return self.dtype.of(emit("vector.reduction", operands, [self.dtype.ir_type], attributes).result)

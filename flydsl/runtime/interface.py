@@ -12,6 +12,9 @@ from flydsl.codegen import CodeObject
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.places import user_location
 
+READ_ONLY = "_flydsl_read_only"
+"""The attribute of a tensor whose memory another library says must not be written; torch knows no such tensors."""
+
 
 @dataclass(slots=True)
 class NamedTensor:
@@ -45,6 +48,11 @@ class NamedTensor:
                 hint="pass a tensor of its own; flyc.custom_op makes an operator that torch can transform",
             )
         return address
+
+    @property
+    def writable(self) -> bool:
+        """False for memory that must not be written."""
+        return not hasattr(self.tensor, READ_ONLY)
 
     @property
     def label(self) -> str:

@@ -39,6 +39,7 @@ class SimulatedDevice(Device):
             name=name,
             element_bytes=tensor.element_size(),
             label=argument.label,
+            writable=argument.writable,
             rows=rows_of(tensor.shape, tensor.stride(), tensor.element_size()),
             offset_bytes=tensor.storage_offset() * tensor.element_size(),
         )

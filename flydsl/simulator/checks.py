@@ -7,12 +7,24 @@
 | check | finds |
 | --- | --- |
 | `uninitialized` | a read of LDS that nothing wrote, and use of registers or scratch that nothing wrote (see below) |
+| `index` | an index outside of its mode of a tensor, though within the tensor's memory (see below) |
 | `races` | accesses to the same bytes of LDS or global memory, one of them writing, that nothing orders (see below) |
 | `alignment` | as a hint, accesses that are slow for their address |
 
 Each raises an error at the instruction that does it: `UninitializedLds`, `UninitializedRegister`, `LdsRace`,
 `GlobalRace`; hints are in what the block is given. Launches are checked by the lock-step backend, several times slower
 than without.
+
+# Indices
+
+`x[row, column]` past the end of its row reads the next row, and an index past one array of LDS reads another array:
+nothing is wrong for the machine, but the tensor knows its shape. With this check, the launchers called in the block are
+compiled with an assertion at each access by a coordinate, in global memory, LDS and registers. It raises
+`flydsl.errors.DeviceAssertion` with the mode, its size and the index. `checking("index")` runs this code, on GPUs, too.
+
+With other checks it runs first, on the simulator, and its effects are undone; then the launch itself is checked, whose
+code has no assertions. Copies, pointers and vectors at an offset have no coordinate to look at, and the programs of
+other compilers and saved artifacts have no tensors.
 
 # Registers
 
@@ -79,7 +91,9 @@ if TYPE_CHECKING:
     from flydsl.simulator.errors import Access
     from flydsl.simulator.program import Instruction
 
-CHECKS = ("uninitialized", "races", "alignment")
+CHECKS = ("uninitialized", "index", "races", "alignment")
+
+_COMPILED_IN = frozenset({"index"})
 
 DEFAULT_INSTRUCTION_LIMIT = 10_000_000
 
@@ -173,5 +187,20 @@ def current_findings() -> Findings:
 
 
 def enabled_checks() -> frozenset[str]:
-    """The checks that are enabled here."""
-    return _enabled.get()
+    """The checks that are enabled here and that are the simulator's to perform."""
+    return _enabled.get() - _COMPILED_IN
+
+
+def indices_are_checked() -> bool:
+    """True if launchers are to be compiled with an assertion at each access by a coordinate."""
+    return "index" in _enabled.get()
+
+
+@contextmanager
+def no_checks() -> Iterator[None]:
+    """Launch inside of the `with` block without checks."""
+    token = _enabled.set(frozenset())
+    try:
+        yield
+    finally:
+        _enabled.reset(token)

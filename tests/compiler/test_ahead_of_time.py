@@ -19,7 +19,7 @@ from flydsl import layout as algebra
 from flydsl.arch import ARCHS
 from flydsl.compiler import TensorSpec, saved
 from flydsl.disk_cache import packed, unpacked
-from flydsl.errors import ArchError, ArgumentError, FlyError
+from flydsl.errors import ArchError, ArgumentError, CompileError, FlyError
 
 
 @flyc.kernel
@@ -237,6 +237,17 @@ def test_records_that_make_no_sense_are_refused(field: str, value: Any, artifact
     assert record is not None
     with pytest.raises(ArgumentError, match="no artifact"):
         saved.from_bytes(content[:start] + packed({**record, field: value}))
+
+
+def test_a_damaged_source_can_be_launched(artifact: flyc.CompiledArtifact) -> None:
+    content = saved.to_bytes(artifact)
+    start = content.index(b"\n") + 1
+    record = unpacked(content[start:])
+    assert record is not None
+    found = saved.from_bytes(content[:start] + packed({**record, "origin": b"no bytecode"}))
+    assert found.isa == artifact.isa
+    with pytest.raises(CompileError, match=r"the module as traced.* is damaged"):
+        _ = found.source_ir
 
 
 @pytest.mark.parametrize(

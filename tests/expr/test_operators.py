@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -364,3 +365,7 @@ def test_bitcast_to_another_width_is_refused(elementwise: Callable[..., torch.Te
     a = torch.zeros(64)
     with pytest.raises(ArgumentError, match="bitcast of Float32 to Int16"):
         elementwise(lambda x, _: [x.bitcast(fx.Int16)], a, a, torch.float32)
+
+
+def test_the_magnitude_of_a_known_zero_has_no_sign() -> None:
+    assert math.copysign(1.0, abs(fx.Float32(-0.0)).value) == 1.0

@@ -63,6 +63,15 @@ def test_reductions(elementwise: Elementwise) -> None:
     torch.testing.assert_close(elementwise(function, A, B, torch.float32), torch.stack([e.float() for e in expected]))
 
 
+@pytest.mark.parametrize("fastmath", [None, "reassoc"])
+def test_a_sum_of_negative_zeros_is_one(elementwise: Elementwise, fastmath: str | None) -> None:
+    zeros = torch.tensor([-0.0])
+    (total,) = elementwise(
+        lambda x, y: [fx.Vector.from_elements([x, y, x]).reduce("add", fastmath=fastmath)], zeros, zeros, torch.float32
+    )
+    assert total.signbit().all()
+
+
 def test_the_largest_element_is_a_number_where_there_is_one(elementwise: Elementwise) -> None:
     a = torch.tensor([torch.nan, 1.0])
     (result,) = elementwise(lambda x, y: [fx.Vector.from_elements([x, 2.0]).reduce("max")], a, a, torch.float32)

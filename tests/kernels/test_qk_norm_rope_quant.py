@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import qk_norm_rope_quant as kernel
+from tests.kernels.checks import checking
 from tests.kernels.rows import strided
 
 # (weighted q, group, scales)

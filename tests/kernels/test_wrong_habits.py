@@ -88,12 +88,6 @@ def ellipsis_in_an_index(A, C, I, n):
     C[0, 0] = A[..., 0][0]  # here
 
 
-@habit("`assert` on a runtime Boolean", "write a flag to a tensor")
-def assert_in_a_loop(A, C, I, n):
-    for i in range(n):
-        assert i < 64, "too many"  # here
-
-
 @habit("`match` on a runtime Boolean", "elif")
 def match_of_a_tuple(A, C, I, n):
     match (n, 1):

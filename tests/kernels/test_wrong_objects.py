@@ -110,14 +110,6 @@ def key_made_in_a_loop(A, C, I, n):
     I[0] = d["a"]
 
 
-@programs.kernel("`return` in a runtime loop cannot be traced")
-def found_in_a_loop(A, C, I, n):
-    for i in range(n):
-        if I[i] == 3:
-            I[0] = i
-            return  # here
-
-
 # --- identity, truth, text -------------------------------------------------------------------------------------------
 
 

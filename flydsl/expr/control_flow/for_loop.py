@@ -25,7 +25,7 @@ from mlir.dialects import arith
 
 from flydsl.dialect.location import mlir_location, trace_error
 from flydsl.errors import TraceError
-from flydsl.expr.control_flow.carried import Entered, Slot, changes
+from flydsl.expr.control_flow.carried import Entered, Returned, Slot, changes
 from flydsl.expr.control_flow.construct import Thunks
 from flydsl.expr.control_flow.loop import Loop
 from flydsl.expr.control_flow.region import TracedRegion
@@ -114,9 +114,10 @@ class ForLoop(Loop):
         given_back = entered.given_back(after, self._at)
         kept = changes(entered, given_back)
         order = sorted(kept)
-        initial = [self._slots[i].initial[j] for i, j in order]
-        inside = [entered.arguments[i][j] for i, j in order]
-        outputs = [(given_back[i] or [])[j] for i, j in order]
+        returned = Returned(self._slots, after)
+        initial = [*(self._slots[i].initial[j] for i, j in order), *returned.before(self._at)]
+        inside = [*(entered.arguments[i][j] for i, j in order), *returned.arguments(entered.region)]
+        outputs = [*((given_back[i] or [])[j] for i, j in order), *returned.leaves]
         if self._stop is None or (self._stop, 0) not in kept:
             entered.region.terminate("scf.yield", outputs)
             entered.settle(kept)
@@ -126,7 +127,8 @@ class ForLoop(Loop):
             entered.settle(kept)
             values = self._scf_while(initial, inside, order.index((self._stop, 0)))
         results = [leaf_like(leaf, value) for leaf, value in zip(initial, values, strict=True)]
-        self._finish(given_back, after, dict(zip(order, results, strict=True)))
+        self._finish(given_back, after, dict(zip(order, results, strict=False)))
+        self._finish_returned(returned, results[len(order) :])
 
     def _scf_for(self, initial: list[Any], inside: list[Any]) -> list[ir.Value]:
         operands = [leaf_value(leaf) for leaf in (*self._bounds, *initial)]

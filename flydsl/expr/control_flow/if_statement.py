@@ -87,17 +87,23 @@ class IfStatement(Construct):
         self._close()
         self._host.require_unchanged(self.word, self._at)
         self._objects.require_unchanged_data(self.word, self._at)
-        after_else = self._values()
+        then, otherwise = (self._without_left(values) for values in (self._after_then, self._values()))
         join = Join()
-        names = [
-            self._joined_name(join, *sides) for sides in zip(self._names, self._after_then, after_else, strict=True)
-        ]
+        names = [self._joined_name(join, *sides) for sides in zip(self._names, then, otherwise, strict=True)]
         objects = self._joined_objects(join)
         assert isinstance(self._condition, Boolean)
         results = scf_if(self._condition, self._then, self._else, join, self._at)
         for key, rebuild in objects.items():
             write(self._objects.objects[key], rebuild(results))
         return tuple(rebuild(results) for rebuild in names)
+
+    def _without_left(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The names' values after a branch; one that always takes an exit need not have any."""
+        left = any(
+            name.startswith(LEFT) and isinstance(value, bool) and value
+            for name, value in zip(self._names, values, strict=True)
+        )
+        return [UNSET if left and isinstance(value, Undefined) else value for value in values]
 
     def _joined_name(self, join: Join, name: str, then: Any, otherwise: Any) -> Rebuild:
         if isinstance(then, Undefined) or isinstance(otherwise, Undefined):
@@ -160,5 +166,6 @@ def _mismatch(name: str, mismatch: Mismatch, at: SourceLocation | None) -> Trace
     )
 
 
-# The name that holds a rewritten function's result.
+# The name that holds a rewritten function's result, and how those begin that say whether an exit was taken.
 RETURNED = "__fly_returned"
+LEFT = "__fly_left_"

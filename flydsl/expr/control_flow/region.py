@@ -70,10 +70,7 @@ class TracedRegion:
         """A placeholder value with the structure and types of another; its contents are never read."""
         tree = flatten(value)
         with ir.InsertionPoint(self._block):
-            return tree.rebuild([self._poison(typed(leaf)) for leaf in tree.leaves])
-
-    def _poison(self, leaf: Any) -> Any:
-        return leaf_like(leaf, ir.Operation.create("ub.poison", results=[leaf_type(leaf)], loc=self._location).result)
+            return tree.rebuild([poison_like(typed(leaf), self._location) for leaf in tree.leaves])
 
     def terminate(self, operation: str, operands: Sequence[Any]) -> None:
         """End the region with an operation on typed leaves, which may be constants."""
@@ -97,6 +94,11 @@ class TracedRegion:
             argument.value.replace_all_uses_with(self._block.add_argument(leaf_type(argument), self._location))
         self._block.append_to(region)
         self._scratch.erase()
+
+
+def poison_like(leaf: Any, at: ir.Location) -> Any:
+    """A placeholder of a typed leaf's type, at the insertion point; its content is never read."""
+    return leaf_like(leaf, ir.Operation.create("ub.poison", results=[leaf_type(leaf)], loc=at).result)
 
 
 def open_word() -> str | None:
