@@ -376,6 +376,10 @@ def jit() -> Callable[[Callable[..., Any]], JitFunction]: ...
 def jit(function: Callable[..., Any] | None = None, /, **unknown: Any) -> Any:
     """Decorate a launcher: a host function that computes launch configurations and launches kernels.
 
+        @flyc.jit
+        def scale(x: fx.Tensor, factor: fx.Float32, n: fx.Int32):
+            scale_kernel(x, factor, n).launch(grid=(n + 255) // 256, block=256)
+
     It is compiled for the types of its arguments. Sizes of tensors and `fx.Int32` values may change; each new value of
     an `fx.Constexpr` is another compilation.
     """

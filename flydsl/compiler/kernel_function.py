@@ -365,8 +365,14 @@ def kernel(
 ) -> Any:
     """Decorate a device function, as `@flyc.kernel` or `@flyc.kernel(known_block_size=[256, 1, 1])`.
 
+        @flyc.kernel
+        def scale_kernel(x: fx.Tensor, factor: fx.Float32, n: fx.Int32):
+            i = fx.block_idx.x * 256 + fx.thread_idx.x
+            if i < n:
+                x[i] = x[i] * factor
+
     Its body is traced at each call inside a `@flyc.jit` function. Parameters: `fx.Tensor`, scalars such as `fx.Int32`,
-    `fx.Constexpr[T]` for values known when compiling; without annotation the argument decides.
+    `fx.Constexpr[T]` for values known at compile time; without an annotation, the argument decides.
     known_block_size: the block size of every launch. name: the kernel's name in the program, followed by a number.
     some_args: taken as FlyDSL takes it, and not used.
     """

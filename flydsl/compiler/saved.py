@@ -66,7 +66,7 @@ def save(artifact: CompiledArtifact, path: str | os.PathLike[str]) -> None:
     own classes -, and for a folder that does not exist; OSError.
     """
     if not isinstance(artifact, CompiledArtifact):
-        raise argument_error(f"save takes an artifact, not {artifact!r}", "flyc.compile(launcher, ...) returns one")
+        raise argument_error(f"save takes an artifact, not {artifact!r}", "make one with flyc.compile(launcher, ...)")
     content, place = to_bytes(artifact), place_to_write(path)
     descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
     try:

@@ -310,6 +310,9 @@ def gemm(
 ) -> None:
     """D = A B^T + C on fragments, executing the instruction as often as necessary.
 
+        a, b, c = thread.make_fragment_A(A), thread.make_fragment_B(B), thread.make_fragment_C(C)
+        fx.gemm(tiled_mma, c, a, b, c)
+
     d, c: (values, M, N); a: (values, M, K); b: (values, N, K), in registers; modes M, N, K may be missing.
     traversal_order: of the calls, outermost loop first, `fx.GemmTraversalOrder.KNM` for example; by default KMN.
     values: of a scaled instruction `scale_a=` and `scale_b=`, for all calls. With scales of its own for each call an
@@ -318,7 +321,7 @@ def gemm(
     Raises LayoutError where the fragments do not fit the instruction or each other.
     """
     if not isinstance(mma, MmaAtom | TiledMma):
-        raise argument_error(f"gemm takes an MMA atom or a tiled MMA first, not {mma!r}", how_made.MMA_ATOM)
+        raise argument_error(f"gemm: mma must be an MMA atom or a tiled MMA, got {mma!r}", how_made.MMA_ATOM)
     (a, scale_a), (b, scale_b) = _with_scales(a), _with_scales(b)
     if isinstance(scale_a, Tensor) or isinstance(scale_b, Tensor):
         atom = mma.atom if isinstance(mma, TiledMma) else mma

@@ -191,7 +191,7 @@ def product_of_tensors_in_memory(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx
     fx.gemm(mma(), tile_of(C, 16, 16), tile_of(A, 16, 4), tile_of(A, 16, 4), tile_of(C, 16, 16))  # here
 
 
-@programs.kernel("takes a copy atom first")
+@programs.kernel("atom must be a copy atom")
 def copy_by_a_tiled_product(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(mma(), tile_of(A, 4), tile_of(C, 4))  # here
 

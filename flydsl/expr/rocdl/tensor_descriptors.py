@@ -367,7 +367,7 @@ def _moved(desc: Any, words: dict[int, Any]) -> Any:
 def _checked(desc: Any) -> TDMDescriptor2D | TDMGatherDescriptor:
     if isinstance(desc, TDMDescriptor2D | TDMGatherDescriptor):
         return desc
-    raise argument_error(f"{desc!r} is not a tensor descriptor", "make_tensor_descriptor_2d(...) makes one")
+    raise argument_error(f"{desc!r} is not a tensor descriptor", "make one with make_tensor_descriptor_2d(...)")
 
 
 def update_tensor_descriptor_2d_addr_lo(desc: Any, new_addr_lo: Any) -> Any:
