@@ -151,7 +151,7 @@ class FlyDSLAllreduce:
         Gives, for simulated GPUs, a `Recording`. Its inputs that other processes cannot open are copied at each replay.
         """
         if self._is_capturing:
-            raise ArgumentError("capture inside capture", hint="one at a time")
+            raise ArgumentError("capture inside capture", hint="call it once at a time")
         self._node.reserve_tables()
         self._is_capturing = True
         self._recording = Recording() if self._place == "cpu" else None

@@ -54,7 +54,7 @@ class Gating:
             lanes, rest = divmod(self.experts, each)
             if not rest and 0 < lanes <= warp_size() and lanes & (lanes - 1) == 0:
                 return each
-        raise refusal(f"gating of {self.experts} experts", hint="a power of two up to 1024")
+        raise refusal(f"gating of {self.experts} experts", hint="pass a power of two up to 1024")
 
     @property
     def lanes(self) -> int:

@@ -334,7 +334,8 @@ class CompileCallable:
     def __getitem__(self, hints: Mapping[str, Any]) -> CompileCallable:
         if not isinstance(hints, Mapping):
             raise argument_error(
-                f"flyc.compile[...] expects a dict of hints, not {hints!r}", 'such as flyc.compile[{"waves_per_eu": 2}]'
+                f"flyc.compile[...] expects a dict of hints, not {hints!r}",
+                'for example flyc.compile[{"waves_per_eu": 2}]',
             )
         return CompileCallable({**self._compile_hints, **hints})
 

@@ -330,7 +330,7 @@ def infer_mma_make_fragment(types: Sequence[Any], attributes: Attributes) -> lis
     if stages is None:
         return [fragment]
     if stages < 1:
-        raise LayoutError(f"a fragment of {stages} stages", hint="one stage or more")
+        raise LayoutError(f"a fragment of {stages} stages", hint="pass one stage or more")
     staged = algebra.append(fragment.layout, algebra.Layout(stages, algebra.cosize(fragment.layout)))
     return infer_alloca([LayoutType(staged)], {"element": fragment.element})
 
@@ -493,7 +493,9 @@ def check_copy_atom_call_ssa(types: Sequence[Any], results: Sequence[Any], attri
     memref = types[-1]
     vector = results[0] if results else types[1]
     if not isinstance(atom, CopyAtomType) or not isinstance(memref, MemRefType) or len(types) + len(results) != 3:
-        raise LayoutError(f"copy_atom_call_ssa of {', '.join(map(str, types))}", hint="an atom, a source and a target")
+        raise LayoutError(
+            f"copy_atom_call_ssa of {', '.join(map(str, types))}", hint="pass an atom, a source and a target"
+        )
     if atom.op.passes_registers:
         return
     values = atom.op.bits // atom.value_bits

@@ -291,7 +291,8 @@ def register_elements(memref: MemRefType) -> int:
     size = algebra.size(memref.layout)
     if not isinstance(size, int) or not is_static(memref.layout):
         raise LayoutError(
-            f"{memref} as a vector: its layout is dynamic", hint="a register vector needs a size known when compiling"
+            f"{memref} as a vector: its layout is dynamic",
+            hint="make the size known at compile time",
         )
     return size
 

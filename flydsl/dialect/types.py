@@ -206,7 +206,7 @@ class PointerType(ElementsType):
         element, space, *rest = split_top_level(body)
         match = _ALIGN.match(rest[0]) if rest else None
         if len(rest) > 1 or (rest and match is None):
-            raise CompileError(f"{body!r} is not a pointer", hint="such as f16, shared, align<16>")
+            raise CompileError(f"{body!r} is not a pointer", hint="write f16, shared, align<16>, for example")
         alignment = int(match[1]) if match else None
         if alignment is not None and alignment & (alignment - 1):
             raise CompileError(f"an alignment must be a power of two, got {alignment} bytes")

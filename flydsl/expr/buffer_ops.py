@@ -87,7 +87,7 @@ def _clamped_size(num_records_bytes: Any) -> Any:
     if size.is_float:
         raise argument_error(
             f"num_records_bytes={num_records_bytes!r}: an integer, in bytes",
-            "such as rows * columns * 4; omit it for the tensor's own size",
+            "for example rows * columns * 4; omit it for the tensor's own size",
         )
     if size.is_static:
         return Int64(min(max(int(size), 0), MAX_BYTES))

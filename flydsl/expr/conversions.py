@@ -83,7 +83,7 @@ def _result_type(name: str, given: Any) -> tuple[ir.Type, type[Numeric] | None]:
         return scalar_of(given), None
     if isinstance(given, type) and issubclass(given, Numeric):
         return given.ir_type, given
-    raise argument_error(f"arith.{name}: {given!r} is not a type", "such as fx.Int32")
+    raise argument_error(f"arith.{name}: {given!r} is not a type", "pass fx.Int32, for example")
 
 
 extf = _cast_function("extf", "to a wider float")

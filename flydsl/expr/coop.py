@@ -82,7 +82,7 @@ def _named(op: Any) -> ReductionOp:
         return ReductionOp(op.lower() if isinstance(op, str) else op)
     except ValueError:
         names = ", ".join(member.value for member in ReductionOp)
-        raise argument_error(f"reduction by {op!r}", f"a function, or {names}") from None
+        raise argument_error(f"reduction by {op!r}", f"pass a function, or {names}") from None
 
 
 def _start(op: Reduction, dtype: type[Numeric], init: Any) -> Any:
@@ -270,7 +270,7 @@ class _Block:
         note_threads(cls.__name__, cls.width)
         lanes = warp_size()
         if cls.width > lanes and cls.width % lanes:
-            raise argument_error(f"{cls.__name__} of {cls.width} threads", f"a multiple of {lanes}")
+            raise argument_error(f"{cls.__name__} of {cls.width} threads", f"pass a multiple of {lanes}")
         return max(1, cls.width // lanes)
 
     @classmethod

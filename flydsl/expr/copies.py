@@ -132,7 +132,7 @@ class ThrCopy(Explorable):
 
     def __init__(self, tiled_copy: TiledCopy, thr_idx: Any) -> None:
         if not isinstance(tiled_copy, TiledCopy):
-            raise argument_error(f"ThrCopy takes a tiled copy, not {tiled_copy!r}", "fx.make_tiled_copy(...)")
+            raise argument_error(f"ThrCopy takes a tiled copy, not {tiled_copy!r}", "pass fx.make_tiled_copy(...)")
         self.tiled_copy = tiled_copy
         self.thr_idx = thr_idx
 

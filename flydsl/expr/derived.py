@@ -81,7 +81,7 @@ def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 def _copy_of_operand(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     if not isinstance(tiled_mma, TiledMma):
-        raise argument_error(f"{tiled_mma!r} is not a tiled MMA", "fx.make_tiled_mma(...)")
+        raise argument_error(f"{tiled_mma!r} is not a tiled MMA", "pass fx.make_tiled_mma(...)")
     mma = tiled_mma.type.mma
     return make_tiled_copy(atom, located(mma.layout_tv, operand), mma.tile_of(operand))
 

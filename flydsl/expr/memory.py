@@ -383,7 +383,7 @@ def make_ptr(
         ):
             raise argument_error(
                 f"make_ptr with dict_attrs={dict_attrs!r}: positive ints",
-                'such as dict_attrs={"allocSize": 16}, the number of elements',
+                'for example dict_attrs={"allocSize": 16}, the number of elements',
             )
         sizes = {name: ir.IntegerAttr.get(element_type("i64"), value) for name, value in dict_attrs.items()}
         attributes["dictAttrs"] = ir.DictAttr.get(sizes)

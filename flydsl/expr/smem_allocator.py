@@ -78,7 +78,7 @@ def _ir_type(kind: Any) -> ir.Type:
         return kind
     if isinstance(kind, type) and issubclass(kind, Numeric) and hasattr(kind, "mlir_name"):
         return kind.ir_type
-    raise argument_error(f"{kind!r} is not an element type", "such as T.f16 or fx.Float16")
+    raise argument_error(f"{kind!r} is not an element type", "pass T.f16 or fx.Float16, for example")
 
 
 def get_op_result_or_value(value: Any) -> ir.Value:
@@ -213,7 +213,7 @@ class SmemAllocator:
         if alignment < 1 or alignment & (alignment - 1) or alignment > _STORAGE_ALIGNMENT_BYTES:
             raise argument_error(
                 f"an alignment in LDS must be a power of two up to {_STORAGE_ALIGNMENT_BYTES}, got {alignment} bytes",
-                "such as 16",
+                "pass 16, for example",
             )
         offset = self._align(self.ptr, alignment)
         check_smem_capacity(offset + size_bytes, self.arch)

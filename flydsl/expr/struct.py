@@ -81,7 +81,8 @@ class Align:
     def __class_getitem__(cls, parameters: Any) -> type[Align]:
         if not isinstance(parameters, tuple) or len(parameters) != 2:
             raise argument_error(
-                f"fx.Align[{parameters!r}]: it is fx.Align[Type, N], N in bytes", "such as fx.Align[fx.Float32, 16]"
+                f"fx.Align[{parameters!r}]: it is fx.Align[Type, N], N in bytes",
+                "pass fx.Align[fx.Float32, 16], for example",
             )
         dtype, align = parameters
         if _checked_alignment(align) < align_of(dtype):
@@ -112,13 +113,13 @@ def _checked_alignment(align: Any) -> int:
         wrong = f"it must be a power of two up to {_MAX_ALIGNMENT_BYTES}"
     else:
         return align
-    raise argument_error(f"an alignment of {align!r} bytes: {wrong}", "such as 16")
+    raise argument_error(f"an alignment of {align!r} bytes: {wrong}", "pass 16, for example")
 
 
 def _check_number(what: str, dtype: Any) -> None:
     if not (isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name")):
         raise argument_error(
-            f"{what} of {dtype!r}: it takes a Numeric subclass or another Storable type", "such as fx.Float16"
+            f"{what} of {dtype!r}: it takes a Numeric subclass or another Storable type", "pass fx.Float16, for example"
         )
     dtype.__dsl_size_of__()  # raises for one that is not whole bytes
 

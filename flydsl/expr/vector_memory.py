@@ -27,7 +27,9 @@ def load(
 ) -> Vector:
     """Read a vector. result_type: an MLIR vector type."""
     if not isinstance(result_type, ir.VectorType):
-        raise argument_error(f"load of {result_type!r}: it takes an MLIR vector type", "such as T.vec(4, T.f32)")
+        raise argument_error(
+            f"load of {result_type!r}: it takes an MLIR vector type", "pass T.vec(4, T.f32), for example"
+        )
     memref = as_fly_value(memref)
     if not isinstance(memref, Tensor):
         operands = [_memref(memref), *_positions(indices)]

@@ -113,7 +113,9 @@ def _joined(value: Any, mode: Any, n: int | None, front: bool) -> Any:
             hint="fx.make_layout(4, 1) is a mode for a layout, 4 one for an int tuple",
         )
     if n is not None and (not is_integer(n) or n > _MOST_MODES):
-        raise Inadmissible(f"{shown(n)} as a number of modes: an int, at most {_MOST_MODES}", hint="such as 4")
+        raise Inadmissible(
+            f"{shown(n)} as a number of modes: an int, at most {_MOST_MODES}", hint="pass 4, for example"
+        )
     parts = _parts(value)
     count = 1 if n is None else n - len(parts)
     if count < 0:

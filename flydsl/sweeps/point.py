@@ -113,7 +113,8 @@ def by_name(launcher: Callable[..., Any], arguments: Mapping[str, Any] | Sequenc
         return dict(arguments)
     if not isinstance(arguments, tuple | list):
         raise ArgumentError(
-            f"arguments returned {type(arguments).__name__}", hint="a dict by parameter name, or a tuple in their order"
+            f"arguments returned {type(arguments).__name__}",
+            hint="pass a dict by parameter name, or a tuple in their order",
         )
     return dict(inspect.signature(launcher).bind_partial(*arguments).arguments)
 

@@ -128,6 +128,8 @@ def _check_names(configs: list[Config], shapes: list[dict[str, Any]]) -> None:
     of_configs = {name for config in configs for name in config.to_dict()}
     of_shapes = {name for shape in shapes for name in shape}
     if both := sorted(of_configs & of_shapes):
-        raise ArgumentError(f"{', '.join(both)}: both a shape's and a configuration's", hint="a name means one thing")
+        raise ArgumentError(
+            f"{', '.join(both)}: both a shape's and a configuration's", hint="give each name one meaning"
+        )
     if taken := sorted((of_configs | of_shapes) & RESERVED):
         raise ArgumentError(f"{', '.join(taken)}: the table has a column of that name", hint="call it otherwise")

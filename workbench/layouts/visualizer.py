@@ -244,7 +244,9 @@ def _explained(operation: str, layout: Layout, operand: str) -> Explanation:
     if operand and not others:
         raise LayoutError(f"{operation} takes no operand besides the layout", hint="leave the field empty")
     if not operand and others and others[0].default is inspect.Parameter.empty:
-        raise LayoutError(f"{operation} takes an operand", hint="a layout such as 4:2, a tile such as [2|4], a number")
+        raise LayoutError(
+            f"{operation} takes an operand", hint="pass a layout such as 4:2, a tile such as [2|4], a number"
+        )
     explanation = explain(operation, layout, *([parse(operand)] if operand else []))
     if not isinstance(explanation.result, Layout):
         raise LayoutError(f"{operation} gives {explanation.result}, which is not a layout")

@@ -25,7 +25,8 @@ def unroll_hint(options: Mapping[str, Any]) -> str:
         raise argument_error(f"range with unroll_full={full!r}: it is True or False", "unroll_full=True")
     if type(count) is not int or (count < 1 and count != -1):
         raise argument_error(
-            f"range with unroll={count!r}: the number of copies of the body, a positive Python int", "such as unroll=4"
+            f"range with unroll={count!r}: the number of copies of the body, a positive Python int",
+            "pass unroll=4, for example",
         )
     if full and count != -1:
         raise argument_error(

@@ -66,7 +66,7 @@ def ir_type(what: str, kind: Any) -> ir.Type:
         return kind
     if is_type(kind) and hasattr(kind, "mlir_name"):
         return kind.ir_type
-    raise argument_error(f"{what}: {kind!r} is not a type", "such as T.i32 or fx.Int32")
+    raise argument_error(f"{what}: {kind!r} is not a type", "pass T.i32 or fx.Int32, for example")
 
 
 def require_target(what: str, archs: Sequence[str]) -> None:

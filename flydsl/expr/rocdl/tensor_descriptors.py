@@ -63,7 +63,7 @@ def compute_warp_distribution(block_shape: Sequence[int], num_warps: int) -> tup
     if num_warps < 1 or rows * columns != num_warps or outer % rows or inner % columns:
         raise argument_error(
             f"a tile of {outer} x {inner} does not divide among {num_warps} waves",
-            "a power of two that divides the rows, or the rows times the columns",
+            "pass a power of two that divides the rows, or the rows times the columns",
         )
     return [rows, columns], [outer // rows, inner // columns]
 
@@ -278,7 +278,7 @@ def make_tensor_gather_dgroup0(
     """The addresses of a gather descriptor. index_size: bits of a row's number, 16 or 32."""
     require_target("make_tensor_gather_dgroup0", GFX1250)
     if index_size not in (16, 32):
-        raise argument_error(f"rows with numbers of {index_size!r} bits: 16 or 32", "such as index_size=32")
+        raise argument_error(f"rows with numbers of {index_size!r} bits: 16 or 32", "pass index_size=32, for example")
     address = global_address(global_ptr)
     if global_byte_offset is not None:
         address = address + Int64(unsigned(global_byte_offset))
