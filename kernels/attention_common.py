@@ -171,7 +171,7 @@ class RowTile(SharedTile):
         self._places = [self._place(thread, number) for number in range(count)]
 
     def _place(self, thread: Any, number: int) -> tuple[Any, Any, int]:
-        """(row, chunk, rows that are known when compiling) of a thread's chunk."""
+        """(row, chunk, rows that are known at compile time) of a thread's chunk."""
         if self.threads % self.chunks:
             return (*idx2crd(thread + number * self.threads, (-1, self.chunks)), 0)
         return (*idx2crd(thread, (-1, self.chunks)), number * (self.threads // self.chunks))

@@ -62,7 +62,7 @@ class Rope:
         return max(self.q_heads, self.kv_heads)
 
     def has(self, head: Any, heads: int) -> Any:
-        """True if there are more than `head` heads; known when compiling where all waves have one."""
+        """True if there are more than `head` heads; known at compile time where all waves have one."""
         return (heads == self.heads and heads % self.waves == 0) or head < heads
 
     @property

@@ -372,7 +372,7 @@ def compile_fp8fp4_gemm(
     C (M, N) with rows of ldc elements, A (M, K) with rows of lda, B (N, K) shuffled, in one dimension or two; 4-bit
     elements are two to a byte, and their tensors of bytes. Scales: bytes in the order of `tiled_scales` for the rows of
     a wave, tile_m / m_warp of A and tile_n / n_warp of B, filled up to whole tiles; with ptpc f32 (M) and (N). N and K
-    are known when compiling, and the launch's N is not used. out_dtype: f32, bf16, f16. split_k: workgroups that share
+    are known at compile time, and the launch's N is not used. out_dtype: f32, bf16, f16. split_k: workgroups that share
     a tile of C, along K; with more than one the caller clears C, to which each adds its sums, in pairs if C is of 16
     bits. One schedule serves all: l2_prefetch_distance, inst_prefetch, use_scale_opsel, b_streaming and fp8_schedule
     are accepted and have no effect. Unsupported: atomic_barrier_enable, scales without the tensor data mover

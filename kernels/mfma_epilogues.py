@@ -163,7 +163,7 @@ class TileC:
         return {"m_repeat": self.m_repeat, "lane_div_16": 0, "bx_m": 0}
 
     def _write_row(self, memory: Any, first_column: Any, value: Callable[..., Any]) -> Callable[..., None]:
-        """Write a row of sums that is counted from the lane's first one: distances are known when compiling."""
+        """Write a row of sums that is counted from the lane's first one: distances are known at compile time."""
         first = memory.linear_offset((self.row, first_column + self.column))
 
         def write_row(mi: int, ii: int, row: int, _: int) -> None:

@@ -474,7 +474,7 @@ class MxScales:
         halves = self.tiling.tile_k == 128
         if halves and stage == 1:
             return before
-        # With one buffer the number of a tile is not known when compiling: its half is moved to the low bits.
+        # With one buffer the number of a tile is not known at compile time: its half is moved to the low bits.
         moved = fx.Uint32(k % 2 * 16) if halves and self.tiling.stages == 1 else None
         step = k * (self.tiling.tile_k // 128) // 2 * WAVE
         words = range(max(1, self.tiling.tile_k // 256))

@@ -177,7 +177,7 @@ def compile_preshuffle_gemm_a8(
 ) -> Any:  # fmt: skip
     """A launcher of (C, A, B, scale_a, scale_b, bias, M, N, stream), every tensor flattened to one dimension.
 
-    M, N: 0 if the launcher's are any; a launcher's N is known when compiling, and a multiple of tile_n. K is a multiple
+    M, N: 0 if they may be any; a launcher's N is known at compile time, and a multiple of tile_n. K is a multiple
     of tile_k. lds_stage: buffers of A in shared memory. use_cshuffle_epilog: C goes through shared memory, so that a
     thread stores several columns at a time. use_async_copy: A goes past the registers. waves_per_eu: waves per SIMD
     that registers are allocated for. dsrd_preload, dvmem_preload: reads of shared and of global memory before the first

@@ -62,7 +62,7 @@ def shuffle(B: Any) -> Any:
 
 @dataclass(frozen=True)
 class Plan:
-    """The facts about a product that are known when compiling.
+    """The facts about a product that are known at compile time.
 
     n, k: extents of B; dtype: the element type of A and B; out: of C. tile: along M, N and, in bytes, K. scaled: C is
     multiplied by scales of A's rows and B's. spread: put memory accesses between the matrix instructions.

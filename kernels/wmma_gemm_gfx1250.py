@@ -305,7 +305,7 @@ def compile_wmma_gemm_tdm(
 ) -> Any:  # fmt: skip
     """A launcher of (C, A, B, M, N, stream).
 
-    C (M, N), A (M, K), B (K, N), each in one dimension or two. N and K are known when compiling; M is the launch's, and
+    C (M, N), A (M, K), B (K, N), in one or two dimensions. N and K are known at compile time; M is the launch's, and
     the builder's is not used. in_dtype: fp16 or bf16; out_dtype: those, or f32; by default in_dtype. num_buffers: 2 to
     4. l2_prefetch_distance: tiles of K ahead of those that are loaded; at most 0 for none. cluster_*: workgroups of a
     cluster; the grid must be a multiple of it. inst_prefetch is accepted and has no effect. Raises ArgumentError

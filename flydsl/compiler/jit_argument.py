@@ -207,7 +207,7 @@ def _adapt_constant(parameter: Parameter, value: Any) -> Adapted:
 
 
 def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> Adapted:
-    """A struct as its fields. The fields that are known when compiling are part of its class."""
+    """A struct as its fields. The fields that are known at compile time are part of its class."""
     if not isinstance(value, kind):
         raise argument_error(
             f"{parameter.name} is a {kind.__name__}, got {value!r}", "make one of it, or pass what its annotation names"
@@ -269,7 +269,7 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
         f"got {shown(value)}",
         "a torch tensor, or flyc.from_dlpack(...) of another library's"
         if parameter.kind is Tensor
-        else "annotate the parameter: fx.Constexpr for what is known when compiling",
+        else "annotate the parameter: fx.Constexpr for what is known at compile time",
     )
 
 

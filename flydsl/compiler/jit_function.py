@@ -317,7 +317,7 @@ class JitFunction(DecoratedFunction):
 
 
 def _compile_time(arguments: tuple[Argument, ...], values: list[Any]) -> list[Any]:
-    """The arguments whose values are known when compiling."""
+    """The arguments whose values are known at compile time."""
     return [value for key, value in zip(arguments, values, strict=True) if isinstance(key, ConstantArgument)]
 
 

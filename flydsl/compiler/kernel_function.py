@@ -182,7 +182,7 @@ def _as_annotated(parameter: Parameter, value: Any) -> Any:
 
 
 def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
-    """The operands that a launch passes for an argument; none for one that is known when compiling."""
+    """The operands that a launch passes for an argument; none for one that is known at compile time."""
     if parameter.kind is Constexpr:
         return []
     if isinstance(value, Container):
@@ -248,7 +248,7 @@ class KernelLauncher:
 
         grid: workgroups along x, y, z; block: threads along x, y, z: an int, a runtime integer, or 1 to 3 of them.
         smem: dynamic shared memory in bytes. stream: by default the launcher's.
-        cluster: workgroups that run together along x, y, z, known when compiling; on gfx1250.
+        cluster: workgroups that run together along x, y, z, known at compile time; on gfx1250.
         unit_attrs, value_attrs: attributes of the operation that launches, without and with a value.
         Raises LaunchError for a configuration that no device accepts.
         """
@@ -329,7 +329,7 @@ class KernelLauncher:
         """Tell the compiler the size of a cluster, if it is more than one workgroup."""
         if not all(size.is_static for size in cluster):
             raise LaunchError(
-                "cluster: its size must be known when compiling",
+                "cluster: its size must be known at compile time",
                 at=user_location(),
                 hint="pass Python ints, or an fx.Constexpr parameter",
             )
@@ -349,7 +349,7 @@ class KernelLauncher:
             raise LaunchError(
                 f"{self.symbol}: block {given} differs from known_block_size {self._known_block_size}",
                 at=user_location(),
-                hint="None stands for a size of run time: known_block_size needs one that is known when compiling"
+                hint="None stands for a size of run time: known_block_size needs one that is known at compile time"
                 if None in given
                 else "launch it with that block, or change known_block_size, or omit it",
             )

@@ -40,7 +40,7 @@ _MISSING = inspect.Parameter.empty
 # Python's numbers say no more than an argument does: it decides.
 _PYTHON_TYPES = (int, float, bool, Any)
 _CONTAINERS = (tuple, list, dict, SimpleNamespace)
-# Values of the DSL that are known when compiling.
+# Values of the DSL that are known at compile time.
 _ATOMS = (CopyAtom, MmaAtom, TiledCopy, TiledMma)
 
 
@@ -101,7 +101,7 @@ class Parameter:
         if self.constexpr_type is not None and not isinstance(value, self.constexpr_type):
             raise argument_error(
                 f"{self.name} is {self._shown_type()}, got {shown(value)}",
-                "such a value is known when compiling: pass one of that type",
+                "such a value is known at compile time: pass one of that type",
             )
 
     def _shown_type(self) -> str:

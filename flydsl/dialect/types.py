@@ -148,7 +148,7 @@ class ComposedLayoutType(NotatedType):
 
 @dataclass(frozen=True)
 class SwizzleType(NotatedType):
-    """A swizzle, which is always known when compiling."""
+    """A swizzle, which is always known at compile time."""
 
     mnemonic = "swizzle"
     kind, kind_name = algebra.Swizzle, "a swizzle"

@@ -52,7 +52,7 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Result, Layo
     """
     if is_runtime((thr_layout, val_layout)):
         raise argument_error(
-            "make_layout_tv takes layouts that are known when compiling",
+            "make_layout_tv takes layouts that are known at compile time",
             "make them of Python ints or fx.Constexpr values",
         )
     return located(algebra.make_layout_tv, thr_layout, val_layout)

@@ -237,7 +237,7 @@ def make_tiled_mma(
         raise argument_error(f"make_tiled_mma takes an MMA atom first, not {atom!r}", how_made.MMA_ATOM)
     if is_runtime((atom_layout, permutation)):
         raise argument_error(
-            "make_tiled_mma takes layouts that are known when compiling",
+            "make_tiled_mma takes layouts that are known at compile time",
             "make them of Python ints or fx.Constexpr values",
         )
     layout = Layout((1, 1, 1)) if atom_layout is None else atom_layout

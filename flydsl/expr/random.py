@@ -6,7 +6,7 @@ A number depends on its seed and offset only, so a thread that draws at an offse
 launch draws the same again. The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as
 easy as 1, 2, 3", SC 2011); its words and what is made of them are those of Triton's `tl.rand` and its like.
 
-seed, offset: integers, of Python or of run time, of up to 64 bits. n_rounds: of Philox, known when compiling.
+seed, offset: integers, of Python or of run time, of up to 64 bits. n_rounds: of Philox, known at compile time.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _BRANCHES = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)
 WITH_SOURCE = "define it in a file or a notebook cell, or enter what `exec` runs in linecache.cache"
 _LISTED = "a list, a tuple or a comprehension has as many elements as Python gives it while tracing"
 _LOOP = "`for i in range(n):` as a statement is a loop on the device"
-_KNOWN = "a parameter annotated fx.Constexpr[int] is known when compiling"
+_KNOWN = "a parameter annotated fx.Constexpr[int] is known at compile time"
 
 # Functions of Python that ask for the truth of a value -> what to write instead.
 _DECIDING = {
@@ -33,8 +33,8 @@ _DECIDING = {
     "filter": "write a loop with an `if`",
     "any": "write `a or b`, or in a loop: found = found | condition",
     "all": "write `a and b`, or in a loop: good = good & condition",
-    "get": "a dict finds what is known when compiling: compare with each key, or keep the values in a tensor",
-    "index": "a list finds what is known when compiling: compare with each element",
+    "get": "a dict finds what is known at compile time: compare with each key, or keep the values in a tensor",
+    "index": "a list finds what is known at compile time: compare with each element",
     "count": "add up (a == n).to(fx.Int32) for each element a",
     "bool": "write n != 0, or the number itself as the condition of an `if`",
 }
@@ -216,7 +216,7 @@ def refuse_as_key(kind: str) -> None:
         raise TraceError(
             f"{what.format(f'a runtime {kind}')} cannot be traced: its value is known on the device only",
             at=at,
-            hint="a set and a dict find what is known when compiling: compare with ==, or count in a tensor",
+            hint="a set and a dict find what is known at compile time: compare with ==, or count in a tensor",
         )
 
 
@@ -246,7 +246,7 @@ def _of_integer(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]
             return "range of a runtime {kind} cannot be a Python loop", _in_function(parents)
         return f"range of a runtime {{kind}} inside {_short(parents[0])} cannot be traced", _LOOP
     return "a runtime {kind} is not a Python integer", (
-        f"a value that Python itself needs must be known when compiling: {_KNOWN}; "
+        f"a value that Python itself needs must be known at compile time: {_KNOWN}; "
         "int(x) on the device is x.to(fx.Int32)"
     )
 

@@ -242,7 +242,7 @@ class SmemAllocator:
         if not isinstance(num_elems, int) or num_elems < 1:
             raise argument_error(
                 f"an LDS array of {num_elems!r} elements: an integer from 1 on",
-                "its size is known when compiling: a Python int",
+                "its size is known at compile time: a Python int",
             )
         offset = self._reserve(get_mlir_type_size(kind) * num_elems, alignment or get_mlir_type_align(kind))
         return lambda base: SmemPtr(base, offset, kind, (num_elems,))

@@ -64,7 +64,7 @@ class Array:
         _check_number("fx.Array", dtype)
         if not isinstance(size, int) or size < 1:
             raise argument_error(
-                f"fx.Array of {size!r} elements: a positive integer", "its size is known when compiling: a Python int"
+                f"fx.Array of {size!r} elements: a positive integer", "its size is known at compile time: a Python int"
             )
         return _array(dtype, size, align_of(dtype) if align is None else _checked_alignment(align))
 
@@ -289,7 +289,7 @@ def is_struct_type(kind: object) -> bool:
 
 
 def is_specializable_struct_type(kind: object) -> bool:
-    """True if a type is a struct with a field that is known when compiling, or with such a struct in it."""
+    """True if a type is a struct with a field that is known at compile time, or with such a struct in it."""
     kind = _unaligned(kind) if isinstance(kind, type) else kind
     kinds = fields_of(kind).kinds.values() if is_struct_type(kind) else ()
     return any(isinstance(field, Known) or is_specializable_struct_type(field) for field in kinds)

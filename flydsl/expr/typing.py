@@ -73,11 +73,11 @@ _T = TypeVar("_T")
 
 if TYPE_CHECKING:
     # To a type checker the parameter is what it is in the body: a plain int.
-    Constexpr: TypeAlias = Annotated[_T, "known when compiling"]
+    Constexpr: TypeAlias = Annotated[_T, "known at compile time"]
 else:
 
     class Constexpr(Generic[_T]):
-        """A parameter known when compiling: `n: fx.Constexpr[int]`. Each value compiles its own kernel."""
+        """A parameter known at compile time: `n: fx.Constexpr[int]`. Each value compiles its own kernel."""
 
 
 class Stream:

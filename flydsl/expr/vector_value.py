@@ -386,7 +386,7 @@ def _axis(part: Any, extent: int) -> list[int]:
             return list(range(extent))[part or slice(None)]
         return [_checked(part.__index__(), extent)]
     except (AttributeError, TypeError):
-        raise argument_error(f"{part!r} in a slice of a vector", "its bounds are known when compiling") from None
+        raise argument_error(f"{part!r} in a slice of a vector", "its bounds are known at compile time") from None
 
 
 def _positions(shape: tuple[int, ...], axes: list[list[int]]) -> list[int]:

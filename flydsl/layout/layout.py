@@ -146,7 +146,7 @@ class Layout(_OpenLayout, Immutable, Explorable):
             ) from None
         except TypeError:
             raise LayoutError(
-                f"{self}[{shown(mode)}]: a mode is known when compiling",
+                f"{self}[{shown(mode)}]: a mode is known at compile time",
                 hint="an integer takes a mode; layout(coordinate) is the index of a coordinate",
             ) from None
 
@@ -179,12 +179,12 @@ class Layout(_OpenLayout, Immutable, Explorable):
 
     @property
     def is_static_shape(self) -> bool:
-        """True if all extents are known when compiling."""
+        """True if all extents are known at compile time."""
         return not any(isinstance(leaf, Dynamic) for leaf in leaves(self.extents))
 
     @property
     def is_static_stride(self) -> bool:
-        """True if all strides are known when compiling."""
+        """True if all strides are known at compile time."""
         return all(is_static(leaf) for leaf in leaves(self.strides))
 
     @property
@@ -337,7 +337,7 @@ class ComposedLayout(Immutable, Explorable):
 
     @property
     def is_static_offset(self) -> bool:
-        """True if the offset is known when compiling."""
+        """True if the offset is known at compile time."""
         return is_static(self.offset)
 
     @property

@@ -122,7 +122,7 @@ def pointer_of_a_tensor(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_ptr(A)  # here
 
 
-@programs.kernel("a mode is known when compiling")
+@programs.kernel("a mode is known at compile time")
 def layout_mode_of_runtime(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout((4, 4))[A]  # here
 
@@ -132,7 +132,7 @@ def immediate_of_a_fraction(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int3
     fx.rocdl.s_nop(0.5)  # here
 
 
-@programs.kernel("must be known when compiling")
+@programs.kernel("must be known at compile time")
 def immediate_of_a_type(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.rocdl.s_nop(fx.Int32)  # here
 

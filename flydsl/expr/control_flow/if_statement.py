@@ -153,7 +153,7 @@ def _mismatch(name: str, mismatch: Mismatch, at: SourceLocation | None) -> Trace
             f"{name!r} is {mismatch.a} in one branch of a runtime `if` and {mismatch.b} in the other: "
             "changed container shape",
             at=change_within(at, name) or at or user_location(),
-            hint="how many elements it has must be known when compiling: change it in both branches alike, or keep "
+            hint="how many elements it has must be known at compile time: change it in both branches alike, or keep "
             "values in a tensor, such as fx.make_rmem_tensor(4, fx.Float32), and their number in a variable",
         )
     shown = "what is returned" if name == RETURNED else repr(name)

@@ -16,7 +16,7 @@ def unroll_hint(options: Mapping[str, Any]) -> str:
     """The LLVM attribute of a loop for the options of `range`; empty without them.
 
     unroll: the number of copies of the body, 1 to keep LLVM from unrolling; -1, FlyDSL's default, says nothing.
-    unroll_full: True to unroll the whole loop, where its number of iterations is known when compiling.
+    unroll_full: True to unroll the whole loop, where its number of iterations is known at compile time.
 
     Raises ArgumentError for anything else, and for both at once.
     """

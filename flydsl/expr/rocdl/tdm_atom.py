@@ -111,7 +111,7 @@ class TdmAtom(TileCopy):
         if not all(isinstance(size, int) for size in shape):
             raise argument_error(
                 f"a copy by the tensor data mover of {dimensions} dimensions takes no tile with the layout {layout}",
-                "fx.make_layout((rows, columns), (stride, 1)) is one; its extents are known when compiling",
+                "fx.make_layout((rows, columns), (stride, 1)) is one; its extents are known at compile time",
             )
         strides = _numbers(get_stride(layout), dimensions)
         given = [own if own is not None else stride for own, stride in zip(self.strides, strides, strict=True)]
