@@ -136,7 +136,7 @@ class _Pool:
         if not isinstance(made, Executor):
             raise ArgumentError(
                 f"executor must be an Executor or a function that makes one, got {self._make!r}",
-                hint="pass concurrent.futures.ProcessPoolExecutor(2), or get_executor() of a dask.distributed.Client",
+                hint="pass concurrent.futures.ProcessPoolExecutor(2), or client.get_executor() of a Dask client",
             )
         return made
 

@@ -142,10 +142,10 @@ def test_best_and_pareto() -> None:
         ({"configs": {"n": [1]}}, "n: both a shape's and a configuration's"),
         ({"shapes": {"arch": [1]}}, "arch: the table has a column of that name"),
         ({"configs": []}, "nothing to sweep"),
-        ({"seed": -1}, "seed=-1"),
-        ({"retries": 0}, "retries=0"),
+        ({"seed": -1}, "seed must be an integer from 0 to 4294967295, got -1"),
+        ({"retries": 0}, "retries must be at least 1, got 0"),
         ({"executor": 2}, "executor must be an Executor or a function that makes one, got 2"),
-        ({"executor": lambda: 2}, "makes none"),
+        ({"executor": lambda: 2}, "a function that makes one"),
     ],
 )
 def test_wrong_use(options: dict[str, Any], says: str) -> None:

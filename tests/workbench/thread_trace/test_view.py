@@ -177,7 +177,7 @@ def test_a_trace_is_opened_from_wherever_it_comes(trace: Trace, tmp_path: Path, 
     for wrong, message in (
         (3, "got int"),
         (counters, "has counters, and no trace"),
-        (tmp_path / "x", "no folder"),
+        (tmp_path / "x", "must be a folder"),
     ):
         with pytest.raises(ArgumentError, match=message):
             workbench.timeline(wrong)
