@@ -18,8 +18,8 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.expr import range_constexpr
-from flydsl.expr.emit import target_name
 from flydsl.expr.rocdl import cluster, tdm_ops
+from flydsl.expr.tracing.emit import target_name
 from kernels.kernels_common import ceil_div, require
 
 LANES, SIZE = 32, 16

@@ -15,7 +15,7 @@ from typing import Any
 
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import CDNA4
-from flydsl.expr.emit import target_name
+from flydsl.expr.tracing.emit import target_name
 from kernels.kernels_common import bytes_of, ceil_div, fp8_type, require, require_tensor
 from kernels.layout_utils import idx2crd
 from kernels.pipeline_utils import interleave, vmcnt, walk_tiles

@@ -11,7 +11,7 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import CDNA, CDNA4
-from flydsl.expr.emit import target_name
+from flydsl.expr.tracing.emit import target_name
 
 from .mfma_epilogues import activated, sigmoid
 from .moe_sorting_kernel import SLOT_SHIFT

@@ -16,7 +16,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import RDNA3, RDNA4
 from flydsl.expr import range_constexpr
-from flydsl.expr.emit import target_name
+from flydsl.expr.tracing.emit import target_name
 from kernels.kernels_common import refusal, require, require_tensors, rounded
 from kernels.launches import chosen, launcher
 from kernels.sizes import require_rows

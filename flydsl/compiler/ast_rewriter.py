@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from flydsl.compiler.rewrite import rewrite
 from flydsl.expr.control_flow import RUNTIME, dispatch
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
 
 __all__ = ["ASTRewriter", "CanonicalizeWhile", "InsertEmptyYieldForSCFFor", "ReplaceIfWithDispatch"]
 

@@ -26,7 +26,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.location import argument_error
-from flydsl.expr.fastmath_flags import flag_names
+from flydsl.expr.numbers.fastmath_flags import flag_names
 
 _NUMBERS = ("waves_per_eu", "maxnreg")
 _FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info", "check_indices")

@@ -37,9 +37,9 @@ from flydsl.compiler.signature import Parameter, Signature, shown
 from flydsl.compiler.value_key import value_key
 from flydsl.dialect.elements import TORCH_ELEMENTS
 from flydsl.dialect.location import argument_error
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.memory.struct_value import StructValue, runtime_fields
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
-from flydsl.expr.struct_value import StructValue, runtime_fields
 from flydsl.expr.typing import Pointer, Stream, Tensor
 from flydsl.runtime.interface import READ_ONLY
 

@@ -32,7 +32,7 @@ from flydsl.compiler.trace import CompilationContext, is_tracing, trace
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
 from flydsl.errors import CompileError
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.garbage import collection_paused
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3

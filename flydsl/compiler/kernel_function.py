@@ -18,16 +18,16 @@ from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, 
 from flydsl.dialect.launch_func import create_launch
 from flydsl.dialect.location import argument_error, mlir_location
 from flydsl.errors import LaunchError, SourceLocation, TraceError
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.block_threads import taken_notes
 from flydsl.expr.control_flow.region import regions_of_function
+from flydsl.expr.control_flow.tree import Container, is_own_object, with_parts
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.gpu import BlockSizeError
-from flydsl.expr.names import unknown_name
+from flydsl.expr.memory.struct_value import StructValue
+from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Numeric
-from flydsl.expr.operands import FlyValue, located
-from flydsl.expr.protocol import extract_to_ir_values, flatten_runtime, value_like
-from flydsl.expr.struct_value import StructValue
-from flydsl.expr.tree import Container, is_own_object, with_parts
+from flydsl.expr.threads.block_threads import taken_notes
+from flydsl.expr.tracing.operands import FlyValue, located
+from flydsl.expr.tracing.protocol import extract_to_ir_values, flatten_runtime, value_like
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 from flydsl.passes.fly_rocdl_cluster_attr import CLUSTER
 from flydsl.places import user_location

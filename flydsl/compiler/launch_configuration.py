@@ -12,7 +12,7 @@ from flydsl.arch import Arch, launch_limits
 from flydsl.dialect.location import argument_error
 from flydsl.errors import LaunchError
 from flydsl.expr.numeric import Boolean, Int32, Numeric, as_numeric
-from flydsl.expr.operands import located
+from flydsl.expr.tracing.operands import located
 from flydsl.places import user_location
 
 

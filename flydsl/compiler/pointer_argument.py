@@ -13,8 +13,8 @@ from typing import Any
 
 from flydsl.compiler.arguments import PointerArgument, pointer_argument
 from flydsl.dialect.location import argument_error
-from flydsl.expr.memory import AddressSpace
-from flydsl.expr.operands import element_name
+from flydsl.expr.memory.tensors import AddressSpace
+from flydsl.expr.tracing.operands import element_name
 from flydsl.runtime.host_tensors import tensor_at
 
 

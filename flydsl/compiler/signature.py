@@ -17,11 +17,11 @@ from typing import Any, get_args, get_origin
 
 from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
-from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.control_flow.tree import parts
+from flydsl.expr.memory.struct_value import StructValue
+from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.operands import FlyValue
-from flydsl.expr.struct_value import StructValue
-from flydsl.expr.tree import parts
+from flydsl.expr.tracing.operands import FlyValue
 from flydsl.expr.typing import (
     Constexpr,
     CopyAtom,

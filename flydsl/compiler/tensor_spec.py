@@ -20,7 +20,7 @@ from flydsl.compiler.jit_argument import adapt, dynamic_layout, torch_element, u
 from flydsl.compiler.signature import Parameter
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.operands import element_name
+from flydsl.expr.tracing.operands import element_name
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 
 

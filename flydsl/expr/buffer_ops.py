@@ -18,17 +18,17 @@ from flydsl import how_made
 from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.algebra import cosize
-from flydsl.expr.emit import emit, target_name
-from flydsl.expr.keywords import accept_keywords
-from flydsl.expr.memory import Tensor
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.keywords import accept_keywords
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.layouts.algebra import cosize
+from flydsl.expr.memory.tensors import Tensor
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeric
-from flydsl.expr.operands import as_fly_value
 from flydsl.expr.rocdl.buffer_tensor import s_buffer_load
 from flydsl.expr.rocdl.intrinsic import bits_of, immediate, ir_type, is_in_lds, llvm_pointer, operand, value_of
 from flydsl.expr.rocdl.raw_buffer import make_buffer_rsrc, raw_ptr_buffer_load, raw_ptr_buffer_store
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.tracing.emit import emit, target_name
+from flydsl.expr.tracing.operands import as_fly_value
 
 __all__ = [
     "BufferResourceDescriptor", "buffer_load", "buffer_store", "create_buffer_resource",

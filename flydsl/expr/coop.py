@@ -23,20 +23,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flydsl.atoms.instruction_sets import CDNA, WAVE32
 from flydsl.dialect.location import argument_error
 from flydsl.expr.arith import maxnumf, maxsi, maxui, minnumf, minsi, minui
-from flydsl.expr.block_threads import note_threads
-from flydsl.expr.emit import target_name
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.gpu import barrier
-from flydsl.expr.memory import memref_load, memref_store
-from flydsl.expr.names import unknown_name
+from flydsl.expr.memory.shared_allocator import SharedAllocator
+from flydsl.expr.memory.storage import ArrayInMemory, Storage
+from flydsl.expr.memory.tensors import memref_load, memref_store
+from flydsl.expr.numbers.vector_value import ReductionOp, Vector, as_vector
 from flydsl.expr.numeric import Numeric, as_numeric, require_numeric
-from flydsl.expr.positions import thread_idx
 from flydsl.expr.rocdl.intrinsic import immediate
 from flydsl.expr.rocdl.lane import lane_id, readlane, update_dpp
-from flydsl.expr.shared_allocator import SharedAllocator
-from flydsl.expr.shuffle import moved_words, shuffle_idx, shuffle_up, shuffle_xor
-from flydsl.expr.storage import ArrayInMemory, Storage
 from flydsl.expr.struct import Array
-from flydsl.expr.vector_value import ReductionOp, Vector, as_vector
+from flydsl.expr.threads.block_threads import note_threads
+from flydsl.expr.threads.positions import thread_idx
+from flydsl.expr.threads.shuffle import moved_words, shuffle_idx, shuffle_up, shuffle_xor
+from flydsl.expr.tracing.emit import target_name
 from flydsl.layout import make_layout
 
 if TYPE_CHECKING:

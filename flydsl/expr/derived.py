@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, cast
 
 from flydsl import layout as algebra
 from flydsl.dialect.location import argument_error
-from flydsl.expr.algebra import make_layout
-from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy, make_tiled_copy
-from flydsl.expr.indexed_copies import gather, scatter
-from flydsl.expr.keywords import accept_keywords
-from flydsl.expr.memory import Tensor, memref_alloca
-from flydsl.expr.mma import MmaAtom, ThrMma, TiledMma
-from flydsl.expr.names import unknown_name
+from flydsl.expr.atoms.copies import CopyAtom, ThrCopy, TiledCopy, make_tiled_copy
+from flydsl.expr.atoms.indexed_copies import gather, scatter
+from flydsl.expr.atoms.mma import MmaAtom, ThrMma, TiledMma
+from flydsl.expr.flydsl_names.keywords import accept_keywords
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.layouts.algebra import make_layout
+from flydsl.expr.memory.tensors import Tensor, memref_alloca
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.operands import is_runtime, located
+from flydsl.expr.tracing.operands import is_runtime, located
 from flydsl.layout import Layout
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from mlir import ir
 from flydsl.dialect.elements import ARITHMETIC_FLOATS, TORCH_ELEMENTS, element_bits, element_type, round_float
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.errors import ArgumentError
-from flydsl.expr.arith_value import ArithValue, functions
-from flydsl.expr.emit import emit, require_trace
-from flydsl.expr.names import unknown_name
-from flydsl.expr.outlived import note
-from flydsl.expr.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
-from flydsl.expr.rounding_mode import RoundingMode, check_rounded_conversion
-from flydsl.expr.undefined import Undefined, refuse_undefined
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.numbers.arith_value import ArithValue, functions
+from flydsl.expr.numbers.rounding_mode import RoundingMode, check_rounded_conversion
+from flydsl.expr.printing.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
+from flydsl.expr.tracing.emit import emit, require_trace
+from flydsl.expr.tracing.outlived import note
+from flydsl.expr.tracing.undefined import Undefined, refuse_undefined
 from flydsl.places import user_location
 
 if TYPE_CHECKING:
@@ -705,5 +705,5 @@ def cast_elements(
 
 
 functions.bare_value = bare_value
-_FAST_DIVISION = dict.fromkeys(("FastDivmod", "fast_divmod", "fastdivmod_magic"), "flydsl.expr.fast_division")
+_FAST_DIVISION = dict.fromkeys(("FastDivmod", "fast_divmod", "fastdivmod_magic"), "flydsl.expr.numbers.fast_division")
 __getattr__ = unknown_name(__name__, globals(), _FAST_DIVISION)

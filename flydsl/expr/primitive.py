@@ -23,25 +23,25 @@ from flydsl.dialect.types import (
     TileType,
 )
 from flydsl.errors import FlyError
-from flydsl.expr.algebra import *
-from flydsl.expr.algebra import __all__ as _algebra
-from flydsl.expr.assertions import device_assert
-from flydsl.expr.atom_values import *
-from flydsl.expr.atom_values import __all__ as _atom_values
-from flydsl.expr.atomics import *
-from flydsl.expr.atomics import __all__ as _atomics
-from flydsl.expr.coord_tensor import *
-from flydsl.expr.coord_tensor import __all__ as _coord_tensor
-from flydsl.expr.copies import *
-from flydsl.expr.copies import __all__ as _copies
-from flydsl.expr.keywords import accept_keywords
-from flydsl.expr.memory import *
-from flydsl.expr.memory import __all__ as _memory
-from flydsl.expr.mma import *
-from flydsl.expr.mma import __all__ as _mma
-from flydsl.expr.names import unknown_name
-from flydsl.expr.operands import is_runtime
-from flydsl.expr.printing import printf, refuse
+from flydsl.expr.atoms.atom_values import *
+from flydsl.expr.atoms.atom_values import __all__ as _atom_values
+from flydsl.expr.atoms.copies import *
+from flydsl.expr.atoms.copies import __all__ as _copies
+from flydsl.expr.atoms.mma import *
+from flydsl.expr.atoms.mma import __all__ as _mma
+from flydsl.expr.flydsl_names.keywords import accept_keywords
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.layouts.algebra import *
+from flydsl.expr.layouts.algebra import __all__ as _algebra
+from flydsl.expr.layouts.coord_tensor import *
+from flydsl.expr.layouts.coord_tensor import __all__ as _coord_tensor
+from flydsl.expr.memory.atomics import *
+from flydsl.expr.memory.atomics import __all__ as _atomics
+from flydsl.expr.memory.tensors import *
+from flydsl.expr.memory.tensors import __all__ as _memory
+from flydsl.expr.printing.assertions import device_assert
+from flydsl.expr.printing.printf import printf, refuse
+from flydsl.expr.tracing.operands import is_runtime
 from flydsl.expr.typing import T
 from flydsl.places import user_location
 

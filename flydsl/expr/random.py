@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flydsl.expr.math import cos, isnan, log, sin, sqrt
+from flydsl.expr.numbers.operators import max
 from flydsl.expr.numeric import BFloat16, Float32, Int32, Uint16, Uint32, Uint64
-from flydsl.expr.operators import max
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import Number

@@ -21,10 +21,10 @@ from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.errors import ArgumentError
-from flydsl.expr.memory import Pointer, Tensor
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.memory.struct_value import Known, StructValue, is_own_value
+from flydsl.expr.memory.tensors import Pointer, Tensor
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.struct_value import Known, StructValue, is_own_value
 from flydsl.expr.typing import Constexpr
 
 __all__ = [
@@ -333,4 +333,6 @@ def _number_bytes(kind: Any) -> int:
     return kind.__dsl_size_of__()
 
 
-__getattr__ = unknown_name(__name__, globals(), {"Arena": "flydsl.expr.storage", "Storage": "flydsl.expr.storage"})
+__getattr__ = unknown_name(
+    __name__, globals(), {"Arena": "flydsl.expr.memory.storage", "Storage": "flydsl.expr.memory.storage"}
+)

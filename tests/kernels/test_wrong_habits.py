@@ -22,7 +22,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 import workbench
 from flydsl.errors import FlyError
-from flydsl.expr.other_names import OTHER_NAMES
+from flydsl.expr.flydsl_names.other_names import OTHER_NAMES
 from flydsl.simulator import limited
 from tests.kernels.wrong import Programs, check
 

@@ -16,7 +16,7 @@ from flydsl.compiler.backends.base import BaseBackend, GPUTarget
 from flydsl.compiler.backends.rocm import RocmBackend
 from flydsl.compiler.stages import StageSpec, stage_of, stages
 from flydsl.errors import ArgumentError
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
 
 __all__ = ["BaseBackend", "GPUTarget", "RocmBackend", "compile_backend_name", "get_backend", "register_backend"]
 

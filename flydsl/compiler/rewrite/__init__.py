@@ -23,7 +23,7 @@ from flydsl.compiler.rewrite.rewriter import Rewriter
 from flydsl.errors import TraceError
 from flydsl.expr.control_flow import RUNTIME
 from flydsl.expr.primitive import const_expr, range_constexpr
-from flydsl.expr.refusals import WITH_SOURCE
+from flydsl.expr.printing.refusals import WITH_SOURCE
 from flydsl.places import definition_location, source_lines
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.expr.assertions import assert_statement
 from flydsl.expr.control_flow.boolean_operators import (
     all_of,
     any_of,
@@ -27,8 +26,9 @@ from flydsl.expr.control_flow.host_objects import (
 from flydsl.expr.control_flow.if_statement import IfStatement
 from flydsl.expr.control_flow.undefined import UNSET
 from flydsl.expr.control_flow.while_loop import WhileLoop
-from flydsl.expr.refusals import text_of
-from flydsl.expr.trace_limit import counted, counted_items, traced_operations, warn_of_handler
+from flydsl.expr.printing.assertions import assert_statement
+from flydsl.expr.printing.refusals import text_of
+from flydsl.expr.tracing.trace_limit import counted, counted_items, traced_operations, warn_of_handler
 
 # The names under which rewritten functions see them, through their closure.
 RUNTIME: dict[str, Any] = {

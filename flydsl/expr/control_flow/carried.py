@@ -10,11 +10,11 @@ from flydsl.dialect.location import mlir_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.joining import Mismatch, matched
 from flydsl.expr.control_flow.region import TracedRegion, poison_like
+from flydsl.expr.control_flow.tree import Tree, describe, flatten, is_same_leaf, leaf_value, typed, write_into
 from flydsl.expr.control_flow.undefined import UNSET, assigned_in_loop
 from flydsl.expr.numeric import Numeric, is_python_number
-from flydsl.expr.operands import FlyValue
-from flydsl.expr.tree import Tree, describe, flatten, is_same_leaf, leaf_value, typed, write_into
-from flydsl.expr.undefined import Undefined
+from flydsl.expr.tracing.operands import FlyValue
+from flydsl.expr.tracing.undefined import Undefined
 
 
 class Slot:

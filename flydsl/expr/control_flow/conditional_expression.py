@@ -17,9 +17,9 @@ from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.if_statement import scf_if
 from flydsl.expr.control_flow.joining import Join, Mismatch
 from flydsl.expr.control_flow.region import TracedRegion, regions_closed
+from flydsl.expr.control_flow.tree import leaf_like, leaf_value
 from flydsl.expr.numeric import Boolean
-from flydsl.expr.operands import FlyValue
-from flydsl.expr.tree import leaf_like, leaf_value
+from flydsl.expr.tracing.operands import FlyValue
 from flydsl.places import user_location
 
 Thunk = Callable[[], Any]

@@ -29,11 +29,11 @@ from flydsl.expr.control_flow.carried import Entered, Returned, Slot, changes
 from flydsl.expr.control_flow.construct import Thunks
 from flydsl.expr.control_flow.loop import Loop
 from flydsl.expr.control_flow.region import TracedRegion
+from flydsl.expr.control_flow.tree import leaf_like, leaf_type, leaf_value
 from flydsl.expr.control_flow.unrolling import NAMES as UNROLLING
 from flydsl.expr.control_flow.unrolling import annotate, unroll_hint
-from flydsl.expr.emit import require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric
-from flydsl.expr.tree import leaf_like, leaf_type, leaf_value
+from flydsl.expr.tracing.emit import require_trace
 
 
 class ForLoop(Loop):

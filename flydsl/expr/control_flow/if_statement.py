@@ -26,11 +26,11 @@ from flydsl.expr.control_flow.containers import Reachable, write
 from flydsl.expr.control_flow.host_objects import HostObjects, refuse_globals
 from flydsl.expr.control_flow.joining import Join, Mismatch
 from flydsl.expr.control_flow.region import TracedRegion
+from flydsl.expr.control_flow.tree import leaf_like, leaf_type
 from flydsl.expr.control_flow.undefined import UNSET, assigned_in_one_branch
 from flydsl.expr.numeric import Boolean
-from flydsl.expr.refusals import change_within
-from flydsl.expr.tree import leaf_like, leaf_type
-from flydsl.expr.undefined import Undefined
+from flydsl.expr.printing.refusals import change_within
+from flydsl.expr.tracing.undefined import Undefined
 from flydsl.places import user_location
 
 Rebuild = Callable[[Sequence[Any]], Any]

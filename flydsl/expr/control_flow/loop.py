@@ -10,7 +10,7 @@ from flydsl.expr.control_flow.carried import Returned, Slot, after_loop
 from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
 from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.host_objects import HostObjects, is_global, refuse_globals
-from flydsl.expr.refusals import change_within
+from flydsl.expr.printing.refusals import change_within
 
 
 class Loop(Construct):

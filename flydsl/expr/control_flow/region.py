@@ -15,7 +15,7 @@ from mlir import ir
 
 from flydsl.dialect.location import mlir_location, source_location
 from flydsl.errors import SourceLocation, TraceError
-from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
+from flydsl.expr.control_flow.tree import flatten, leaf_like, leaf_type, leaf_value, typed
 
 # Regions that operations go to, innermost last. One thread traces at a time.
 _open: list[TracedRegion] = []

@@ -31,10 +31,10 @@ from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.construct import Thunks, value_of
 from flydsl.expr.control_flow.containers import content, holds_value
 from flydsl.expr.control_flow.loop import Loop
+from flydsl.expr.control_flow.tree import flatten, leaf_like, leaf_type, leaf_value, typed
 from flydsl.expr.numeric import Boolean
-from flydsl.expr.trace_limit import count_operation
-from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
-from flydsl.expr.undefined import Undefined
+from flydsl.expr.tracing.trace_limit import count_operation
+from flydsl.expr.tracing.undefined import Undefined
 
 
 class WhileLoop(Loop):

@@ -21,12 +21,12 @@ from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import ArchError
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.emit import emit, require_trace, target_name
-from flydsl.expr.memory import Tensor, get_iter
+from flydsl.expr.memory.storage import ArrayInMemory, Storage, start_of
+from flydsl.expr.memory.tensors import Tensor, get_iter
+from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Integer, Numeric, as_numeric, is_python_number, numeric_class
-from flydsl.expr.operands import as_fly_value
-from flydsl.expr.storage import ArrayInMemory, Storage, start_of
+from flydsl.expr.tracing.emit import emit, require_trace, target_name
+from flydsl.expr.tracing.operands import as_fly_value
 from flydsl.places import user_location
 
 _P = ParamSpec("_P")

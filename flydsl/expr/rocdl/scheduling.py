@@ -13,12 +13,12 @@ from typing import Any
 from mlir import ir
 
 from flydsl.atoms.instruction_sets import CDNA, GFX12, GFX1250
-from flydsl.expr.described import described
-from flydsl.expr.emit import emit
 from flydsl.expr.llvm import memory_fence
-from flydsl.expr.memory_order import AtomicOrdering
+from flydsl.expr.memory.memory_order import AtomicOrdering
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, i16_attribute, i32_attribute, immediate, require_target
+from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.emit import emit
 
 MASK_MFMA = 0x008
 MASK_VMEM_READ = 0x020

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flydsl.dialect.location import argument_error
-from flydsl.expr.algebra import depth, get_, get_shape, get_stride, rank
-from flydsl.expr.atom_values import TileCopy
-from flydsl.expr.memory import Tensor, get_layout, require_tensor
+from flydsl.expr.atoms.atom_values import TileCopy
+from flydsl.expr.layouts.algebra import depth, get_, get_shape, get_stride, rank
+from flydsl.expr.memory.tensors import Tensor, get_layout, require_tensor
 from flydsl.expr.numeric import Int32, Int64
 from flydsl.expr.rocdl.tdm_ops import make_tensor_descriptor_2d, tensor_load_2d, tensor_store_2d
 from flydsl.expr.rocdl.tensor_descriptors import global_address

@@ -21,8 +21,7 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.elements import llvm_pointer_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.emit import emit
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.numeric import Int32, Int64, Uint32
 from flydsl.expr.rocdl.async_copy import global_prefetch
 from flydsl.expr.rocdl.intrinsic import bits_of, call, i32_attribute, immediate, require_target, value_of
@@ -50,6 +49,7 @@ from flydsl.expr.rocdl.tensor_descriptors import (
     update_tensor_gather_descriptor_addr_lo_hi,
     words_of,
 )  # fmt: skip
+from flydsl.expr.tracing.emit import emit
 
 __all__ = [
     "PREFETCH_SCOPE_DEVICE", "PREFETCH_SCOPE_SE", "TDMDescriptor2D", "TDMGatherDescriptor",

@@ -14,12 +14,12 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import argument_error
 from flydsl.expr.arith import minui
-from flydsl.expr.emit import emit
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Int32, Int64, Uint32, as_numeric
 from flydsl.expr.rocdl.ids import wave_id
 from flydsl.expr.rocdl.intrinsic import as_type, immediate, llvm_pointer, require_target
 from flydsl.expr.rocdl.lds_address import lds_address
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.tracing.emit import emit
 
 GLOBAL = 1
 EXTENT_MAX = 0xFFFF_FFFF

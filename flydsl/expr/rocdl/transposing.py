@@ -10,7 +10,6 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import CDNA4, GFX12, GFX1250
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.described import described
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     bitcast,
@@ -23,6 +22,7 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
 )
 from flydsl.expr.rocdl.lds_address import lds_pointer
+from flydsl.expr.tracing.described import described
 
 __all__ = [
     "ds_load_tr4_b64", "ds_load_tr6_b96", "ds_load_tr8_b64", "ds_load_tr16_b128", "ds_read_tr4_b64",
