@@ -18,9 +18,9 @@ from flydsl.errors import ArgumentError
 from flydsl.hsaco import KernelArg
 from flydsl.runtime.host_tensors import host_tensor_memory
 from flydsl.runtime.interface import NamedTensor
-from flydsl.simulator.gaps import rows_of
 from flydsl.simulator.loading import Struct, packed
-from flydsl.simulator.memory import Memory
+from flydsl.simulator.memory.buffers import Memory
+from flydsl.simulator.memory.gaps import rows_of
 
 # LLVM's names of number types -> how `struct` packs them. An integer takes any number of as many bits, signed or not.
 _FLOATS = {"half": "<e", "float": "<f", "double": "<d"}

@@ -16,8 +16,8 @@ from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, FlyError, LaunchError, MissingName, did_you_mean
 from flydsl.hsaco import KernelArg
 from flydsl.simulator import launch, prepare
-from flydsl.simulator.memory import Memory
-from flydsl.simulator.program import Program
+from flydsl.simulator.decoding.program import Program
+from flydsl.simulator.memory.buffers import Memory
 
 if TYPE_CHECKING:
     from flydsl.simulator import Simulation

@@ -14,10 +14,10 @@ import numpy as np
 from flydsl.errors import SimulatorError
 from flydsl.runtime.simulated import SimulatedDevice
 from flydsl.simulator import Memory
-from flydsl.simulator.allocations import allocations
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.checks import no_checks
-from flydsl.simulator.memory import Buffer
+from flydsl.simulator.memory.allocations import allocations
+from flydsl.simulator.memory.buffers import Buffer
 
 
 class _Undone(Memory):

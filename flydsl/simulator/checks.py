@@ -88,8 +88,8 @@ from typing import TYPE_CHECKING
 from flydsl.errors import ArgumentError, SourceLocation
 
 if TYPE_CHECKING:
+    from flydsl.simulator.decoding.program import Instruction
     from flydsl.simulator.errors import Access
-    from flydsl.simulator.program import Instruction
 
 CHECKS = ("uninitialized", "index", "races", "alignment")
 

@@ -13,9 +13,9 @@ from flydsl.progress import Task
 from flydsl.simulator import checks
 from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.counters.session import Counting, current_counting
+from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics, LdsSize
-from flydsl.simulator.memory import Memory
-from flydsl.simulator.program import Program
+from flydsl.simulator.memory.buffers import Memory
 from flydsl.simulator.timing.session import TracedLaunch, current_tracing
 
 if TYPE_CHECKING:

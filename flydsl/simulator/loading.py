@@ -20,10 +20,10 @@ from flydsl.hsaco import KernelArg
 from flydsl.hsaco.data import page_aligned
 from flydsl.hsaco.listing import ListingError
 from flydsl.hsaco.same_code import check_listing as compare
+from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.launching import launch, prepare
-from flydsl.simulator.memory import Memory
-from flydsl.simulator.program import Program
+from flydsl.simulator.memory.buffers import Memory
 
 if TYPE_CHECKING:
     from flydsl.simulator.stepping.simulation import Simulation

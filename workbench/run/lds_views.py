@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from flydsl.dialect.elements import element_bits
 from flydsl.errors import FlyError
 from flydsl.layout import ComposedLayout, Layout, parse
-from flydsl.simulator.program import Program
+from flydsl.simulator.decoding.program import Program
 from workbench.run.number_formats import FORMS
 
 _RESULT = re.compile(r"\s*(%[\w#]+) = fly\.(\w+)(?:\(([^)]*)\))? : (.*)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flydsl.simulator.program import Instruction
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.stepping.description import Standing
 from workbench.kit import line_list
 from workbench.kit.assets import asset_text

@@ -26,8 +26,8 @@ from flydsl.simulator.estimates import Estimate
 
 if TYPE_CHECKING:
     from flydsl.arch.launch_limits import Dim3
+    from flydsl.simulator.decoding.program import Instruction, Program
     from flydsl.simulator.dispatch import LaunchStatistics
-    from flydsl.simulator.program import Instruction, Program
     from flydsl.simulator.timing.trace import Trace
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.errors import BarrierDeadlock
-from flydsl.simulator.program import Program
 from flydsl.simulator.waves import AT_CLUSTER_BARRIER, ENDED, Waves
 
 

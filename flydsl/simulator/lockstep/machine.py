@@ -13,15 +13,15 @@ import numpy as np
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import Symbol
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated
 from flydsl.simulator.errors import BarrierMisuse, InstructionLimit, Trap
 from flydsl.simulator.float_environment import ieee_floats
 from flydsl.simulator.lockstep.deadlock import deadlock
 from flydsl.simulator.lockstep.standstill import Standstill
 from flydsl.simulator.lockstep.tensor import NumpyTensors
-from flydsl.simulator.memory import Memory
+from flydsl.simulator.memory.buffers import Memory
+from flydsl.simulator.memory.peers import Wait
 from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.peers import Wait
-from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated
 from flydsl.simulator.waves import AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, RUNNING, Waves
 
 Step = Callable[["Machine"], None]

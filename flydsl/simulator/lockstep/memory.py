@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.errors import Access, MemoryFault, MisalignedAccess
-from flydsl.simulator.gaps import touches_gap
 from flydsl.simulator.lockstep.lanes import NumpyLanes
-from flydsl.simulator.memory import (
+from flydsl.simulator.memory.buffers import (
     DWORD_BYTES,
     NEAR_NULL_BYTES,
     PRIVATE_APERTURE,
@@ -22,7 +22,7 @@ from flydsl.simulator.memory import (
     Buffer,
     Memory,
 )
-from flydsl.simulator.program import Instruction
+from flydsl.simulator.memory.gaps import touches_gap
 from flydsl.simulator.waves import Waves
 
 _GAP_HINT = "the tensor is a part of a larger one, and this is one of the other parts"

@@ -18,6 +18,7 @@ from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import InstructionLimit
 from flydsl.simulator.float_environment import ieee_floats
+from flydsl.simulator.memory.peers import Wait
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import CountWatch, ThreadCounts
@@ -25,7 +26,6 @@ from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
 from flydsl.simulator.native.launch_block import SharedLaunch, Watch, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.turns import Turns
-from flydsl.simulator.peers import Wait
 
 if TYPE_CHECKING:
     from flydsl.simulator.lockstep.machine import Machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flydsl.errors import SimulatorError
-from flydsl.simulator.program import Instruction, Program
+from flydsl.simulator.decoding.program import Instruction, Program
 
 _ISA_PREFIX = "isa:"
 

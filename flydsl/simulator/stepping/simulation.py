@@ -21,10 +21,10 @@ from flydsl.errors import LaunchError, SimulatorError
 from flydsl.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import current_counting
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.lockstep.run import new_machine, run_in_lockstep
-from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.wave_state import Snapshot

@@ -11,7 +11,7 @@ from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import has_separate_transcendental_unit, mfma_cycles, valu_cycles
 from flydsl.arch.timing import Timing
 from flydsl.simulator.counters.instruction_class import instruction_class
-from flydsl.simulator.program import Instruction
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.timing.memory_waits import counters_waited_for
 from flydsl.simulator.timing.needed import effects
 from flydsl.simulator.timing.replay import layout

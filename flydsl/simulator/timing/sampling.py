@@ -21,8 +21,8 @@ from flydsl.arch.occupancy import occupancy
 from flydsl.arch.timing import Timing
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.program import Instruction
 from flydsl.simulator.timing import recording
 from flydsl.simulator.timing.accuracy import LEAST_PERCENT, error_percent, kind_of
 from flydsl.simulator.timing.gpu import die, timing_of

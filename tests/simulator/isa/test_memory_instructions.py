@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flydsl.simulator import Memory, MemoryFault, MisalignedAccess
-from flydsl.simulator.gaps import Rows
+from flydsl.simulator.memory.gaps import Rows
 
 Run = Callable[..., Any]
 LANE = np.arange(64)

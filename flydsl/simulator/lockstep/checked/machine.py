@@ -22,7 +22,7 @@ from flydsl.simulator.lockstep.checked.under_way import ASYNC, TENSOR, Part
 from flydsl.simulator.lockstep.machine import Step
 from flydsl.simulator.lockstep.memory import Request, Resolved
 from flydsl.simulator.lockstep.tensor import Move, Piece
-from flydsl.simulator.memory import Buffer
+from flydsl.simulator.memory.buffers import Buffer
 
 _ALIGNMENT_ELSEWHERE = 4
 _ALIGNMENT_IN_LDS = 16

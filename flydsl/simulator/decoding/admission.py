@@ -19,9 +19,9 @@ from flydsl.hsaco.operands import (
     StatusBit,
     Symbol,
 )
+from flydsl.simulator.decoding.modifier_rules import FLOATS, Rules, check_modifier
 from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
-from flydsl.simulator.modifier_rules import FLOATS, Rules, check_modifier
 from flydsl.simulator.waves import ACCUMULATION_ROW
 
 _TO_SCALAR = ("v_readlane_b32", "v_readfirstlane_b32")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from flydsl.arch import get_arch
-from flydsl.simulator.coverage import PAGE, page
 from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.coverage import PAGE, page
 from flydsl.simulator.isa.spellings import name_on
 from flydsl.simulator.isa.table import mnemonic_of
 from tests.simulator.reference import (
@@ -80,7 +80,7 @@ def with_a_reference() -> set[str]:
 
 @cache
 def sources_of_the_tests() -> str:
-    folder = Path(__file__).parent
+    folder = Path(__file__).parents[1]
     files = (*folder.glob("test_*.py"), *folder.glob("isa/test_*.py"))
     return "\n".join(p.read_text() for p in files if p != Path(__file__))
 
@@ -101,4 +101,4 @@ def test_the_worklist_has_references() -> None:
 
 
 def test_the_page_is_current() -> None:
-    assert PAGE.read_text() == page(), "run python -m flydsl.simulator.coverage"
+    assert PAGE.read_text() == page(), "run python -m flydsl.simulator.isa.coverage"

@@ -26,7 +26,7 @@ import numpy as np
 
 from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.gaps import Rows
+from flydsl.simulator.memory.gaps import Rows
 
 SLOT_SHIFT = 36
 _SLOT_MIDDLE = 1 << (SLOT_SHIFT - 1)

@@ -1,6 +1,6 @@
 """The table in COVERAGE.md: which instructions are simulated, from the table of semantics.
 
-`python -m flydsl.simulator.coverage` writes the file anew.
+`python -m flydsl.simulator.isa.coverage` writes the file anew.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from flydsl.arch import ARCHS, GFX942, GFX1250, Arch
 from flydsl.simulator.isa.spellings import entries_on, name_on
 
-PAGE = Path(__file__).with_name("COVERAGE.md")
+PAGE = Path(__file__).parents[1] / "COVERAGE.md"
 
 _FAMILIES = (
     (
@@ -50,7 +50,7 @@ _FAMILIES = (
 _INTRODUCTION = """\
 # What the simulator executes
 
-Written by `python -m flydsl.simulator.coverage` from the table of semantics in `isa/`; a test holds it current.
+Written by `python -m flydsl.simulator.isa.coverage` from the table of semantics in `isa/`; a test holds it current.
 
 {counts}, in the encodings
 that LLVM prints for them: e32 and e64, literals and inline constants, scalar, vector and accumulation registers,

@@ -14,10 +14,11 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import LaunchError
-from flydsl.simulator import MemoryFault, checking, peers
-from flydsl.simulator.allocations import allocations
-from flydsl.simulator.memory import Buffer
-from flydsl.simulator.peers import Peer, PeerLost, PeerTimeout
+from flydsl.simulator import MemoryFault, checking
+from flydsl.simulator.memory import peers
+from flydsl.simulator.memory.allocations import allocations
+from flydsl.simulator.memory.buffers import Buffer
+from flydsl.simulator.memory.peers import Peer, PeerLost, PeerTimeout
 from tests.launchers import launcher_of
 
 

@@ -13,7 +13,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl import env
 from flydsl.simulator import Memory, MemoryFault, Program, launch
-from flydsl.simulator.gaps import rows_of, touches_gap
+from flydsl.simulator.memory.gaps import rows_of, touches_gap
 from tests.launchers import launcher_of
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flydsl.errors import DeviceError
-from flydsl.simulator.memory import Buffer, Memory
-from flydsl.simulator.peers import Peer, Peers
+from flydsl.simulator.memory.buffers import Buffer, Memory
+from flydsl.simulator.memory.peers import Peer, Peers
 
 
 @dataclass(frozen=True)

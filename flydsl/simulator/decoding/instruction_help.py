@@ -15,9 +15,9 @@ from flydsl.arch.instruction_costs import mfma_cycles, valu_cycles
 from flydsl.arch.timing import is_timed, timing
 from flydsl.hsaco.listing import ListedInstruction, ListingError
 from flydsl.hsaco.operands import split_encoding
+from flydsl.simulator.decoding.program import Instruction, decode
 from flydsl.simulator.isa.meanings import meaning
 from flydsl.simulator.isa.table import FIXED, IMPLICIT, Semantics
-from flydsl.simulator.program import Instruction, decode
 from flydsl.simulator.timing.instructions import unit_of, vector_cycles
 from flydsl.simulator.timing.trace import Unit
 

@@ -28,12 +28,12 @@ from flydsl.hsaco.operands import (
     split_operands,
     split_words,
 )
-from flydsl.simulator import admission, high_registers, modifier_rules
+from flydsl.simulator.decoding import admission, high_registers, modifier_rules
+from flydsl.simulator.decoding.literals import as_encoded
 from flydsl.simulator.errors import RegisterFault, UnknownInstruction
 from flydsl.simulator.isa.forms import forms
 from flydsl.simulator.isa.spellings import in_table
 from flydsl.simulator.isa.table import IMPLICIT, Semantics, look_up
-from flydsl.simulator.literals import as_encoded
 
 CODE_BASE, INSTRUCTION_BYTES = 0x7F00_0000_0000, 8
 """Code addresses: the listing does not tell sizes, so every instruction counts 8 bytes. Differences stay consistent."""
