@@ -154,10 +154,10 @@ def test_a_type_that_a_launcher_cannot_take() -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ((0, 64, 0), "grid=(0, 1, 1)"),
-        ((-3, 64, 0), "grid=(-3, 1, 1)"),
+        ((0, 64, 0), "grid must be at least 1 in every dimension, got (0, 1, 1)"),
+        ((-3, 64, 0), "grid must be at least 1 in every dimension, got (-3, 1, 1)"),
         ((1, 1025, 0), "1025 threads"),
-        ((1, 0, 0), "block=(0, 1, 1)"),
+        ((1, 0, 0), "block must be at least 1 in every dimension, got (0, 1, 1)"),
         ((1 << 30, 64, 0), "a dimension has at most"),
         ((1, 64, 1 << 20), "1048576 bytes of LDS"),
         ((1, 64, -4), "smem=-4"),
