@@ -176,7 +176,9 @@ def max_traced_ops() -> int:
     """`FLYDSL_COMPILE_MAX_TRACED_OPS`, at least 1."""
     value = text("FLYDSL_COMPILE_MAX_TRACED_OPS", "200000")
     if not value.isdigit() or int(value) < 1:
-        raise ArgumentError(f"FLYDSL_COMPILE_MAX_TRACED_OPS={value!r} is not a number of operations", hint=_UNSET)
+        raise ArgumentError(
+            f"FLYDSL_COMPILE_MAX_TRACED_OPS must be a number of operations, at least 1, got {value!r}", hint=_UNSET
+        )
     return int(value)
 
 
@@ -210,7 +212,9 @@ def printf_buffer_bytes() -> int:
     """`FLYDSL_PRINTF_BUFFER_BYTES`, at least 1024."""
     value = text("FLYDSL_PRINTF_BUFFER_BYTES", str(8 << 20))
     if not value.isdigit() or not 1024 <= int(value) < 1 << 32:
-        raise ArgumentError(f"FLYDSL_PRINTF_BUFFER_BYTES={value!r} is not a number of bytes, from 1024 on", hint=_UNSET)
+        raise ArgumentError(
+            f"FLYDSL_PRINTF_BUFFER_BYTES must be a number of bytes, at least 1024, got {value!r}", hint=_UNSET
+        )
     return int(value)
 
 
@@ -286,7 +290,7 @@ def peer_patience_s() -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise ArgumentError(f"FLYDSL_SIMULATOR_PEER_PATIENCE_S={value!r} is not a number of seconds", hint=_UNSET)
+        raise ArgumentError(f"FLYDSL_SIMULATOR_PEER_PATIENCE_S must be a number of seconds, got {value!r}", hint=_UNSET)
     return seconds
 
 
@@ -296,5 +300,7 @@ def simulator_threads() -> int | None:
     if not value:
         return None
     if not value.isdigit() or int(value) < 1:
-        raise ArgumentError(f"FLYDSL_SIMULATOR_THREADS={value!r} is not a number of threads", hint=_UNSET)
+        raise ArgumentError(
+            f"FLYDSL_SIMULATOR_THREADS must be a number of threads, at least 1, got {value!r}", hint=_UNSET
+        )
     return int(value)

@@ -1,4 +1,4 @@
-"""What kernels of every family share: element types by name, and numbers of launches."""
+"""The common parts of every family of kernels: element types by name, and numbers of launches."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def _trace_whole(trace: Trace, part: str) -> str:
 
 
 def _machine_code(code_object: CodeObject, part: str) -> str:
-    """Of each kernel what there is to say in short, and the place of its code."""
+    """A summary of each kernel, and the place of its code."""
     parts = []
     for number, analysis in enumerate(analyses(code_object)):
         name = analysis.kernel.name

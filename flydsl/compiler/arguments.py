@@ -266,7 +266,7 @@ STREAM = StreamArgument()
 
 
 class ConstantArgument(tuple[Any, ...], Argument):
-    """A value that is known when compiling: (its type, the value), and its `value_key` where `==` says too little."""
+    """A value that is known at compile time: (its type, the value), and its `value_key` where `==` says too little."""
 
     __slots__ = ()
     is_constant = True

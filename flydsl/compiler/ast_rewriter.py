@@ -36,7 +36,7 @@ class ASTRewriter:
     """`ASTRewriter.transform(function)`: the function with its runtime control flow traced.
 
     transformers: what is rewritten. A subclass may leave some out, as programs do that build a loop by hand; then
-    nothing changes, because a statement on values that are known when compiling stays Python's anyway.
+    nothing changes, because a statement on values that are known at compile time stays Python's anyway.
     rewrite_globals: the names that rewritten code calls.
     """
 

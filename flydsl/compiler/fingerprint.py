@@ -314,7 +314,7 @@ class Fingerprint:
         self._add_attributes(value)
 
     def _add_attributes(self, value: Any) -> None:
-        """The attributes of an object of the user's, of which a `__getstate__` may leave some out."""
+        """The attributes of a user's object; its `__getstate__` may omit some."""
         if not is_library(sys.modules.get(type(value).__module__)):
             self._add(getattr(value, "__dict__", None))
         self._add(inspect.getattr_static(value, "__wrapped__", None))  # without asking a `__getattr__` of the user's

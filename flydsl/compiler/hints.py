@@ -100,13 +100,13 @@ def _checked(hints: Mapping[str, Any]) -> CompileHints:
         if name in _NUMBERS and value is not None and (type(value) is not int or value < 1):
             raise argument_error(
                 f"compile hint {name}={value!r}: a positive integer",
-                "such as 2; leave the hint away for what the compiler chooses",
+                "for example 2; omit the hint to let the compiler choose",
             )
     options = hints.get("llvm_options") or {}
     if not isinstance(options, Mapping):
         raise argument_error(
             f"compile hint llvm_options={options!r}: a dict of names and values",
-            'such as {"enable-post-misched": False}',
+            'for example {"enable-post-misched": False}',
         )
     return CompileHints(
         hints.get("waves_per_eu"),

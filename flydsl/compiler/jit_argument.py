@@ -90,7 +90,7 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
             )
         if any(stride < 0 for stride in getattr(tensor, "strides", None) or ()):  # torch would end the process
             raise argument_error(
-                f"from_dlpack of strides {tensor.strides} in bytes, of which torch takes no negative ones",
+                f"from_dlpack of strides {tensor.strides} in bytes: torch takes no negative strides",
                 "pass a copy: tensor.copy()",
             )
         try:
@@ -120,7 +120,7 @@ _layouts: dict[tuple[int, int, int], algebra.Layout] = {}
 
 
 def dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layout:
-    """The layout of a tensor of which only the dimension of stride 1 is known, -1 for none.
+    """The layout of a tensor if only its dimension of stride 1 is known, -1 for none.
 
     divisibility: of the other strides.
     """
@@ -207,7 +207,7 @@ def _adapt_constant(parameter: Parameter, value: Any) -> Adapted:
 
 
 def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> Adapted:
-    """A struct as its fields. The fields that are known when compiling are part of its class."""
+    """A struct as its fields. The fields that are known at compile time are part of its class."""
     if not isinstance(value, kind):
         raise argument_error(
             f"{parameter.name} is a {kind.__name__}, got {value!r}", "make one of it, or pass what its annotation names"
@@ -269,7 +269,7 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
         f"got {shown(value)}",
         "a torch tensor, or flyc.from_dlpack(...) of another library's"
         if parameter.kind is Tensor
-        else "annotate the parameter: fx.Constexpr for what is known when compiling",
+        else "annotate the parameter: fx.Constexpr for what is known at compile time",
     )
 
 

@@ -317,7 +317,7 @@ class JitFunction(DecoratedFunction):
 
 
 def _compile_time(arguments: tuple[Argument, ...], values: list[Any]) -> list[Any]:
-    """The arguments whose values are known when compiling."""
+    """The arguments whose values are known at compile time."""
     return [value for key, value in zip(arguments, values, strict=True) if isinstance(key, ConstantArgument)]
 
 
@@ -334,7 +334,8 @@ class CompileCallable:
     def __getitem__(self, hints: Mapping[str, Any]) -> CompileCallable:
         if not isinstance(hints, Mapping):
             raise argument_error(
-                f"flyc.compile[...] expects a dict of hints, not {hints!r}", 'such as flyc.compile[{"waves_per_eu": 2}]'
+                f"flyc.compile[...] expects a dict of hints, not {hints!r}",
+                'for example flyc.compile[{"waves_per_eu": 2}]',
             )
         return CompileCallable({**self._compile_hints, **hints})
 
@@ -375,6 +376,10 @@ def jit() -> Callable[[Callable[..., Any]], JitFunction]: ...
 
 def jit(function: Callable[..., Any] | None = None, /, **unknown: Any) -> Any:
     """Decorate a launcher: a host function that computes launch configurations and launches kernels.
+
+        @flyc.jit
+        def scale(x: fx.Tensor, factor: fx.Float32, n: fx.Int32):
+            scale_kernel(x, factor, n).launch(grid=(n + 255) // 256, block=256)
 
     It is compiled for the types of its arguments. Sizes of tensors and `fx.Int32` values may change; each new value of
     an `fx.Constexpr` is another compilation.

@@ -98,10 +98,10 @@ class CompilationContext:
         """A trace of its own inside the `with` block, for a module that is built by hand.
 
         Operations go to `gpu_module_body` until an insertion point says otherwise. func_tracker: taken and not used;
-        operations have their lines anyway. Raises TraceError inside of another trace.
+        operations have their lines anyway. Raises TraceError inside another trace.
         """
         if is_tracing():
-            raise trace_error("a trace inside of a trace", "leave the launcher first")
+            raise trace_error("a trace inside a trace", "leave the launcher first")
         with lock, context(), ir.Location.unknown():
             arch = get_arch(env.text("ARCH")) if env.text("ARCH") else DEFAULT_ARCH
             module = _empty_module(arch)

@@ -61,7 +61,7 @@ def create_buffer_resource(
     if stride != 0:
         raise argument_error(
             f"unsupported stride={stride!r} of create_buffer_resource; supported: 0",
-            "leave it away: offsets are in elements",
+            "omit it: offsets are in elements",
         )
     pointer = llvm_pointer("create_buffer_resource", tensor, 1)
     if base_byte_offset is not None:
@@ -87,7 +87,7 @@ def _clamped_size(num_records_bytes: Any) -> Any:
     if size.is_float:
         raise argument_error(
             f"num_records_bytes={num_records_bytes!r}: an integer, in bytes",
-            "such as rows * columns * 4; leave it away for the tensor's own size",
+            "for example rows * columns * 4; omit it for the tensor's own size",
         )
     if size.is_static:
         return Int64(min(max(int(size), 0), MAX_BYTES))

@@ -82,7 +82,7 @@ def _named(op: Any) -> ReductionOp:
         return ReductionOp(op.lower() if isinstance(op, str) else op)
     except ValueError:
         names = ", ".join(member.value for member in ReductionOp)
-        raise argument_error(f"reduction by {op!r}", f"a function, or {names}") from None
+        raise argument_error(f"reduction by {op!r}", f"pass a function, or {names}") from None
 
 
 def _start(op: Reduction, dtype: type[Numeric], init: Any) -> Any:
@@ -130,7 +130,9 @@ def _lanes(what: str, width: Any) -> int:
     """The lanes of a group."""
     lanes = immediate(f"the width of {what}", warp_size() if width is None else width, 1, warp_size())
     if lanes & (lanes - 1):
-        raise argument_error(f"{what} of groups of {lanes} lanes: a power of two", "such as 64, the lanes of a wave")
+        raise argument_error(
+            f"{what}: groups must have a power of two of lanes, got {lanes}", "pass 64, the lanes of a wave"
+        )
     return lanes
 
 
@@ -268,7 +270,7 @@ class _Block:
         note_threads(cls.__name__, cls.width)
         lanes = warp_size()
         if cls.width > lanes and cls.width % lanes:
-            raise argument_error(f"{cls.__name__} of {cls.width} threads", f"a multiple of {lanes}")
+            raise argument_error(f"{cls.__name__} of {cls.width} threads", f"pass a multiple of {lanes}")
         return max(1, cls.width // lanes)
 
     @classmethod

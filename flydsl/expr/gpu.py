@@ -47,7 +47,7 @@ lds_space = smem_space
 def known_block_size() -> tuple[int, int, int]:
     """The block size of the kernel, as Python ints: that of its decorator, or of its launch.
 
-    Raises BlockSizeError, a TraceError, where neither is known when compiling.
+    Raises BlockSizeError, a TraceError, where neither is known at compile time.
     """
     kernel = traced_kernel()
     sizes = None if kernel is None else kernel.attributes.get("known_block_size")

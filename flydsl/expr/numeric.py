@@ -312,7 +312,7 @@ class Integer(Numeric):
             low, high = cls.limits()
             raise argument_error(
                 f"{cls.__name__}({number}): outside {low} to {high}",
-                "a wider type holds it; fx.Int32(value).to(type) keeps the lower bits",
+                "take a wider type, or keep the lower bits with fx.Int32(value).to(type)",
             )
         return cls.wrapped_to_width(number)
 
@@ -560,7 +560,7 @@ def require_numeric(what: str, dtype: Any) -> type[Numeric]:
         return numeric_class(dtype)
     if isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name"):
         return dtype
-    raise argument_error(f"{what}: {dtype!r} is not a scalar type", "such as fx.Float32")
+    raise argument_error(f"{what}: {dtype!r} is not a scalar type", "pass fx.Float32, for example")
 
 
 def wrap_scalar(value: ir.Value) -> Any:
@@ -637,7 +637,7 @@ def _static_integer(number: int | float, value: Numeric, target: type[Numeric]) 
     """A static number as an integer. Integers wrap and floats truncate, as on the device. Out of range is an error."""
     assert issubclass(target, Integer)
     if isinstance(number, float) and not (math.isfinite(number) and target.fits(int(number))):
-        raise argument_error(f"{value!r} as {target.__name__}: outside of its range", "a wider type holds it")
+        raise argument_error(f"{value!r} as {target.__name__}: outside of its range", "take a wider type")
     return target.wrapped_to_width(int(number))
 
 

@@ -57,7 +57,7 @@ __all__ = [
 
 
 def range_constexpr(*arguments: int) -> range:
-    """A range that is unrolled: the loop body is traced once per value. Its bounds must be known when compiling."""
+    """A range that is unrolled: the loop body is traced once per value. Its bounds must be known at compile time."""
     try:
         return range(*(argument.__index__() for argument in arguments))
     except (AttributeError, TypeError, ValueError) as error:
@@ -65,7 +65,7 @@ def range_constexpr(*arguments: int) -> range:
             raise error.located(user_location()) from None
         raise argument_error(
             f"range_constexpr{arguments!r}: {error}",
-            "it takes what Python's range takes, known when compiling; range(...) is a loop on the device",
+            "it takes what Python's range takes, known at compile time; range(...) is a loop on the device",
         ) from None
 
 
@@ -74,7 +74,7 @@ range = range
 
 
 def const_expr(value: object) -> Result:
-    """Mark a value as known when compiling; raises TraceError for a runtime value."""
+    """Mark a value as known at compile time; raises TraceError for a runtime value."""
     if is_runtime(value):
         raise trace_error("const_expr of a runtime value", "pass it as fx.Constexpr to know it when compiling")
     return value

@@ -73,11 +73,11 @@ _T = TypeVar("_T")
 
 if TYPE_CHECKING:
     # To a type checker the parameter is what it is in the body: a plain int.
-    Constexpr: TypeAlias = Annotated[_T, "known when compiling"]
+    Constexpr: TypeAlias = Annotated[_T, "known at compile time"]
 else:
 
     class Constexpr(Generic[_T]):
-        """A parameter known when compiling: `n: fx.Constexpr[int]`. Each value compiles its own kernel."""
+        """A parameter known at compile time: `n: fx.Constexpr[int]`. Each value compiles its own kernel."""
 
 
 class Stream:
@@ -141,7 +141,7 @@ class Types:
         """A vector type of `n` elements. elem: an MLIR type or a scalar type."""
         kind = elem.ir_type if isinstance(elem, type) and issubclass(elem, Numeric) else elem
         if not isinstance(kind, ir.Type) or not isinstance(n, int) or n < 1:
-            raise argument_error(f"T.vec({n!r}, {elem!r})", "such as T.vec(4, T.f32)")
+            raise argument_error(f"T.vec({n!r}, {elem!r})", "pass T.vec(4, T.f32), for example")
         return _VectorTypes.get([n], kind)
 
     def __getattr__(self, name: str) -> ir.Type:

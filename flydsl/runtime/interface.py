@@ -33,7 +33,7 @@ class NamedTensor:
 
     @property
     def address(self) -> int:
-        """Where its first element is. ArgumentError for a tensor without memory, or with too little."""
+        """The address of its first element. ArgumentError for a tensor without memory, or with too little."""
         tensor = self.tensor
         try:
             address = int(tensor.data_ptr())
@@ -126,5 +126,7 @@ def raw_stream(stream: Any) -> int | None:
         return stream
     handle = getattr(stream, "cuda_stream", None)
     if handle is None:
-        raise ArgumentError(f"{stream!r} is not a stream", hint="fx.Stream(torch.cuda.Stream()), or None")
+        raise ArgumentError(
+            f"stream must be an fx.Stream or None, got {stream!r}", hint="pass fx.Stream(torch.cuda.Stream()), or None"
+        )
     return int(handle)

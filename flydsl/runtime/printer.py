@@ -40,7 +40,7 @@ class Printer:
         header_bytes = HEADER_WORDS * _WORD_BYTES
         words = self._buffer.read(header_bytes, min(used, self._capacity) * _WORD_BYTES, stream)
         self._clear()
-        # A record that found no room leaves a gap behind the last one, of which every word is 0.
+        # A record that found no room leaves a gap behind the last one, in which every word is 0.
         found = records(words, self._formats)
         failed = [record for record in found if record.asserted_at is not None]
         text = "".join(record.line for record in found if record.asserted_at is None)

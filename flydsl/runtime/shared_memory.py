@@ -161,7 +161,7 @@ def _take(address: int, *, opened: bool) -> _Mapping:
         mapping = _mappings.get(address)
         if mapping is None or (mapping.peer is not None) != opened:
             wanted = "hipIpcOpenMemHandle" if opened else "hipMalloc"
-            raise DeviceError(f"{function}({address:#x})", hint=f"an address that {wanted} gave, once")
+            raise DeviceError(f"{function}({address:#x})", hint=f"pass an address that {wanted} gave, once")
         return _mappings.pop(address)
 
 

@@ -196,7 +196,9 @@ def checking(*checks: str) -> Iterator[Findings]:
 def limited(*, instructions: int) -> Iterator[None]:
     """Limit the instructions of a wave inside the `with` block: a wave that executes more is reported as endless."""
     if type(instructions) is not int or instructions < 1:
-        raise ArgumentError(f"limited(instructions={instructions!r})", hint="a number from 1 on, such as 100_000_000")
+        raise ArgumentError(
+            f"limited(instructions={instructions!r})", hint="pass a number from 1 on, such as 100_000_000"
+        )
     token = _instruction_limit.set(instructions)
     try:
         yield

@@ -56,7 +56,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise MissingFile(f"there is no file {path}", hint="a path of a code object, or its bytes") from None
+        raise MissingFile(f"there is no file {path}", hint="pass a path of a code object, or its bytes") from None
 
 
 def _listing_text(code: str | Path | bytes, listing: str | Path | None) -> str:

@@ -20,6 +20,7 @@ import flydsl.expr as fx
 from flydsl.compiler import arguments, jit_argument, user_error
 from flydsl.errors import ArchError, ArgumentError, FlyError, LaunchError, LayoutError, TraceError
 from tests.launchers import launcher_of
+from tests.pythons import NEEDS_COLUMNS
 
 
 @flyc.kernel
@@ -153,10 +154,10 @@ def test_a_type_that_a_launcher_cannot_take() -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ((0, 64, 0), "grid=(0, 1, 1)"),
-        ((-3, 64, 0), "grid=(-3, 1, 1)"),
+        ((0, 64, 0), "grid must be at least 1 in every dimension, got (0, 1, 1)"),
+        ((-3, 64, 0), "grid must be at least 1 in every dimension, got (-3, 1, 1)"),
         ((1, 1025, 0), "1025 threads"),
-        ((1, 0, 0), "block=(0, 1, 1)"),
+        ((1, 0, 0), "block must be at least 1 in every dimension, got (0, 1, 1)"),
         ((1 << 30, 64, 0), "a dimension has at most"),
         ((1, 64, 1 << 20), "1048576 bytes of LDS"),
         ((1, 64, -4), "smem=-4"),
@@ -539,7 +540,7 @@ def indexes(A: fx.Tensor, n: fx.Int32):
         (catches_an_exception_inside, "`try` in a runtime loop"),
         (becomes_another_type, "'x' is i32 before a runtime loop and f32 after an iteration"),
         (changes_structure, "'x' is"),
-        (indexes, "is the index into [1.0, 2.0]"),
+        pytest.param(indexes, "is the index into [1.0, 2.0]", marks=NEEDS_COLUMNS, id="indexes"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -554,12 +555,12 @@ def test_what_cannot_be_traced(body: Callable[..., Any], says: str) -> None:
 
 
 def frames(error: BaseException) -> list[str]:
-    """The functions in an error's traceback, from this file on."""
+    """The functions in an error's traceback, from this file on. Python 3.10 adds the one that raises it to the user."""
     names, step = [], error.__traceback__
     while step is not None:
         names.append(step.tb_frame.f_code.co_name)
         step = step.tb_next
-    return names
+    return [name for name in names if name != "called" or sys.version_info >= (3, 11)]
 
 
 def misspells(A: fx.Tensor, n: fx.Int32):

@@ -146,7 +146,7 @@ def histogram_in_a_dict(A, C, I, n):
     I[0] = counts[5]
 
 
-@habit("Python's hash() of a runtime Int32", "known when compiling")
+@habit("Python's hash() of a runtime Int32", "known at compile time")
 def hash_of_a_value(A, C, I, n):
     I[0] = hash(n) & 63  # here
 
@@ -257,7 +257,7 @@ def in_a_range(A, C, I, n):
         I[0] = 1
 
 
-@habit("'x' is [i32] in one branch of a runtime `if` and [i32, i32] in the other", "known when compiling")
+@habit("'x' is [i32] in one branch of a runtime `if` and [i32, i32] in the other", "known at compile time")
 def pop_under_a_condition(A, C, I, n):
     x = [1, 2]
     if n > 3:
@@ -544,7 +544,7 @@ def short_smem() -> None:
     launched(uses_shared, smem=64)
 
 
-@programs.program("grid=(0, 1, 1): every dimension is at least 1")
+@programs.program("grid must be at least 1 in every dimension, got (0, 1, 1)")
 def empty_launch() -> None:
     def body(A: fx.Tensor):
         A[fx.thread_idx.x] = 1.0

@@ -35,7 +35,7 @@ class LdsView:
 
 
 def views_of(program: Program, kernel: str, module: str) -> list[LdsView]:
-    """The views of LDS that a kernel makes, in order, each once; of those with a layout that is known when compiling.
+    """The views of LDS that a kernel makes, in order, each once; of those with a layout that is known at compile time.
 
     module: the text as traced; "" has none.
     """

@@ -51,4 +51,4 @@ def layouts_html(pipeline: Pipeline) -> str:
         bundle = layout_bundle(layout)
         content = bundle.get("text/html") or title(escape(bundle["text/plain"]))
         parts.append(details(f"{code(str(layout))} {escape(place)}", content))
-    return "".join(parts) or title("The kernel makes no layout that is known when compiling.")
+    return "".join(parts) or title("The kernel makes no layout that is known at compile time.")

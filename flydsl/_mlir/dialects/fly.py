@@ -144,7 +144,7 @@ def mma_atom_call_ssa(results: Sequence[Any], atom: MmaAtom, a: Any, b: Any, c: 
 
 @MlirBuilder
 def get_scalar(int_tuple: Any) -> Any:
-    """The number in a tuple of one leaf, as a value even where it is known when compiling."""
+    """The number in a tuple of one leaf, as a value even where it is known at compile time."""
     number = primitive.get_scalar(int_tuple)
     return as_ir_value(number if isinstance(number, ArithValue) else Int32(int(number)))
 

@@ -37,7 +37,7 @@ def register_backend(name: str, backend_cls: type[BaseBackend], *, force: bool =
     if not (isinstance(backend_cls, type) and issubclass(backend_cls, BaseBackend)):
         raise ArgumentError(
             f"register_backend({name!r}, {backend_cls!r}): it takes a class",
-            hint="a subclass of BaseBackend, such as one of RocmBackend",
+            hint="pass a subclass of BaseBackend, such as one of RocmBackend",
         )
     if name.lower() in _BACKENDS and not force:
         raise ArgumentError(f"there is a backend {name!r} already", hint="force=True replaces it")

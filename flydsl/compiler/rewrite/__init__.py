@@ -117,7 +117,7 @@ def _nested(code: types.CodeType) -> list[types.CodeType]:
 def _parse(code: types.CodeType) -> ast.FunctionDef | None:
     """A function's definition, with positions as in its file and without decorators.
 
-    None if the source is not available and the function has no loops: its branches may all be known when compiling, and
+    None if the source is not available and the function has no loops: its branches may be known at compile time, and
     one that is not is an error when it runs.
     """
     try:

@@ -1,6 +1,6 @@
 """The walk over a function: every statement and expression that may depend on a runtime value is rewritten.
 
-Whether it does is known when the function runs. With values that are known when compiling, the rewritten code does what
+Whether it does is known when the function runs. For values that are known at compile time, the rewritten code does what
 Python would do.
 """
 
@@ -60,7 +60,7 @@ class _Open:
 
 
 class Rewriter(ast.NodeTransformer):
-    """Rewrites one function and the functions inside of it. changed: whether anything was."""
+    """Rewrites one function and the functions inside it. changed: whether anything was."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -412,7 +412,7 @@ def _is_of_tracing(kind: ast.expr | None) -> bool:
 
 
 def _is_const_expr(node: ast.expr) -> bool:
-    """True if an expression is marked as known when compiling: a call of `const_expr`."""
+    """True if an expression is marked as known at compile time: a call of `const_expr`."""
     if not isinstance(node, ast.Call):
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)

@@ -132,7 +132,7 @@ class ThrCopy(Explorable):
 
     def __init__(self, tiled_copy: TiledCopy, thr_idx: Any) -> None:
         if not isinstance(tiled_copy, TiledCopy):
-            raise argument_error(f"ThrCopy takes a tiled copy, not {tiled_copy!r}", "fx.make_tiled_copy(...)")
+            raise argument_error(f"ThrCopy takes a tiled copy, not {tiled_copy!r}", "pass fx.make_tiled_copy(...)")
         self.tiled_copy = tiled_copy
         self.thr_idx = thr_idx
 
@@ -226,6 +226,9 @@ def copy(
 ) -> None:
     """Copy a thread's part of a tensor, executing the instruction as often as necessary.
 
+        part = tiled_copy.get_slice(fx.thread_idx.x).partition_S(tile)
+        fx.copy(atom, part, registers)
+
     source, target: tensors of the same shape; the values of each call are contiguous.
     pred: Booleans in registers, one for each call, or one for all calls along mode 0. If one is false, nothing is read
     or written, and the target keeps its value.
@@ -233,13 +236,13 @@ def copy(
     Raises LayoutError where the tensors do not fit.
     """
     if not isinstance(atom, CopyAtom | TileCopy):
-        raise argument_error(f"copy takes a copy atom first, not {atom!r}", how_made.COPY_ATOM)
+        raise argument_error(f"copy: atom must be a copy atom, got {atom!r}", how_made.COPY_ATOM)
     _emit_copy("copy", atom.set_value(values), source, target, pred)
 
 
 def _emit_copy(operation: str, atom: CopyAtom | TileCopy, source: Any, target: Any, pred: Any) -> None:
     if not isinstance(atom, CopyAtom | TileCopy):
-        raise argument_error(f"{operation} takes a copy atom first, not {atom!r}", how_made.COPY_ATOM)
+        raise argument_error(f"{operation}: atom must be a copy atom, got {atom!r}", how_made.COPY_ATOM)
     given = [require_tensor(operation, tensor) for tensor in (source, target)]
     if isinstance(atom, TileCopy):
         if pred is not None:
@@ -277,14 +280,19 @@ def _in_register(condition: Any) -> Tensor:
 def make_tiled_copy(atom: CopyAtom, layout_tv: AnyLayout, tile: Tile | IntTupleLike) -> TiledCopy:
     """A copy instruction repeated over a tile.
 
+    >>> import flydsl.expr as fx
+    >>> atom = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32)
+    >>> fx.make_tiled_copy(atom, fx.make_layout((4, 4), (1, 4)), (4, 4)).tiled_tv_layout
+    (4,4):(1,4)
+
     layout_tv: (thread, value) -> element of the tile, leftmost mode fastest, as `make_layout_tv` gives it.
-    tile: the tile's extents, a tuple or a Tile. Both are known when compiling.
+    tile: the tile's extents, a tuple or a Tile. Both must be known at compile time.
     """
     if not isinstance(atom, CopyAtom):
-        raise argument_error(f"make_tiled_copy takes a copy atom first, not {atom!r}", how_made.COPY_ATOM)
+        raise argument_error(f"make_tiled_copy: atom must be a copy atom, got {atom!r}", how_made.COPY_ATOM)
     if not isinstance(layout_tv, Layout) or is_runtime(tile):
         raise argument_error(
-            f"make_tiled_copy of {layout_tv!r} and {tile!r}: layout and tile are known when compiling",
+            f"make_tiled_copy: layout and tile must be known at compile time, got {layout_tv!r} and {tile!r}",
             "make them of Python ints or fx.Constexpr values",
         )
     extents = tile if isinstance(tile, tuple | list) else (tile,)

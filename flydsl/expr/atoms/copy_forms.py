@@ -58,7 +58,7 @@ def _into_lds(atom: CopyAtomType, source: Tensor, target: Tensor) -> tuple[CopyA
 
 
 def _size(kind: MemRefType) -> int:
-    """The number of elements, or 0 if it is not known when compiling."""
+    """The number of elements, or 0 if it is not known at compile time."""
     size = algebra.size(kind.layout)
     return size if is_static(size) and isinstance(size, int) else 0
 

@@ -83,7 +83,7 @@ def _modes(what: str, tensor: Tensor) -> list[int]:
     shape = get_shape(get_layout(tensor))
     if not is_static(shape):
         raise argument_error(
-            f"{what} with {tensor.type}: extents that are known when compiling",
+            f"{what} with {tensor.type}: extents that are known at compile time",
             "offsets and data lie in registers: fx.make_fragment_like(...)",
         )
     return [int(size(mode)) for mode in (shape if isinstance(shape, tuple) else (shape,))]

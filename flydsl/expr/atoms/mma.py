@@ -237,7 +237,7 @@ def make_tiled_mma(
         raise argument_error(f"make_tiled_mma takes an MMA atom first, not {atom!r}", how_made.MMA_ATOM)
     if is_runtime((atom_layout, permutation)):
         raise argument_error(
-            "make_tiled_mma takes layouts that are known when compiling",
+            "make_tiled_mma takes layouts that are known at compile time",
             "make them of Python ints or fx.Constexpr values",
         )
     layout = Layout((1, 1, 1)) if atom_layout is None else atom_layout
@@ -250,7 +250,7 @@ def make_tiled_mma(
         if not isinstance(permutation, tuple | list):
             raise argument_error(
                 f"make_tiled_mma with the permutation {permutation!r}",
-                "a tile of M, N and K, such as fx.make_tile(None, None, 32)",
+                "pass a tile of M, N and K, such as fx.make_tile(None, None, 32)",
             )
         tile = located(algebra.make_tile, *permutation)
     return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)), atom.values)
@@ -293,7 +293,7 @@ def mma_make_fragment(
     attributes: dict[str, Any] = {"operand": _operand(operand)}
     if stages is not None:
         if not isinstance(stages, int) or not 0 < stages < 2**31:
-            raise argument_error(f"a fragment of stages={stages!r}: a positive int", "such as stages=2")
+            raise argument_error(f"a fragment of stages={stages!r}: a positive int", "pass stages=2, for example")
         attributes["stages"] = stages
     return Tensor(emit_fly("mma.make_fragment", operands, attributes=attributes).result)
 
@@ -310,6 +310,9 @@ def gemm(
 ) -> None:
     """D = A B^T + C on fragments, executing the instruction as often as necessary.
 
+        a, b, c = thread.make_fragment_A(A), thread.make_fragment_B(B), thread.make_fragment_C(C)
+        fx.gemm(tiled_mma, c, a, b, c)
+
     d, c: (values, M, N); a: (values, M, K); b: (values, N, K), in registers; modes M, N, K may be missing.
     traversal_order: of the calls, outermost loop first, `fx.GemmTraversalOrder.KNM` for example; by default KMN.
     values: of a scaled instruction `scale_a=` and `scale_b=`, for all calls. With scales of its own for each call an
@@ -318,7 +321,7 @@ def gemm(
     Raises LayoutError where the fragments do not fit the instruction or each other.
     """
     if not isinstance(mma, MmaAtom | TiledMma):
-        raise argument_error(f"gemm takes an MMA atom or a tiled MMA first, not {mma!r}", how_made.MMA_ATOM)
+        raise argument_error(f"gemm: mma must be an MMA atom or a tiled MMA, got {mma!r}", how_made.MMA_ATOM)
     (a, scale_a), (b, scale_b) = _with_scales(a), _with_scales(b)
     if isinstance(scale_a, Tensor) or isinstance(scale_b, Tensor):
         atom = mma.atom if isinstance(mma, TiledMma) else mma
@@ -353,7 +356,7 @@ def _scaled_calls(atom: MmaAtom, operands: tuple[Any, ...], scale_a: Any, scale_
         )
     for name, scales, wanted in (("scales_a", scale_a, counts[0]), ("scales_b", scale_b, counts[1])):
         if isinstance(scales, Tensor) and algebra.product_each(algebra.get_shape(scales.type.layout)) != wanted:
-            raise argument_error(f"gemm with {name} {scales.type} for {wanted} calls", "one for each call")
+            raise argument_error(f"gemm with {name} {scales.type} for {wanted} calls", "pass one for each call")
     loops, _, _ = ("KMN" if order is None else _order(order)).partition("_")
     for place in itertools.product(*(range(extents[loop]) for loop in loops)):
         at = dict(zip(loops, place, strict=True))
@@ -403,7 +406,7 @@ def _with_values(mma: Any, values: Mapping[str, Any]) -> Any:
 def _require_tiled(what: str, value: Any) -> TiledMma:
     if isinstance(value, TiledMma):
         return value
-    raise argument_error(f"{what} takes a tiled MMA, not {value!r}", "fx.make_tiled_mma(...)")
+    raise argument_error(f"{what} takes a tiled MMA, not {value!r}", "pass fx.make_tiled_mma(...)")
 
 
 def _operand(operand: Any) -> str:

@@ -2,7 +2,7 @@
 
 Each operand is evaluated at most once, and only when needed.
 
-Values known when compiling follow Python's rules. A runtime `a and b` is `b if a else a`; if a and b have different
+Values known at compile time follow Python's rules. A runtime `a and b` is `b if a else a`; if a and b have different
 types, the result is a Boolean, never a Python bool, which a store would take for the number 0 or 1.
 """
 

@@ -68,7 +68,7 @@ def chosen(
         raise TraceError(
             f"the value is {mismatch.a} where the condition holds and {mismatch.b} where it does not",
             at=at,
-            hint="a runtime condition chooses between values of one type: convert one, such as fx.Float32(...)",
+            hint="convert one to the other's type: fx.Float32(...), for example",
         ) from None
     regions = then[0], otherwise[0]
     if all(map(_is_cheap, regions)) and not any(isinstance(leaf, FlyValue) for leaf, _ in join.pairs):

@@ -149,7 +149,7 @@ class ForLoop(Loop):
         """Build the loop with a `break`: it continues while the item is below the bound and the flag is not set."""
         if self._unroll:
             raise TraceError(
-                "unsupported: unroll of a loop with `break`", at=self._at, hint="leave unroll away, or the break"
+                "unsupported: unroll of a loop with `break`", at=self._at, hint="omit unroll, or the break"
             )
         lower, upper, _ = self._bounds
         condition = TracedRegion(self._at, self.word, {})

@@ -39,7 +39,7 @@ Rebuild = Callable[[Sequence[Any]], Any]
 class IfStatement(Construct):
     """A branch on a condition that is a Python truth value or a runtime one.
 
-    containers, container_thunks: names of which a branch assigns elements or attributes.
+    containers, container_thunks: names whose elements or attributes a branch assigns.
     """
 
     word = "`if`"
@@ -153,7 +153,7 @@ def _mismatch(name: str, mismatch: Mismatch, at: SourceLocation | None) -> Trace
             f"{name!r} is {mismatch.a} in one branch of a runtime `if` and {mismatch.b} in the other: "
             "changed container shape",
             at=change_within(at, name) or at or user_location(),
-            hint="how many elements it has must be known when compiling: change it in both branches alike, or keep "
+            hint="how many elements it has must be known at compile time: change it in both branches alike, or keep "
             "values in a tensor, such as fx.make_rmem_tensor(4, fx.Float32), and their number in a variable",
         )
     shown = "what is returned" if name == RETURNED else repr(name)

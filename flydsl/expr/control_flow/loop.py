@@ -16,7 +16,7 @@ from flydsl.expr.printing.refusals import change_within
 class Loop(Construct):
     """A loop of the user's source.
 
-    containers, container_thunks: names of which the body assigns elements or attributes.
+    containers, container_thunks: names whose elements or attributes the body assigns.
     """
 
     word = "loop"

@@ -102,12 +102,12 @@ def poison_like(leaf: Any, at: ir.Location) -> Any:
 
 
 def open_word() -> str | None:
-    """What of the source the innermost open region is, or None if none is open."""
+    """The words for the innermost open region, such as "a runtime loop"; None if none is open."""
     return _open[-1].word if _open else None
 
 
 def word_after(iterator: Any) -> str | None:
-    """What of the source an open region is that an iterator was there before, or None."""
+    """The words for an open region that an iterator is older than; None if there is no such region."""
     return next((region.word for region in _open if id(iterator) in region.iterators), None)
 
 
@@ -142,7 +142,7 @@ def _require_innermost(region: TracedRegion | None) -> None:
         raise TraceError(
             "a runtime branch or loop was left by an exception that has been caught",
             at=innermost.at,
-            hint="put `try` inside of it, or unroll it: exceptions happen when it is traced, not on the device",
+            hint="put `try` inside it, or unroll it: exceptions happen when it is traced, not on the device",
         )
 
 

@@ -30,7 +30,7 @@ _TO_LDS = "fx.copy moves tiles into shared memory, through registers; fx.barrier
 _PARTS = "fx.zipped_divide(tensor, fx.make_tile(8, 8))[None, i] is a tile; thr_copy.partition_S(tile) a thread's part"
 _MODULE = "fx is the language, and its names are in it: fx.make_layout, fx.copy, fx.gemm"
 _PRINT = 'fx.printf("{}", x) prints on the device; print runs while tracing'
-_ASSERT = "`assert` checks what is known when compiling; the device cannot stop, so write a flag to a tensor"
+_ASSERT = "`assert` checks what is known at compile time; the device cannot stop, so write a flag to a tensor"
 _RANDOM = "fx.random.rand(seed, offset) is a number from 0 to 1; fx.random has randn and randint, too"
 _DYNAMIC_SHARED = "fx.get_dyn_shared(fx.Float32) is the memory that launch(..., smem=bytes) gives"
 _ON_HOST = "the launcher says it: kernel(...).launch(grid=..., block=...)"

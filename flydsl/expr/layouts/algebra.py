@@ -53,7 +53,7 @@ class IntTuple(FlyValue, shows=(IntTupleType,)):
         return get_(self, mode)
 
     def unpack(self) -> tuple[Any, ...]:
-        """The modes: ints if known when compiling, else values."""
+        """The modes: ints if known at compile time, else values."""
         return tuple(self)
 
     def to_py_value(self) -> Any:
@@ -125,12 +125,12 @@ class LayoutValue(FlyValue, shows=(LayoutType, ComposedLayoutType)):
 
     @property
     def is_static_shape(self) -> bool:
-        """True if all extents are known when compiling."""
+        """True if all extents are known at compile time."""
         return is_static(algebra.get_shape(self.type.layout))
 
     @property
     def is_static_stride(self) -> bool:
-        """True if all strides are known when compiling."""
+        """True if all strides are known at compile time."""
         return is_static(algebra.get_stride(self.type.layout))
 
     def get_hier_coord(self, index: Any) -> Any:
@@ -205,7 +205,7 @@ def _attributes(name: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
     numbers = [static_operand(item) for item in (arguments[0] if listed else arguments)]
     if not all(isinstance(number, int) and abs(number) < 2**31 for number in numbers):
         raise argument_error(
-            f"{name} with {arguments!r}: integers belong there, known when compiling",
+            f"{name} with {arguments!r}: integers belong there, known at compile time",
             "pass Python ints or fx.Constexpr values",
         )
     return {"indices" if listed else "args": numbers}
@@ -294,7 +294,7 @@ def make_composed_layout(
 def elem_less(lhs: LayoutOperand, rhs: LayoutOperand) -> Result:
     """True if each part of a coordinate is less than the same part of another, such as the extents of a tensor.
 
-    Computed at once if all parts are known when compiling; otherwise a runtime Boolean.
+    Computed at once if all parts are known at compile time; otherwise a runtime Boolean.
 
     >>> elem_less((3, 7), (4, 8)), elem_less((3, 8), (4, 8))
     (True, False)
@@ -410,7 +410,7 @@ def make_tile(*modes: IntTupleLike) -> Tile:
         modes = tuple(modes[0])
     if is_runtime(modes):
         raise argument_error(
-            "make_tile of runtime values: a tile is known when compiling", "pass Python ints or fx.Constexpr values"
+            "make_tile of runtime values: a tile is known at compile time", "pass Python ints or fx.Constexpr values"
         )
     return located(algebra.make_tile, *map(static_operand, modes))
 

@@ -113,7 +113,7 @@ class CoordTensor(Coordinates):
         shape = self.shape
         if isinstance(self.origin, tuple) or not is_static(shape):
             raise argument_error(
-                f"load of {self!r}: integers, of an extent that is known when compiling",
+                f"load of {self!r}: integers, of an extent that is known at compile time",
                 "index it: coordinates[i, j] is the coordinate of an element",
             )
         numbers = [Int32(self._moved(crd2idx(i, self.layout))) for i in range(int(size(self.layout)))]

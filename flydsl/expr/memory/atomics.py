@@ -183,7 +183,7 @@ UniversalAtomicDec = with_operation(UniversalAtomic, AtomicOp.Dec)
 def atomic_of(family: type[atoms.AtomicCopy], op: AtomicOp, val_type: ScalarType, values: int = 1) -> CopyOp:
     """The atomic of a family on `values` elements of a type."""
     if not isinstance(op, AtomicOp):
-        raise argument_error(f"{op!r} is not an atomic operation", "such as fx.AtomicOp.Add")
+        raise argument_error(f"{op!r} is not an atomic operation", "pass fx.AtomicOp.Add, for example")
     dtype = require_numeric(family.__name__, val_type)
     signed = op in (AtomicOp.Max, AtomicOp.Min) and not dtype.is_float
     name = ("s" if dtype.signed else "u") + op.value if signed else op.value

@@ -96,5 +96,5 @@ def _gpu_module_body() -> ir.Block:
     require_trace("SharedAllocator")
     body = gpu_module_body()
     if body is None:
-        raise trace_error("SharedAllocator outside a kernel", "allocate inside of a @flyc.kernel function")
+        raise trace_error("SharedAllocator outside a kernel", "allocate inside a @flyc.kernel function")
     return body

@@ -78,7 +78,7 @@ def _ir_type(kind: Any) -> ir.Type:
         return kind
     if isinstance(kind, type) and issubclass(kind, Numeric) and hasattr(kind, "mlir_name"):
         return kind.ir_type
-    raise argument_error(f"{kind!r} is not an element type", "such as T.f16 or fx.Float16")
+    raise argument_error(f"{kind!r} is not an element type", "pass T.f16 or fx.Float16, for example")
 
 
 def get_op_result_or_value(value: Any) -> ir.Value:
@@ -212,8 +212,8 @@ class SmemAllocator:
         """Reserve bytes and return their offset."""
         if alignment < 1 or alignment & (alignment - 1) or alignment > _STORAGE_ALIGNMENT_BYTES:
             raise argument_error(
-                f"an alignment of {alignment} bytes in LDS: a power of two up to {_STORAGE_ALIGNMENT_BYTES}",
-                "such as 16",
+                f"an alignment in LDS must be a power of two up to {_STORAGE_ALIGNMENT_BYTES}, got {alignment} bytes",
+                "pass 16, for example",
             )
         offset = self._align(self.ptr, alignment)
         check_smem_capacity(offset + size_bytes, self.arch)
@@ -242,7 +242,7 @@ class SmemAllocator:
         if not isinstance(num_elems, int) or num_elems < 1:
             raise argument_error(
                 f"an LDS array of {num_elems!r} elements: an integer from 1 on",
-                "its size is known when compiling: a Python int",
+                "its size is known at compile time: a Python int",
             )
         offset = self._reserve(get_mlir_type_size(kind) * num_elems, alignment or get_mlir_type_align(kind))
         return lambda base: SmemPtr(base, offset, kind, (num_elems,))
@@ -316,7 +316,7 @@ class SmemAllocator:
         require_trace("SmemAllocator.get_base")
         body = gpu_module_body()
         if body is None:
-            raise trace_error("SmemAllocator.get_base outside a kernel", "call it inside of a @flyc.kernel function")
+            raise trace_error("SmemAllocator.get_base outside a kernel", "call it inside a @flyc.kernel function")
         self._check_unchanged(body)
         name = {"name": ir.FlatSymbolRefAttr.get(self.global_sym_name)}
         return emit("memref.get_global", results=[self._storage_type()], attributes=name).result

@@ -227,14 +227,14 @@ class Arena:
         """Allocate memory for a type - a number, an `fx.Array`, a struct or union - or for a number of bytes."""
         if isinstance(what, int):
             if what < 1:
-                raise argument_error(f"allocate({what}): it must be > 0", "a number of bytes")
+                raise argument_error(f"allocate({what}): it must be > 0", "pass a number of bytes")
             kind: Any = Array.__class_getitem__((Uint8, what, alignment or self._base_alignment))
         else:
             kind = what if alignment is None else Align.__class_getitem__((what, max(alignment, align_of(what))))
         if not isinstance(kind, type):
             raise argument_error(
                 f"allocate takes a type or a number of bytes, not {what!r}",
-                "such as fx.Array[fx.Float32, 256], or 1024 bytes",
+                "pass fx.Array[fx.Float32, 256], or 1024 bytes, for example",
             )
         return _storage_of(kind).at(self._reserve(size_of(kind), align_of(kind)))
 

@@ -17,7 +17,7 @@ from flydsl.expr.numeric import Numeric
 
 
 class Known:
-    """The type of a field that is known when compiling: the values of the struct have it in their type."""
+    """The type of a field that is known at compile time: the values of the struct have it in their type."""
 
     def __init__(self, kind: type | None) -> None:
         self.kind = kind
@@ -34,7 +34,7 @@ class Known:
             hash(value)
         except TypeError:
             raise argument_error(
-                f"{where} is known when compiling, so it must be hashable; {value!r} is not",
+                f"{where} is known at compile time, so it must be hashable; {value!r} is not",
                 "pass a tuple for a list, a frozen dataclass for an object",
             ) from None
 
@@ -43,9 +43,9 @@ class StructValue(SimpleNamespace):
     """A value of a struct. Fields are given in order or by name.
 
     A field that is set becomes the field's type. Like other namespaces, it is taken apart at the edges of loops and
-    branches, where its fields may change; fields that are known when compiling cannot.
+    branches, where its fields may change; fields that are known at compile time cannot.
 
-    value_kinds: the types of the fields, and known_values: of those that are known when compiling, which a class of
+    value_kinds: the types of the fields, and known_values: of those that are known at compile time, which a class of
     its own has for each choice of them.
     """
 
@@ -74,7 +74,7 @@ class StructValue(SimpleNamespace):
             )
         if isinstance(kind, Known):
             raise argument_error(
-                f"{where} is known when compiling: it cannot change",
+                f"{where} is known at compile time: it cannot change",
                 "annotate the field with a type of run time, or make another struct",
             )
         if issubclass(kind, Numeric):
@@ -124,7 +124,7 @@ def _wrong_fields(names: list[str], in_order: int, named: dict[str, Any]) -> str
 
 
 def struct_of(cls: type[StructValue]) -> type[StructValue]:
-    """The struct of values of a class: the class itself, without the fields that are known when compiling."""
+    """The struct of values of a class: the class itself, without the fields that are known at compile time."""
     return cls.__mro__[1] if cls.known_values else cls
 
 
@@ -171,7 +171,7 @@ def _ir_values(field: Any) -> list[ir.Value]:
 def _constructed(cls: type[StructValue], values: Iterator[ir.Value]) -> StructValue:
     if any(isinstance(kind, Known) for kind in cls.value_kinds.values()) and not cls.known_values:
         raise ArgumentError(
-            f"a {cls.__name__} of runtime values alone: it has fields that are known when compiling",
+            f"a {cls.__name__} of runtime values alone: it has fields that are known at compile time",
             hint="call the class with a value for each field",
         )
     made = cls.__new__(cls)

@@ -188,10 +188,15 @@ class Tensor(FlyValue, shows=(MemRefType,)):
 
     @property
     def shape(self) -> Any:
+        """The extent of each mode, in elements: Python ints if they are known at compile time, otherwise Int32 values.
+
+        It unpacks, `m, n = t.shape`, and counts, `fx.size(t.shape)`.
+        """
         return get_shape(self.layout)
 
     @property
     def stride(self) -> Any:
+        """The distance between neighbours along each mode, in elements; known at compile time or not, like `shape`."""
         return get_stride(self.layout)
 
     @property
@@ -255,6 +260,11 @@ class Tensor(FlyValue, shows=(MemRefType,)):
     __hash__ = FlyValue.__hash__
 
     def __getitem__(self, coordinate: Any) -> Any:
+        """Read an element, or take a part of the tensor: `t[i, j]`, `t[i]` (leftmost mode fastest), `t[i, None]`.
+
+        A part is a view of the same memory; it has the modes for which the coordinate has None. Raises TraceError for
+        slices with a colon.
+        """
         self._refuse_slices(coordinate)
         if has_none(coordinate):
             return slice_modes(self, coordinate)
@@ -276,6 +286,7 @@ class Tensor(FlyValue, shows=(MemRefType,)):
         )
 
     def __setitem__(self, coordinate: Any, value: Any) -> None:
+        """Write an element, or with None in the coordinate a part, from a value of the tensor's type."""
         self._refuse_slices(coordinate)
         if has_none(coordinate):
             self[coordinate].store(value)
@@ -369,8 +380,8 @@ def make_ptr(
     """
     if not isinstance(result_type, PointerType | ir.Type):
         raise argument_error(
-            f"make_ptr of {result_type!r}, which is no type of pointers",
-            "fx.PointerType.get(element, address_space, alignment) makes one; " + how_made.POINTER,
+            f"make_ptr: the type must be a pointer type, got {result_type!r}",
+            "make a type with fx.PointerType.get(element, address_space, alignment); " + how_made.POINTER,
         )
     operands = [as_ir_value(part) for part in (args if isinstance(args, tuple | list) else (args,))]
     attributes = {}
@@ -380,7 +391,7 @@ def make_ptr(
         ):
             raise argument_error(
                 f"make_ptr with dict_attrs={dict_attrs!r}: positive ints",
-                'such as dict_attrs={"allocSize": 16}, the number of elements',
+                'for example dict_attrs={"allocSize": 16}, the number of elements',
             )
         sizes = {name: ir.IntegerAttr.get(element_type("i64"), value) for name, value in dict_attrs.items()}
         attributes["dictAttrs"] = ir.DictAttr.get(sizes)
@@ -550,7 +561,7 @@ def inttoptr(result_type: PointerType, address: Number) -> Pointer:
     """
     if not isinstance(result_type, PointerType):
         hint = "fx.PointerType.get(fx.Float32, fx.AddressSpace.Global)"
-        raise argument_error(f"inttoptr: {result_type!r} is not a pointer type", hint)
+        raise argument_error(f"inttoptr: the type must be a pointer type, got {result_type!r}", hint)
     space, dtype = _address_space("inttoptr", result_type)
     address = emit("llvm.inttoptr", [dtype(address).ir_value()], [llvm_pointer_type(space)]).result
     return Pointer(emit("builtin.unrealized_conversion_cast", [address], [result_type.ir]).result)

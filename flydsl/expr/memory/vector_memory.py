@@ -27,7 +27,9 @@ def load(
 ) -> Vector:
     """Read a vector. result_type: an MLIR vector type."""
     if not isinstance(result_type, ir.VectorType):
-        raise argument_error(f"load of {result_type!r}: it takes an MLIR vector type", "such as T.vec(4, T.f32)")
+        raise argument_error(
+            f"load of {result_type!r}: it takes an MLIR vector type", "pass T.vec(4, T.f32), for example"
+        )
     memref = as_fly_value(memref)
     if not isinstance(memref, Tensor):
         operands = [_memref(memref), *_positions(indices)]
@@ -70,7 +72,7 @@ def _access(alignment: int | None, nontemporal: bool | None) -> dict[str, ir.Att
     if alignment is None:
         return hints
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-        raise argument_error(f"an alignment of {alignment!r} bytes: a power of two", "such as 16")
+        raise argument_error(f"an alignment must be a power of two, got {alignment!r} bytes", "pass 16, for example")
     return {"alignment": ir.IntegerAttr.get(element_type("i64"), alignment), **hints}
 
 

@@ -73,7 +73,7 @@ def _cast_function(name: str, summary: str) -> Callable[..., Any]:
 def _cast_attributes(name: str, fastmath: Any = None) -> dict[str, ir.Attribute]:
     """fastmath: flags, of the two casts between floats."""
     if fastmath is not None and name not in ("extf", "truncf"):
-        raise argument_error(f"arith.{name} takes no fastmath flags", "leave fastmath away")
+        raise argument_error(f"arith.{name} takes no fastmath flags", "omit fastmath")
     return fastmath_attribute(fastmath)
 
 
@@ -83,7 +83,7 @@ def _result_type(name: str, given: Any) -> tuple[ir.Type, type[Numeric] | None]:
         return scalar_of(given), None
     if isinstance(given, type) and issubclass(given, Numeric):
         return given.ir_type, given
-    raise argument_error(f"arith.{name}: {given!r} is not a type", "such as fx.Int32")
+    raise argument_error(f"arith.{name}: {given!r} is not a type", "pass fx.Int32, for example")
 
 
 extf = _cast_function("extf", "to a wider float")

@@ -47,7 +47,7 @@ def fast_divmod(dividend: Number, divisor: Number, magic: Number, shift: Number)
 class FastDivmod:
     """A divisor with its magic number and shift: `FastDivmod(columns).divmod(i)`.
 
-    divisor: a positive number of 31 bits, known when compiling or at run time. A kernel takes one as an argument, also
+    divisor: a positive number of 31 bits, known at compile time or at run time. A kernel takes one as an argument, also
     as the field of a struct.
     """
 

@@ -8,10 +8,10 @@ Index is unsigned. `**` of floats is `math.powf` or, by an integer, `math.fpowi`
 A shift uses only the low bits of the amount, as the hardware does: `x << 33` of 32 bits is `x << 1`.
 
 Integer division by zero has a result where the divisor is a runtime value: `x // 0` is `x` and `x % 0` is 0. The
-smallest number `// -1` is itself, and `% -1` is 0. Division by a zero that is known when compiling is an error.
+smallest number `// -1` is itself, and `% -1` is 0. Division by a zero that is known at compile time is an error.
 
 A runtime index past a register tensor or vector, or a negative one, is that of the last element; where LLVM knows that
-the index is inside, this costs nothing. An index that is known when compiling and outside is an error. A read of
+the index is inside, this costs nothing. An index that is known at compile time and outside is an error. A read of
 registers that nothing wrote is one, too: see `make_rmem_tensor`.
 """
 

@@ -88,7 +88,7 @@ def promote(a: type[Numeric], b: type[Numeric]) -> type[Numeric]:
     for given in (a, b):
         if not (isinstance(given, type) and issubclass(given, Numeric)):
             raise argument_error(
-                f"promote({a!r}, {b!r}): {given!r} is not a scalar type", "such as fx.Int32 or fx.Float16"
+                f"promote({a!r}, {b!r}): {given!r} is not a scalar type", "pass fx.Int32 or fx.Float16, for example"
             )
     return wider(a, b)
 

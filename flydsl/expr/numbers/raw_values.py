@@ -1,4 +1,4 @@
-"""`fx.as_ir_value` and `fx.as_dsl_value`: values of the DSL as MLIR's and back, also inside of lists and tuples."""
+"""`fx.as_ir_value` and `fx.as_dsl_value`: values of the DSL as MLIR's and back, also inside lists and tuples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def as_ir_value(value: Nested, *, keep_static: bool = False) -> Result:
     """A value of the DSL as MLIR's; a Python number becomes a constant, a list or tuple one of values.
 
     An object with `__extract_to_ir_values__` gives its value, or the list of them; None and other objects stay.
-    keep_static: numbers of the DSL that are known when compiling stay, too.
+    keep_static: numbers of the DSL that are known at compile time stay, too.
     """
     if value is None or isinstance(value, ir.Value):
         return value

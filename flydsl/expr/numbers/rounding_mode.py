@@ -28,7 +28,9 @@ def check_rounding(what: str, mode: Any) -> None:
             "to_nearest_even, which is the default; fx.floor, fx.ceil and fx.trunc round to integers, and"
             " fx.rocdl.cvt_pkrtz gives two f16 rounded toward zero",
         )
-    raise argument_error(f"{what}: {mode!r} is not a rounding mode", "fx.RoundingMode.to_nearest_even")
+    raise argument_error(
+        f"{what}: the rounding mode must be a fx.RoundingMode, got {mode!r}", "pass fx.RoundingMode.to_nearest_even"
+    )
 
 
 def check_rounded_conversion(source: Any, target: Any, mode: Any) -> None:

@@ -63,7 +63,7 @@ def VectorAlias(alias_dtype: ScalarType, lanes: int) -> type[Vector]:
     element = require_numeric("VectorAlias", alias_dtype)
     extents = tuple(lanes) if isinstance(lanes, tuple | list) else (lanes,)
     if not extents or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in extents):
-        raise argument_error(f"VectorAlias of {lanes!r} lanes", "fx.VectorAlias(fx.Float32, 4)")
+        raise argument_error(f"VectorAlias of {lanes!r} lanes", "pass fx.VectorAlias(fx.Float32, 4)")
     return _alias(element, tuple(map(int, extents)))
 
 

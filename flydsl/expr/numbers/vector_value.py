@@ -77,7 +77,7 @@ class Vector(ArithValue):
         if prod(self.shape) != prod(value.type.shape) or self.dtype.ir_type != value.type.element_type:
             raise argument_error(
                 f"{value.type} is not a vector of shape {self.shape} of {self.dtype.__name__}",
-                "name the shape and the type that it has, or leave them away",
+                "name the shape and the type that it has, or omit both",
             )
         if value.type.rank != 1:
             value = emit("vector.shape_cast", [value], [vector_type(self.shape, self.dtype)]).result
@@ -95,7 +95,7 @@ class Vector(ArithValue):
         """A vector of the given scalars, converted to `dtype` (by default the first one's type)."""
         if not isinstance(elements, tuple | list) or not elements:
             raise argument_error(
-                f"a Vector of {elements!r}: it takes a list of scalars", "fx.Vector.from_elements([x, y, z, w])"
+                f"a Vector of {elements!r}: it takes a list of scalars", "pass fx.Vector.from_elements([x, y, z, w])"
             )
         element = as_numeric(elements[0]).dtype if dtype is None else require_numeric("from_elements", dtype)
         truncated = next((e for e in elements if isinstance(e, ArithValue) and e.dtype.is_float), None)
@@ -212,7 +212,7 @@ class Vector(ArithValue):
         if second.dtype is not self.dtype or not known:
             raise argument_error(
                 f"shuffle of {self!r} and {other!r} by {mask!r}",
-                "two vectors of one type and one dimension, and positions in both, counted from 0",
+                "pass two vectors of one type and one dimension, and positions in both, counted from 0",
             )
         attributes = {"mask": ir.DenseI64ArrayAttr.get([int(i) for i in mask])}
         result = vector_type([len(mask)], self.dtype)
@@ -358,7 +358,7 @@ def _flat_position(coordinate: Sequence[Any], shape: tuple[int, ...]) -> Numeric
     for part, extent in zip(coordinate, shape, strict=True):
         number = as_numeric(part) if is_python_number(part) or isinstance(part, ArithValue | ir.Value) else None
         if not isinstance(number, Numeric) or number.is_float:
-            raise argument_error(f"{part!r} as the position in a vector", "an integer of Python or of the device")
+            raise argument_error(f"{part!r} as the position in a vector", "pass an integer of Python or of the device")
         total = total * extent + (_checked(int(number), extent) if number.is_static else number)
     return as_numeric(total)
 
@@ -386,7 +386,7 @@ def _axis(part: Any, extent: int) -> list[int]:
             return list(range(extent))[part or slice(None)]
         return [_checked(part.__index__(), extent)]
     except (AttributeError, TypeError):
-        raise argument_error(f"{part!r} in a slice of a vector", "its bounds are known when compiling") from None
+        raise argument_error(f"{part!r} in a slice of a vector", "its bounds are known at compile time") from None
 
 
 def _positions(shape: tuple[int, ...], axes: list[list[int]]) -> list[int]:

@@ -32,7 +32,7 @@ def device_assert(condition: Number, text: str = "", *values: object) -> None:
 
     Where it does not, the thread's wave ends, and so does the launch, with a `flydsl.errors.DeviceAssertion` that has
     the text with the values, the place of the call, and the first workgroup and thread. On a GPU the launcher waits for
-    the kernel to look. In a kernel, Python's `assert` means the same. A condition that is known when compiling raises
+    the kernel to look. In a kernel, Python's `assert` means the same. A condition that is known at compile time raises
     TraceError at once if it is false.
 
     condition: a truth value, or an integer, which holds unless it is 0. text: with the placeholders of `str.format`.

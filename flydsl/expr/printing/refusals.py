@@ -23,7 +23,7 @@ _BRANCHES = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)
 WITH_SOURCE = "define it in a file or a notebook cell, or enter what `exec` runs in linecache.cache"
 _LISTED = "a list, a tuple or a comprehension has as many elements as Python gives it while tracing"
 _LOOP = "`for i in range(n):` as a statement is a loop on the device"
-_KNOWN = "a parameter annotated fx.Constexpr[int] is known when compiling"
+_KNOWN = "a parameter annotated fx.Constexpr[int] is known at compile time"
 
 # Functions of Python that ask for the truth of a value -> what to write instead.
 _DECIDING = {
@@ -33,8 +33,8 @@ _DECIDING = {
     "filter": "write a loop with an `if`",
     "any": "write `a or b`, or in a loop: found = found | condition",
     "all": "write `a and b`, or in a loop: good = good & condition",
-    "get": "a dict finds what is known when compiling: compare with each key, or keep the values in a tensor",
-    "index": "a list finds what is known when compiling: compare with each element",
+    "get": "a dict finds what is known at compile time: compare with each key, or keep the values in a tensor",
+    "index": "a list finds what is known at compile time: compare with each element",
     "count": "add up (a == n).to(fx.Int32) for each element a",
     "bool": "write n != 0, or the number itself as the condition of an `if`",
 }
@@ -53,7 +53,7 @@ _HASHING = {"hash", "set", "frozenset", "fromkeys", "add", "setdefault", "Counte
 # Behind the text of a value that a user prints: Python's print runs once, when the kernel is traced.
 WHILE_TRACED = " (of the trace; fx.printf prints its value on the device)"
 ELEMENTS_WHILE_TRACED = " (of the trace; fx.printf prints elements on the device)"
-# What the `repr` of a runtime number or vector looks like, inside of others too: [Int32(?), 3].
+# What the `repr` of a runtime number or vector looks like, inside others too: [Int32(?), 3].
 _REPR = re.compile(r"\b[A-Z]\w*\(\?\)|\bVector\(vector<")
 
 
@@ -147,9 +147,7 @@ def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
         if isinstance(parent, ast.stmt) and not isinstance(parent, _BRANCHES):
             break
     if node is not None and any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
-        hint = (
-            "`:=` inside of `and`, `or` or `a if b else c` leaves the expression to Python: assign on the line before"
-        )
+        hint = "`:=` inside `and`, `or` or `a if b else c` leaves the expression to Python: assign on the line before"
     else:
         hint = _in_function(parents)
     if name and not isinstance(parents[0], _BRANCHES):
@@ -218,12 +216,12 @@ def refuse_as_key(kind: str) -> None:
         raise TraceError(
             f"{what.format(f'a runtime {kind}')} cannot be traced: its value is known on the device only",
             at=at,
-            hint="a set and a dict find what is known when compiling: compare with ==, or count in a tensor",
+            hint="a set and a dict find what is known at compile time: compare with ==, or count in a tensor",
         )
 
 
 def no_integer(kind: str) -> TraceError:
-    """The error for a runtime value of which Python wants an integer. kind: the value's type."""
+    """The error for a runtime value where Python wants an integer. kind: the value's type."""
     at = user_location()
     node, parents = _asking(at)
     what, hint = _of_integer(node, parents)
@@ -248,7 +246,7 @@ def _of_integer(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]
             return "range of a runtime {kind} cannot be a Python loop", _in_function(parents)
         return f"range of a runtime {{kind}} inside {_short(parents[0])} cannot be traced", _LOOP
     return "a runtime {kind} is not a Python integer", (
-        f"a value that Python itself needs must be known when compiling: {_KNOWN}; "
+        f"a value that Python itself needs must be known at compile time: {_KNOWN}; "
         "int(x) on the device is x.to(fx.Int32)"
     )
 

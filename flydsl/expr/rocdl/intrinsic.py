@@ -66,7 +66,7 @@ def ir_type(what: str, kind: Any) -> ir.Type:
         return kind
     if is_type(kind) and hasattr(kind, "mlir_name"):
         return kind.ir_type
-    raise argument_error(f"{what}: {kind!r} is not a type", "such as T.i32 or fx.Int32")
+    raise argument_error(f"{what}: {kind!r} is not a type", "pass T.i32 or fx.Int32, for example")
 
 
 def require_target(what: str, archs: Sequence[str]) -> None:
@@ -107,13 +107,13 @@ def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
 
 
 def immediate(what: str, value: Any, low: int, high: int) -> int:
-    """An integer encoded in the instruction. It must be known when compiling, and be from `low` to `high`."""
+    """An integer encoded in the instruction. It must be known at compile time, and be from `low` to `high`."""
     number = _known_integer(value)
     if number is None and is_python_number(value):
         raise argument_error(f"{what}: {value!r} is not an integer", "pass a Python int")
     if number is None:
         raise argument_error(
-            f"{what}: {value!r} is part of the instruction and must be known when compiling",
+            f"{what}: {value!r} is part of the instruction and must be known at compile time",
             "pass a Python int or an fx.Constexpr value",
         )
     if not low <= number <= high:

@@ -147,7 +147,7 @@ def _wait(counter: str, meaning: str, archs: tuple[str, ...]) -> Callable[[int],
 
 
 def _wait_for_lds(counter: str, meaning: str) -> Callable[[int], None]:
-    """A wait for copies to LDS, of which LLVM does not know that they write there: reads stay behind it."""
+    """A wait for copies to LDS, which LLVM does not know to write there: reads stay behind it."""
     only_wait = _wait(counter, meaning, GFX1250)
 
     def wait(count: int = 0) -> None:

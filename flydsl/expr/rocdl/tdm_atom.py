@@ -30,7 +30,7 @@ _RANKS = (1, 2)
 
 
 class _Options:
-    """What a descriptor has that is known when compiling; an object that loops and branches leave as it is."""
+    """The parts of a descriptor that are known at compile time; loops and branches leave the object as it is."""
 
     def __init__(self, cache_modifier: int, **descriptor: Any) -> None:
         self.cache_modifier = cache_modifier
@@ -111,7 +111,7 @@ class TdmAtom(TileCopy):
         if not all(isinstance(size, int) for size in shape):
             raise argument_error(
                 f"a copy by the tensor data mover of {dimensions} dimensions takes no tile with the layout {layout}",
-                "fx.make_layout((rows, columns), (stride, 1)) is one; its extents are known when compiling",
+                "fx.make_layout((rows, columns), (stride, 1)) is one; its extents are known at compile time",
             )
         strides = _numbers(get_stride(layout), dimensions)
         given = [own if own is not None else stride for own, stride in zip(self.strides, strides, strict=True)]

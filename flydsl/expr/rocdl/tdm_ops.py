@@ -152,7 +152,7 @@ def l2_prefetch_tile(
     rows, columns = (immediate("the tile_shape of l2_prefetch_tile", size, 1, EXTENT_MAX) for size in tile_shape)
     if thread_id is None:
         raise argument_error(
-            "l2_prefetch_tile takes the thread's number, thread_id=", "such as thread_id=fx.thread_idx.x"
+            "l2_prefetch_tile takes the thread's number, thread_id=", "pass thread_id=fx.thread_idx.x, for example"
         )
     sharing = max(block_threads // rows, 1)
     thread = Uint32(Int32(thread_id))

@@ -1,6 +1,6 @@
 """Read values of any type from other lanes of a wave: the code behind `shuffle_xor` and its kin.
 
-A value is split into 32-bit words, which move one by one. If the distance is known when compiling, the cheapest
+A value is split into 32-bit words, which move one by one. If the distance is known at compile time, the cheapest
 suitable instruction is used: DPP (in the VALU, no LDS unit) or ds_swizzle (no address register); otherwise ds_bpermute.
 """
 
@@ -42,7 +42,7 @@ _Move = Callable[[Any], Any]
 def shuffle(value: Value, offset: Number, width: Number, mode: str = "xor") -> ArithValue:
     """The value of another lane.
 
-    value: a scalar or one-dimensional vector. width: lanes of a group, a power of two, known when compiling; lanes
+    value: a scalar or one-dimensional vector. width: lanes of a group, a power of two, known at compile time; lanes
     exchange within their group only.
     mode: "xor": of lane ^ offset; "up": of lane - offset; "down": of lane + offset; "idx": of lane `offset` of the
     group. If that lane is outside of the group, the result is the lane's own value. The value of an inactive lane is
@@ -59,7 +59,7 @@ def shuffle(value: Value, offset: Number, width: Number, mode: str = "xor") -> A
     lanes = immediate("the width of shuffle", width, 1, largest)
     if lanes & (lanes - 1):
         raise argument_error(
-            f"shuffle within groups of {lanes} lanes: a power of two", "such as 64, the lanes of a wave"
+            f"shuffle: groups must have a power of two of lanes, got {lanes}", "pass 64, the lanes of a wave"
         )
     return moved_words(value, _mover(offset, lanes, mode))
 

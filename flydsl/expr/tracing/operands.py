@@ -165,7 +165,7 @@ def element_name(element: Any) -> str:
         return element.memory_name
     if isinstance(element, ir.Type):
         return str(element)
-    raise argument_error(f"{element!r} is not an element type", "such as fx.Float32")
+    raise argument_error(f"{element!r} is not an element type", "pass fx.Float32, for example")
 
 
 def ir_type_of(kind: Any) -> ir.Type:

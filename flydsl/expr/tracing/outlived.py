@@ -32,7 +32,7 @@ class _Trace:
 
 @dataclass
 class _Kept:
-    """A module that has ended: what somebody keeps of it, and the hashes of the values that these objects stand for.
+    """A module that has ended: parts that are still kept, and the hashes of the values that these objects stand for.
 
     A value's hash is its address, which can be looked up even if a pass has meanwhile removed it.
     """

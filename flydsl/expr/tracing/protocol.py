@@ -111,7 +111,7 @@ def value_like(args: Any, values: Sequence[ir.Value]) -> Any:
 
 
 def flatten_runtime(container: Any) -> Tree:
-    """Split a container into the `ir.Value`s in it. Parts known when compiling stay in place."""
+    """Split a container into the `ir.Value`s in it. Parts known at compile time stay in place."""
     tree = flatten(container)
     runtime = [is_runtime(leaf) for leaf in tree.leaves]
 

@@ -135,7 +135,7 @@ def _stop() -> None:
     raise TraceError(
         f"more than {_count.limit} operations are traced{'' if loop is None else ', and this loop has not ended'}",
         at=loop or user_location(),
-        hint="a loop on values that are known when compiling is unrolled: does it come to an end? range(...) with a "
+        hint="a loop on values that are known at compile time is unrolled: does it come to an end? range(...) with a "
         f"runtime bound, or `while` on a value of the DSL, is a loop on the device; {VARIABLE} sets the limit",
     )
 

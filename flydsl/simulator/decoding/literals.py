@@ -1,4 +1,4 @@
-"""What an instruction holds of a constant, where that is not the constant itself: as LLVM assembles it.
+"""The part of a constant that an instruction holds, if not all of it: as LLVM assembles it.
 
 A small integer and a few floats are inline constants. Anything else is a literal of 32 bits: of a 64-bit operand the
 high half of a float, and of an integer the low half, extended with its sign where the operand has one (ISA, "Literal
@@ -50,12 +50,12 @@ def as_encoded(
     if has_wide and held.bits(word) != source.atom.bits(word) and not source.atom.is_literal:
         if may_be_wide:
             return source
-        raise ValueError("a constant of which some encodings hold 64 bits, and others 32")
+        raise ValueError("a constant that some encodings hold in 64 bits, and others in 32")
     return replace(source, atom=held)
 
 
 def _held_by_mix(constant: Immediate, narrow: str) -> Immediate:
-    """What v_fma_mix has is a narrow float, also where the instruction takes it for an f32."""
+    """v_fma_mix holds a narrow float even where the instruction reads it as an f32."""
     if isinstance(constant.value, float) and constant.bits("f64") in _INLINE_F64:
         return constant  # which may be a zero with a sign
     return _of_bits(constant.packed_bits(narrow) & 0xFFFF, 16, "bfloat" if narrow == "bf16" else narrow)

@@ -312,7 +312,7 @@ def _read(text: str, instruction_sets: tuple[str, ...], high_bits: int) -> _Writ
         spelled, encoding = name, ""
     operands, modifiers = _parse_operands("".join(rest))
     if "rdna" not in instruction_sets and "bound_ctrl" in modifiers.values:
-        modifiers = Modifiers({**modifiers.values, "bound_ctrl": 1})  # of which 0 is an older spelling
+        modifiers = Modifiers({**modifiers.values, "bound_ctrl": 1})  # 0 is an older spelling
     row = in_table(spelled, instruction_sets)
     return _Written(spelled, row, encoding or _implied_encoding(modifiers), operands, modifiers)
 
@@ -417,7 +417,7 @@ def _parse_operands(text: str) -> tuple[list[Operand], Modifiers]:
 
 
 def _check_clamp(semantics: Semantics, modifiers: Modifiers) -> None:
-    """Of a float, clamp is applied to the result; what saturates an integer is for the semantics to say."""
+    """A float's clamp is applied to the result; the semantics say how an integer saturates."""
     whole = any(word[0] == "i" for word in semantics.results)
     if whole and modifiers.flag("clamp") and "modifiers" not in semantics.sources:
         raise ValueError("clamp on an integer result")

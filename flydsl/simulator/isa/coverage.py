@@ -113,10 +113,10 @@ Tiles and asynchronous copies of {newest} have happened when the next instructio
 races, which `checking` reports. A multicast load (workgroup_mask, cluster_load) brings data to the workgroup alone that
 makes it, as the hardware does: each of those that the mask names has to make it. A descriptor is an error if its tile
 has rows of no elements (the hardware then moves nothing), ends outside of LDS, has bits set that restore a wave,
-repeats more than 256 times, or gathers rows of which some are beyond the tensor and which do not ascend. Barriers in
+repeats more than 256 times, or gathers rows that do not ascend and lie partly beyond the tensor. Barriers in
 LDS count in 29 bits (`isa/lds_barrier`).
 
-Memory: to reads and atomics no allocation or view begins or ends inside of a dword, nor does LDS end there; the dword's
+Memory: to reads and atomics no allocation or view begins or ends inside a dword, nor does LDS end there; the dword's
 other bytes are the host's, and stores do not reach them. The offsets of a buffer access from a vector register and from
 the instruction wrap at 32 bits, its scalar offset does not. HW_ID
 and XCC_ID are 0 in every wave. An access past a workgroup's LDS is an error, though the hardware reads 0 there and

@@ -184,7 +184,7 @@ class _Formats:
 
 
 def dense_from_sparse(b: Builder, stored: list[Value], index: Value, zero: Value) -> list[Value]:
-    """Of every four elements of a row of A two are stored; two bits of the index for each tell where they stand."""
+    """Two of every four elements of a row of A are stored; two bits of the index for each tell where they stand."""
     result = []
     for first in range(0, len(stored), 2):
         places = [b.and_(b.lshr(index, b.const("i32", 2 * e)), b.const("i32", 3)) for e in (first, first + 1)]

@@ -231,7 +231,7 @@ class NumpyMemory(NumpyLanes):
         waves = self.waves
         is_lds = space == "lds"
         limit = waves.lds_bytes if is_lds else waves.scratch_bytes
-        reach = limit + -limit % 4 if is_lds and request.size >= 4 else limit  # LDS does not end inside of a dword
+        reach = limit + -limit % 4 if is_lds and request.size >= 4 else limit  # LDS does not end inside a dword
         if not _in_bounds(request.address, reach, request.size):
             beyond = (request.address.astype(np.int64) + request.size) > reach
             bad = int(np.flatnonzero(beyond)[0])
@@ -376,7 +376,7 @@ class Request:
 
     @property
     def has_whole_dwords(self) -> bool:
-        """Whether it may reach the ends of dwords that are in a buffer in part."""
+        """True if it may reach the ends of dwords that lie only partly in a buffer."""
         return self.size >= DWORD_BYTES and (self.is_atomic or not self.is_write)
 
     def part(self, chosen: Array) -> Request:

@@ -134,7 +134,7 @@ def _raw(atom: Any, type_: str) -> Read:
     if isinstance(atom, StatusBit):
         return _raw_status(atom)
     if not isinstance(atom, Register):
-        raise NotImplementedError(f"{atom} of which a part is taken")
+        raise NotImplementedError(f"a part of {atom}")
     return _raw32(atom)
 
 

@@ -146,7 +146,8 @@ class Memory:
             raise SimulatorError(f"{name} with strides {array.strides} is not contiguous", hint="np.ascontiguousarray")
         if array.dtype.hasobject or not array.dtype.isnative:
             raise SimulatorError(
-                f"{name} of {array.dtype!r} cannot be mapped", hint="an array of numbers in the byte order of the host"
+                f"{name} of {array.dtype!r} cannot be mapped",
+                hint="pass an array of numbers in the byte order of the host",
             )
         label = label or f"{array.dtype}{list(array.shape)}"
         data = array.reshape(-1).view(np.uint8)

@@ -187,7 +187,7 @@ def _check_form(get: Any, *, is_load: bool) -> None:
 
 
 def _dense(get: Any, most_rows: int) -> tuple[Array, Array]:
-    """Of each row: the element at which it begins, from the tile's first one, and how many are in the tensor."""
+    """For each row, the element at which it begins, from the tile's first one, and how many are in the tensor."""
     most = 3 if get("iterate_enable") else 5
     if most == 3 and get("tile_dim4"):
         raise BadField("tile_dim4", get("tile_dim4"), "a tile that iterates has up to three dimensions")

@@ -94,7 +94,7 @@ class Simulation(Explained, Standing):
         """keep_alive: the owner of the launches' memory. after_kernel: called when a kernel has ended. traced_module:
         the text of the module that the kernels were compiled from, for those who show what is in LDS.
 
-        Raises LaunchError if no grid has the workgroup, and inside of `counting`."""
+        Raises LaunchError if no grid has the workgroup, and inside `counting`."""
         if current_counting() is not None:
             raise LaunchError(
                 "a simulation is not counted: what is stepped through goes on after the `with` block",

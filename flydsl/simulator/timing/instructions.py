@@ -98,7 +98,7 @@ def _describe_vector(result: layout.Instruction, arch: Arch, timing: Timing, ins
     """Describe an instruction of the lanes of a SIMD, or of its matrix core.
 
     CDNA's matrix core works beside the vector ALU, which RDNA executes matrix products with; RDNA has a unit for
-    transcendental functions, of which it starts one while others are executed.
+    transcendental functions; it starts one while others are executed.
     """
     is_rdna, slot = has_separate_transcendental_unit(arch), int(timing.issue_cycles.value)
     mnemonic, unit = instruction.mnemonic, Unit(result.unit)

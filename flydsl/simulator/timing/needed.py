@@ -147,7 +147,7 @@ class _Walk:
         return self.effects[i].reads & ~_stored_registers(self._instructions[i]) | _ALWAYS
 
     def _replaced(self, i: int) -> int:
-        """The registers of which nothing is left behind an instruction."""
+        """The registers whose values nothing needs after an instruction."""
         effect = self.effects[i]
         scalar = effect.writes & ((1 << _SCC + 1) - 1)
         semantics = self._instructions[i].semantics

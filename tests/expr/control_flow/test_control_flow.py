@@ -10,6 +10,7 @@ import flydsl.expr as fx
 from flydsl.errors import TraceError
 from flydsl.expr import range_constexpr
 from tests.launchers import launcher_of
+from tests.pythons import NEEDS_COLUMNS
 
 
 def test_loops_with_bounds_known_at_run_time() -> None:
@@ -343,6 +344,7 @@ def test_ids_outside_a_kernel_say_so() -> None:
         _ = fx.thread_idx.x
 
 
+@NEEDS_COLUMNS
 def test_a_helper_with_a_runtime_loop_is_told_what_it_needs() -> None:
     def helper(n: object) -> object:
         total = fx.Int32(0)

@@ -1,4 +1,4 @@
-"""Shared memory of structured types, allocated inside of a kernel."""
+"""Shared memory of structured types, allocated inside a kernel."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_misuse_of_types() -> None:
     for make, says in [
         (lambda: fx.Array[fx.Float16], "a type, a size"),
         (lambda: fx.Array[fx.Float16, 0], "0 elements"),
-        (lambda: fx.Array[fx.Float16, 4, 24], "24 bytes: a power of two"),
+        (lambda: fx.Array[fx.Float16, 4, 24], "got 24 bytes"),
         (lambda: fx.Array["f16", 4], "'f16': a scalar type"),
         (lambda: fx.Array[fx.Int4, 4], "4 bits, are not whole bytes"),
         (lambda: fx.struct(type("Empty", (), {})), "no annotated fields"),

@@ -319,7 +319,7 @@ def test_dynamic_memory_of_a_size_known_at_run_time() -> None:
 def test_storage_that_nobody_made() -> None:
     allocator = SmemAllocator(None, global_sym_name="forgotten")
     part = allocator.allocate_array(T.f32, 64)
-    with pytest.raises(TraceError, match="'forgotten' is used and not there") as info:
+    with pytest.raises(TraceError, match="'forgotten' is used but was never allocated") as info:
         launcher(use((allocator, part)))(torch.ones(64), torch.zeros(64))
     assert "allocator.finalize()" in str(info.value)
     assert info.value.at.file == __file__

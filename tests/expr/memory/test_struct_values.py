@@ -218,7 +218,7 @@ WRONG = {
     "no such field": (lambda x, i: setattr(Best(1.0, 2), "indx", 3), ArgumentError, "no field 'indx'"),
     "a number for a struct": (lambda x, i: Pair(1.0, 2.0), ArgumentError, "Pair.first is a Best"),
     "a union": (lambda x, i: Bits(1.0), ArgumentError, "a union is memory that its fields share"),
-    "a known field": (lambda x, i: setattr(Scaled(1.0, 2), "n", 3), ArgumentError, "n is known when compiling"),
+    "a known field": (lambda x, i: setattr(Scaled(1.0, 2), "n", 3), ArgumentError, "n is known at compile time"),
     "a known field of run time": (lambda x, i: Scaled(1.0, i), ArgumentError, r"n is Constexpr\[int\]"),
 }
 

@@ -85,7 +85,7 @@ def test_sum_of_a_group(width: int, elementwise: Callable[..., torch.Tensor]) ->
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda A: A[0].shuffle_xor(1, 48), "groups of 48 lanes: a power of two"),
+        (lambda A: A[0].shuffle_xor(1, 48), "groups must have a power of two of lanes, got 48"),
         (lambda A: A[0].shuffle_xor(1, 128), "128 is outside of 1 to 64"),
         (lambda A: A[0].shuffle_xor(64, 64), "64 is outside of 0 to 63"),
         (lambda A: A[0].shuffle_xor(1.5, 64), r"the offset of shuffle: 1\.5 is not an integer"),

@@ -289,7 +289,7 @@ def test_an_allocation_has_whole_dwords(run: Run, first: int, count: int, dword:
 
 @pytest.mark.parametrize("element", [0, 3, 5, 8, 10, 11])
 def test_a_dword_with_an_element_of_a_view_belongs_to_it(run: Run, element: int) -> None:
-    """Rows of three halves, five apart, the first of which begins inside of a dword."""
+    """Rows of three halves, five apart, the first of which begins inside a dword."""
     whole, memory = np.arange(1, 17, dtype=np.uint16), Memory()
     host = whole[1:].ctypes.data
     address = memory.map(host, 26, name="A", element_bytes=2, label="f16[3, 3]", rows=(Rows(10, 6),))
