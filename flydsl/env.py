@@ -28,6 +28,7 @@
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
 | `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
 | `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses; with 1, LLVM uses one process at a time |
+| `FLYDSL_SIMULATOR_LDS` | `strict` | past the end of LDS: `strict` is an error, `hardware` reads 0 and stores nothing |
 | `FLYDSL_SIMULATOR_PEER_PATIENCE_S` | 300 | for how many seconds a kernel may wait for other ranks; 0: for ever |
 
 A variable FLYDSL_... that is not here is warned of at the next compilation.
@@ -201,6 +202,14 @@ def simulator_backend() -> str:
     if value not in SIMULATOR_BACKENDS:
         raise ArgumentError(f"FLYDSL_SIMULATOR_BACKEND={value!r} is neither native nor lockstep", hint=_UNSET)
     return value
+
+
+def simulator_lds_is_strict() -> bool:
+    """`FLYDSL_SIMULATOR_LDS`: strict or hardware."""
+    value = text("FLYDSL_SIMULATOR_LDS", "strict")
+    if value not in ("strict", "hardware"):
+        raise ArgumentError(f"FLYDSL_SIMULATOR_LDS must be strict or hardware, got {value!r}", hint=_UNSET)
+    return value == "strict"
 
 
 def simulator_host() -> str:

@@ -12,7 +12,6 @@ import pytest
 from flydsl.errors import LaunchError, SimulatorError
 from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import (
-    BarrierDeadlock,
     InstructionLimit,
     ListingError,
     Memory,

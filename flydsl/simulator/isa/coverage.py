@@ -118,10 +118,10 @@ LDS count in 29 bits (`isa/lds_barrier`).
 
 Memory: to reads and atomics no allocation or view begins or ends inside a dword, nor does LDS end there; the dword's
 other bytes are the host's, and stores do not reach them. The offsets of a buffer access from a vector register and from
-the instruction wrap at 32 bits, its scalar offset does not. HW_ID
-and XCC_ID are 0 in every wave. An access past a workgroup's LDS is an error, though the hardware reads 0 there and
-writes nothing: LLVM leaves such an access undefined, and a program that makes one is mostly wrong without a word. But
-on {newest} a write at 0x7fffffff stores nothing, as Triton has it for lanes that are masked off.
+the instruction wrap at 32 bits, its scalar offset does not. HW_ID and XCC_ID are 0 in every wave. An access past a
+workgroup's LDS is an error, though the hardware reads 0 there and writes nothing (as does
+FLYDSL_SIMULATOR_LDS=hardware): LLVM leaves such an access undefined, and a program that makes one is mostly wrong
+without a word. But on {newest} a write at 0x7fffffff stores nothing, as Triton has it for lanes that are masked off.
 
 Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
 (s_movrels), hardware registers other than MODE, HW_ID, XCC_ID and IB_STS2, SDWA of packed and of 64-bit operands, clamp

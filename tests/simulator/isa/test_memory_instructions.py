@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flydsl.errors import ArgumentError
 from flydsl.simulator import Memory, MemoryFault, MisalignedAccess
 from flydsl.simulator.memory.gaps import Rows
 
@@ -251,6 +252,26 @@ def test_other_faults(run: Run) -> None:
         run("scratch_load_dword v2, off, off offset:16", scratch_bytes=16)
     with pytest.raises(MisalignedAccess, match="not a multiple of 4"):
         run("global_atomic_add v0, v1, s[2:3]", v={0: 2}, s={2: address}, memory=memory)
+
+
+def test_lds_past_its_end_as_the_hardware_has_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loads give 0 where any of their bytes is beyond, stores and atomics do nothing."""
+    text = """ds_read_b32 v2, v0
+        ds_read_b64 v[4:5], v0
+        ds_add_rtn_u32 v3, v0, v1
+        ds_write_b32 v0, v1 offset:32"""
+    words = np.arange(100, 116, dtype=np.uint32)
+    monkeypatch.setenv("FLYDSL_SIMULATOR_LDS", "hardware")
+    found = run(text, v={0: (4 * LANE).astype("u4"), 1: LANE}, lds=words.tobytes())
+    inside = LANE < 16
+    assert found.v(2).tolist() == np.where(inside, 100 + LANE, 0).tolist()
+    assert found.v(4).tolist() == np.where(LANE < 15, 100 + LANE, 0).tolist()
+    assert found.v(3).tolist() == found.v(2).tolist()
+    expected = [*(100 + 2 * LANE[:8]), *LANE[:8]]
+    assert found.waves.lds.view(np.uint32)[:16].tolist() == expected
+    monkeypatch.setenv("FLYDSL_SIMULATOR_LDS", "lenient")
+    with pytest.raises(ArgumentError, match="strict or hardware, got 'lenient'"):
+        run("ds_read_b32 v2, v0", v={0: 64}, lds=bytes(64))
 
 
 def test_the_offsets_of_a_buffer_access_wrap_at_32_bits_and_the_scalar_one_does_not(run: Run) -> None:
