@@ -243,18 +243,6 @@ def read_past_the_end() -> None:
     launch_one(body)
 
 
-@programs.program("barrier")
-def wave_that_does_not_come() -> None:
-    def body(A: fx.Tensor):
-        if fx.thread_idx.x < 64:
-            fx.barrier()  # here
-        else:
-            while A[0] == 0.0:
-                pass
-
-    launch_one(body, block=128)
-
-
 @programs.program("160000 bytes of LDS: 94464 bytes more")
 def lds_of_three_compute_units() -> None:
     def body(A: fx.Tensor):
