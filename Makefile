@@ -16,8 +16,8 @@ TESTS := $(PARALLEL) --no-loadscope-reorder -p no:nbval --durations=15 --duratio
 # Python keeps its bytecode, whatever the shell says: the tests start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The notebooks that the README lists: what else lies in the folder is the user's.
-NOTEBOOKS := $(shell grep -o 'notebooks/[a-z0-9_]*\.ipynb' README.md | sort -u)
+# The notebooks that the guide lists: what else lies in the folder is the user's.
+NOTEBOOKS := $(shell grep -o 'notebooks/[a-z0-9_]*\.ipynb' docs/guide/notebooks.md | sort -u)
 
 # A browser on a busy machine may be late, so what fails is tried once more: for that pytest has to remember it. Half of
 # the time is waiting for kernels to start, so two JupyterLabs take less than one.
@@ -28,7 +28,7 @@ BROWSER = -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=importl
 LAB := --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb \
 	--FileContentsManager.pre_save_hook=tools.lab.keep_kernel_metadata
 
-.PHONY: help setup browser lab test fast lint types bench sweep table fuzz docs wheel clean
+.PHONY: help setup browser lab test fast lint types bench sweep table fuzz docs wheel pythons clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,9 @@ test: setup lint types ## What must hold: lint, types, the tests, all notebooks,
 fast: setup ## The tests that take no time, without notebooks: under a minute
 	$(PY) -m pytest $(TESTS) -m "not slow" tests flydsl
 
+pythons: ## The quick tests on every Python from 3.10 to 3.13 that is installed; VERSIONS="3.10 3.13" for some
+	@tools/pythons.sh $(VERSIONS)
+
 lint: setup ## Check style and format with ruff
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -66,6 +69,7 @@ bench: setup ## Measure import, first call, each stage, warm call; also writes b
 sweep: setup ## All of what make test takes a part of: types, targets, long shapes, figures of machine code
 	$(PY) -m pytest $(PARALLEL) tests/kernels/sweep/*.py tests/simulator/isa/sweep_*.py
 	$(PY) -m pytest $(TESTS) -m sweep tests
+	CHECK_INDICES=1 $(PY) -m pytest $(TESTS) tests/kernels/test_*.py
 
 table: setup ## Compile every kernel and write kernels/README.md, the table of their machine code
 	$(PY) -m tools.kernel_table

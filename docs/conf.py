@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.notebooks import NOTEBOOKS  # noqa: E402
 from tools.docstring_markup import as_rst  # noqa: E402
-from tools.site_pages import expanded, linkable  # noqa: E402
+from tools.site_pages import expanded, indexed, linkable  # noqa: E402
 
 project = "FlyDSL Workbench"
 author = "the authors of FlyDSL Workbench"
@@ -21,6 +21,8 @@ root_doc = "docs/index"
 include_patterns = [
     "docs/**.md",
     *(str(path.relative_to(ROOT)) for path in NOTEBOOKS),
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
     "kernels/README.md",
     "flydsl/simulator/COVERAGE.md",
     "flydsl/simulator/timing/ACCURACY.md",
@@ -51,9 +53,11 @@ nitpick_ignore_regex = [("py:.*", ".*")]
 
 
 def read_source(app: Any, name: str, source: list[str]) -> None:
-    """Put into a chapter what it quotes, and make its links those of the site."""
-    if name.startswith("docs/guide/"):
+    """Put into a page what it quotes, and make its links those of the site."""
+    if name.startswith("docs/"):
         source[0] = expanded(source[0], (ROOT / "README.md").read_text("utf-8"))
+    if name.startswith("docs/fx/"):
+        source[0] = indexed(source[0])
     source[0] = linkable(source[0], (ROOT / name).parent)
 
 

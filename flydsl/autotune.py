@@ -87,7 +87,9 @@ class Autotuner:
 
     def _check(self) -> None:
         if not self.configs or not all(isinstance(config, Config) for config in self.configs):
-            raise ArgumentError(f"autotune of {self.fn!r}: configs={self.configs!r}", hint="a list of flydsl.Config")
+            raise ArgumentError(
+                f"autotune of {self.fn!r}: configs={self.configs!r}", hint="pass a list of flydsl.Config"
+            )
         names = [*self.key, *self.reset_to_zero, *self.restore_value, *(n for c in self.configs for n in c.kwargs)]
         unknown = sorted({name for name in names if name not in self._signature.parameters})
         if unknown:

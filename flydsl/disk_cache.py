@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import random
@@ -15,6 +16,7 @@ import stat
 import tempfile
 import threading
 import time
+import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +33,8 @@ _BLOCK_BYTES = 4096
 _LOOKS = 64
 _chance = random.Random()  # of its own: the user's numbers stay what they are
 _DIGEST_BYTES = 32
+# Root, and whoever root is in a container of a user's.
+_TRUSTED = (0, 65534)
 _LOCK = ".lock-"
 _LOCK_LOOKS_S, _LONGEST_WAIT_S = 0.02, 60.0
 
@@ -233,7 +237,36 @@ def _is_private(folder: Path) -> bool:
         status = folder.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and _is_own(status)
+    if not (stat.S_ISDIR(status.st_mode) and _is_own(status)):
+        return False
+    replaceable = _replaceable(folder)
+    if replaceable is not None:
+        _warn_of(folder, replaceable)
+    return replaceable is None
+
+
+def _replaceable(folder: Path) -> Path | None:
+    """A folder around this one in which other users can put another in its place; None if there is none.
+
+    As ssh does it: each is this user's or root's, and others cannot write to it, unless it is sticky, as /tmp is.
+    """
+    for parent in folder.resolve().parents:
+        status = parent.stat()
+        others_write = stat.S_IWOTH | (0 if status.st_gid == os.getgid() else stat.S_IWGRP)
+        if status.st_uid not in (os.getuid(), *_TRUSTED) or (
+            status.st_mode & others_write and not status.st_mode & stat.S_ISVTX
+        ):
+            return parent
+    return None
+
+
+@functools.cache
+def _warn_of(folder: Path, replaceable: Path) -> None:
+    warnings.warn(
+        f"nothing is cached in {folder}: other users can replace what is in {replaceable}, and what is cached is run; "
+        "chmod go-w it, or set FLYDSL_RUNTIME_CACHE_DIR to a folder of your own",
+        stacklevel=2,
+    )
 
 
 def _make(folder: Path) -> None:

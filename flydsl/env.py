@@ -28,6 +28,7 @@
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
 | `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
 | `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses; with 1, LLVM uses one process at a time |
+| `FLYDSL_SIMULATOR_LDS` | `strict` | past the end of LDS: `strict` is an error, `hardware` reads 0 and stores nothing |
 | `FLYDSL_SIMULATOR_PEER_PATIENCE_S` | 300 | for how many seconds a kernel may wait for other ranks; 0: for ever |
 
 A variable FLYDSL_... that is not here is warned of at the next compilation.
@@ -176,7 +177,9 @@ def max_traced_ops() -> int:
     """`FLYDSL_COMPILE_MAX_TRACED_OPS`, at least 1."""
     value = text("FLYDSL_COMPILE_MAX_TRACED_OPS", "200000")
     if not value.isdigit() or int(value) < 1:
-        raise ArgumentError(f"FLYDSL_COMPILE_MAX_TRACED_OPS={value!r} is not a number of operations", hint=_UNSET)
+        raise ArgumentError(
+            f"FLYDSL_COMPILE_MAX_TRACED_OPS must be a number of operations, at least 1, got {value!r}", hint=_UNSET
+        )
     return int(value)
 
 
@@ -201,6 +204,14 @@ def simulator_backend() -> str:
     return value
 
 
+def simulator_lds_is_strict() -> bool:
+    """`FLYDSL_SIMULATOR_LDS`: strict or hardware."""
+    value = text("FLYDSL_SIMULATOR_LDS", "strict")
+    if value not in ("strict", "hardware"):
+        raise ArgumentError(f"FLYDSL_SIMULATOR_LDS must be strict or hardware, got {value!r}", hint=_UNSET)
+    return value == "strict"
+
+
 def simulator_host() -> str:
     """`FLYDSL_SIMULATOR_HOST`: native, or the name of a tier (`simulator.native.host`)."""
     return text("FLYDSL_SIMULATOR_HOST") or "native"
@@ -210,7 +221,9 @@ def printf_buffer_bytes() -> int:
     """`FLYDSL_PRINTF_BUFFER_BYTES`, at least 1024."""
     value = text("FLYDSL_PRINTF_BUFFER_BYTES", str(8 << 20))
     if not value.isdigit() or not 1024 <= int(value) < 1 << 32:
-        raise ArgumentError(f"FLYDSL_PRINTF_BUFFER_BYTES={value!r} is not a number of bytes, from 1024 on", hint=_UNSET)
+        raise ArgumentError(
+            f"FLYDSL_PRINTF_BUFFER_BYTES must be a number of bytes, at least 1024, got {value!r}", hint=_UNSET
+        )
     return int(value)
 
 
@@ -286,7 +299,7 @@ def peer_patience_s() -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise ArgumentError(f"FLYDSL_SIMULATOR_PEER_PATIENCE_S={value!r} is not a number of seconds", hint=_UNSET)
+        raise ArgumentError(f"FLYDSL_SIMULATOR_PEER_PATIENCE_S must be a number of seconds, got {value!r}", hint=_UNSET)
     return seconds
 
 
@@ -296,5 +309,7 @@ def simulator_threads() -> int | None:
     if not value:
         return None
     if not value.isdigit() or int(value) < 1:
-        raise ArgumentError(f"FLYDSL_SIMULATOR_THREADS={value!r} is not a number of threads", hint=_UNSET)
+        raise ArgumentError(
+            f"FLYDSL_SIMULATOR_THREADS must be a number of threads, at least 1, got {value!r}", hint=_UNSET
+        )
     return int(value)

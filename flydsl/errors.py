@@ -99,6 +99,12 @@ class DeviceError(FlyError, RuntimeError):
     """The device runtime reported a failure."""
 
 
+class DeviceAssertion(DeviceError, AssertionError):
+    """An assertion of a kernel does not hold. threads: how many of them came upon that, as far as was recorded."""
+
+    threads = 1
+
+
 class SimulatorError(DeviceError):
     """The simulated program did something that hardware would not survive, or that the simulator does not support."""
 

@@ -49,7 +49,7 @@ def launcher(name: str, tensors: str, launch: Callable[..., None], /, **others: 
 
     launch: launches a kernel for (tensors by name, *others, stream), and has the docstring; it may be a `partial` of a
     function. tensors: their names. others: by name the types of the other parameters; those that are no type of the DSL
-    are known when compiling. Those with a default, (type, default), come behind the stream; for `Any` the argument says
+    are known at compile time. Those with a default, (type, default), come behind the stream; of `Any` the argument says
     what it is.
     """
     names, last = tensors.split(), {n: kind for n, kind in others.items() if isinstance(kind, tuple)}

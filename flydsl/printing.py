@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any
+
+from flydsl.places import SourceLocation
 
 FORMATS = "fly.formats"
 """The attribute of a module that holds the formats of its kernels' printfs, as JSON. With it, they have a buffer."""
@@ -51,20 +53,25 @@ class _Float32(float):
 
 @dataclass(frozen=True)
 class Format:
-    """The format of one `printf`, or of a `refuse`.
+    """The format of one `printf`, `refuse` or `device_assert`, or of a check of indices.
 
-    text: with Python's `{}`. kinds: of its values. refusal: (package that refuses, or ""; hint).
+    text: with Python's `{}`. kinds: of its values. refusal: (package that refuses, or ""; hint). asserted_at: the place
+    of an assertion in the user's source. modes: of the tensor whose indices are checked; the values are as many indices
+    and then as many sizes.
     """
 
     text: str
     kinds: tuple[Kind, ...]
     refusal: tuple[str, str] | None = None
+    asserted_at: SourceLocation | None = None
+    modes: int = 0
 
     def line(self, data: bytes) -> str:
         """The text with the values decoded from these bytes."""
         codes = "".join(_CODES[leaf] for kind in self.kinds for leaf in _leaves(kind))
         values = iter(struct.unpack(f"<{codes}", data))
-        return self.text.format(*[_shown(kind, values) for kind in self.kinds])
+        shown = [_shown(kind, values) for kind in self.kinds]
+        return _outside(shown[: self.modes], shown[self.modes :]) if self.modes else self.text.format(*shown)
 
     @property
     def size_bytes(self) -> int:
@@ -84,13 +91,15 @@ class Format:
 
     def to_json(self) -> str:
         """The format as text, for `from_json`."""
-        return json.dumps([self.text, self.kinds, self.refusal])
+        at = self.asserted_at
+        place = at and (at.file, at.line, at.column, at.end_column)
+        return json.dumps([self.text, self.kinds, self.refusal, place, self.modes])
 
     @staticmethod
     def from_json(text: str) -> Format:
         """The format that `to_json` wrote."""
-        shown, kinds, refusal = json.loads(text)
-        return Format(shown, tuple(kinds), refusal and tuple(refusal))
+        shown, kinds, refusal, place, modes = json.loads(text)
+        return Format(shown, tuple(kinds), refusal and tuple(refusal), place and SourceLocation(*place), modes)
 
 
 def _leaves(kind: Kind) -> Iterator[str]:
@@ -118,20 +127,42 @@ def _compact(tree: Any) -> str:
     return f"({','.join(map(_compact, tree))})" if isinstance(tree, tuple) else str(tree)
 
 
-def lines(words: bytes, formats: Sequence[Format]) -> list[str]:
-    """The lines of records, ordered by workgroup, thread, and time of printing within a thread.
+def _outside(indices: Sequence[int], sizes: Sequence[int]) -> str:
+    """The indices that lie outside of their modes."""
+    wrong = [(mode, i, n) for mode, (i, n) in enumerate(zip(indices, sizes, strict=True)) if not 0 <= i < n]
+    return "; ".join(
+        f"index {i} of mode {mode}, which has {n} element{'s' * (n != 1)}"
+        if len(sizes) > 1
+        else f"index {i} of a tensor of {n} element{'s' * (n != 1)}"
+        for mode, i, n in wrong
+    )
+
+
+@dataclass(frozen=True, order=True)
+class Record:
+    """A record that a thread wrote. workgroup, thread: z, y, x, as they are ordered. line: its text."""
+
+    workgroup: tuple[int, ...]
+    thread: tuple[int, ...]
+    line: str = field(compare=False)
+    asserted_at: SourceLocation | None = field(compare=False)
+
+
+def records(words: bytes, formats: Sequence[Format]) -> list[Record]:
+    """The records in a buffer, ordered by workgroup, thread, and time of writing within a thread.
 
     What was not written to its end, by a kernel that failed, is left out, with all that follows it.
     """
-    found: list[tuple[tuple[int, ...], str]] = []
+    found: list[Record] = []
     at = 0
     while at + RECORD_WORDS * _WORD_BYTES <= len(words):
         number, x, y, z, thread = struct.unpack_from(f"<{RECORD_WORDS}I", words, at)
         at += RECORD_WORDS * _WORD_BYTES
         if not 1 <= number <= len(formats) or at + formats[number - 1].size_bytes > len(words):
             break
-        size_bytes = formats[number - 1].size_bytes
+        written = formats[number - 1]
         place = tuple(thread >> shift & _THREAD_MASK for shift in (2 * THREAD_BITS, THREAD_BITS, 0))
-        found.append(((z, y, x, *place), formats[number - 1].line(words[at : at + size_bytes])))
-        at += size_bytes
-    return [line for _, line in sorted(found, key=lambda record: record[0])]
+        line = written.line(words[at : at + written.size_bytes])
+        found.append(Record((z, y, x), place, line, written.asserted_at))
+        at += written.size_bytes
+    return sorted(found)

@@ -7,7 +7,7 @@
 
 Triton is an extra: `pip install flydsl-workbench[triton]`. Its driver is what runs the machine code that it compiles;
 this one launches it on the simulator, for the architecture that FlyDSL compiles for. Launches show themselves as those
-of other code objects do: inside of `%%flykernel`, and `flydsl.triton.module_of(kernel)` is the module of what
+of other code objects do: inside `%%flykernel`, and `flydsl.triton.module_of(kernel)` is the module of what
 `kernel[grid](...)` returns, with its levels, from TTIR to the listing.
 """
 
@@ -51,7 +51,7 @@ def deactivate() -> None:
 
 @contextmanager
 def active() -> Iterator[None]:
-    """Make Triton launch on the simulator inside of the `with` block."""
+    """Make Triton launch on the simulator inside the `with` block."""
     config = _config()
     before, config._active = config._active, _driver()
     try:
@@ -67,7 +67,8 @@ def module_of(kernel: CompiledKernel) -> BinaryModule:
     """The code object of a compiled kernel: what `kernel[grid](...)` and `kernel.warmup(...)` return."""
     if not hasattr(kernel, "metadata") or not hasattr(kernel, "asm"):
         raise ArgumentError(
-            f"a {type(kernel).__name__} is no compiled kernel", hint="kernel[grid](...) returns one, and kernel.warmup"
+            f"a compiled kernel is needed, got {type(kernel).__name__}",
+            hint="pass what kernel[grid](...) or kernel.warmup returns",
         )
     return _module(kernel.metadata.hash, kernel.metadata.name, _file_name(kernel.src), _argument_names(kernel.src))
 
@@ -198,7 +199,7 @@ class _Launcher:
         metadata, info = self._metadata, self._kernel.resources.info
         values = list(_flat_values(args, self._types))
         blocks = grid[0] * grid[1] * grid[2]
-        of_all_blocks = getattr(metadata, "global_scratch_size", 0)  # of which Triton 3.7 has none, but a null pointer
+        of_all_blocks = getattr(metadata, "global_scratch_size", 0)  # Triton 3.7 has none, but a null pointer
         scratch = [_scratch(blocks * size) for size in (of_all_blocks, metadata.profile_scratch_size)]
         smem = metadata.shared if info.lds_bytes == 0 else 0
         block = metadata.num_warps * metadata.warp_size

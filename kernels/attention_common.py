@@ -1,4 +1,4 @@
-"""What attention kernels share: products of 32 x 32, tiles in shared memory, masks, and the online softmax.
+"""The common parts of attention kernels: products of 32 x 32, tiles in shared memory, masks, and the online softmax.
 
 Both products are written so that scores never leave the registers. A wave has 32 queries and computes
 
@@ -38,7 +38,7 @@ _CDNA4 = {"f16": "mfma_f32_32x32x16_f16", "bf16": "mfma_f32_32x32x16_bf16"}
 
 @dataclass(frozen=True)
 class Product32:
-    """How 32 rows and 32 columns are multiplied along a group of 16. name: of the instruction; calls: how many."""
+    """The product of 32 rows and 32 columns along a group of 16, by `calls` instructions of that name."""
 
     dtype: str
     name: str
@@ -99,7 +99,7 @@ def zeros() -> Any:
 
 
 def row_of_lane(lane: Any) -> Any:
-    """The row of the first operand that a lane has: its number's low five bits, of which two change places."""
+    """The row of the first operand that a lane has: its number's low five bits, two of them swapped."""
     return (lane & 0b10011) | (lane & 0b100) << 1 | (lane & 0b1000) >> 1
 
 
@@ -147,7 +147,7 @@ class SharedTile:
         return self.memory.linear_offset((row, 0)), chunk ^ self._key(row)
 
     def word(self, place: tuple[Any, Any], row: int = 0, chunk: int = 0) -> Any:
-        """Where a chunk begins, in words. row, chunk: added to the place's, with which they have no bit in common."""
+        """The first word of a chunk. row, chunk: added to the place's, with which they share no bit."""
         first, mixed = place
         near = chunk % self.exchanged
         return first + (mixed ^ (near ^ self._key(row))) * 4 + self.memory.linear_offset((row, (chunk - near) * 4))
@@ -171,7 +171,7 @@ class RowTile(SharedTile):
         self._places = [self._place(thread, number) for number in range(count)]
 
     def _place(self, thread: Any, number: int) -> tuple[Any, Any, int]:
-        """(row, chunk, rows that are known when compiling) of a thread's chunk."""
+        """(row, chunk, rows that are known at compile time) of a thread's chunk."""
         if self.threads % self.chunks:
             return (*idx2crd(thread + number * self.threads, (-1, self.chunks)), 0)
         return (*idx2crd(thread, (-1, self.chunks)), number * (self.threads // self.chunks))

@@ -8,7 +8,7 @@ f32. Everything else is as in `preshuffle_gemm`; scales are loaded one tile ahea
     launch = compile_blockscale_preshuffle_gemm(N=7168, K=2304, tile_m=64, tile_n=128, tile_k=128)
     launch(C, A, shuffle_weight(B), scale_a, scale_b, M, N)
 
-64 x 128 x 128: 162 VGPRs, of which 64 hold totals and a block's sums; three workgroups share a compute unit.
+64 x 128 x 128: 162 VGPRs, 64 of which hold totals and a block's sums; three workgroups share a compute unit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def reference(A: Any, B: Any, scale_a: Any, scale_b: Any) -> Any:
 
 @dataclass(frozen=True)
 class Plan(preshuffle_gemm.Plan):
-    """What a kernel is compiled for; see `compile_blockscale_preshuffle_gemm`."""
+    """The compile-time parameters of a kernel; see `compile_blockscale_preshuffle_gemm`."""
 
     unroll: bool = False
 

@@ -151,7 +151,7 @@ class FlyDSLAllreduce:
         Gives, for simulated GPUs, a `Recording`. Its inputs that other processes cannot open are copied at each replay.
         """
         if self._is_capturing:
-            raise ArgumentError("capture inside of capture", hint="one at a time")
+            raise ArgumentError("capture inside capture", hint="call it once at a time")
         self._node.reserve_tables()
         self._is_capturing = True
         self._recording = Recording() if self._place == "cpu" else None
@@ -271,7 +271,7 @@ class FlyDSLAllreduce:
         return table, staged
 
     def _readable(self, inp: Any) -> tuple[int, bool]:
-        """Where the others read an input: in its own memory, or in the input buffer, to which it is then copied."""
+        """The address at which the others read an input: its own, or the input buffer's, to which it is then copied."""
         if not _is_whole(inp):
             return self._input, True
         if self._recording is not None:  # simulated: a copy is cheap

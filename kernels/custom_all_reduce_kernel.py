@@ -61,7 +61,7 @@ def reference(inputs: Any) -> Any:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a kernel is compiled for. elements: of an input (all-gather: of each rank). most_threads: a block's."""
+    """The compile-time parameters. elements: of an input (all-gather: of each rank). most_threads: a block's."""
 
     elements: int
     dtype: str

@@ -41,7 +41,7 @@ SHAPES = ((1, 2, 4, 1), (5, 4, 8, 4), (9, 4, 16, 8))
 
 @dataclass(frozen=True)
 class Plan:
-    """What the kernels are compiled for. Bytes: of a token, its scales, and its result, whole packs of 16.
+    """The compile-time parameters of the kernels. Bytes: of a token, its scales, and its result, whole packs of 16.
 
     dtype: of the results: f32, f16, bf16.
     """
@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def offsets(self) -> dict[str, int]:
-        """Where the parts of an area begin, in bytes, and its size."""
+        """The offsets of the parts of an area, in bytes, and its size."""
         found, end = {"counts": 0}, PACK_BYTES
         for name, size in self.row_sizes.items():
             found[name] = end

@@ -36,7 +36,7 @@ CHOICES = (2, 8, 32)
 
 @dataclass(frozen=True)
 class Received:
-    """What a rank has received: rows in no particular order.
+    """The rows that a rank has received, in no particular order.
 
     tokens (n, hidden), indices (n, k) i32, weights (n, k) f32, scales (n, ...) or None, sources (n) i32: the rank of a
     token times max_tokens, plus its number there.

@@ -21,7 +21,7 @@ products keep queries in the columns of a result, so that the softmax of a query
 operand as it is (`attention_common`). Only tiles on the border of what is visible are masked; with causal and
 head_dim >= 128 they have a loop of their own.
 
-D = 128, bf16, causal, gfx942: 216 VGPRs, of which 64 hold sums, 32 queries and 32 scores; with 32 KiB of shared memory
+D = 128, bf16, causal, gfx942: 216 VGPRs, 64 of which hold sums, 32 queries and 32 scores; with 32 KiB of shared memory
 each, two workgroups share a compute unit. D = 64: four waves per SIMD.
 """
 
@@ -74,7 +74,7 @@ def reference(
 
 @dataclass(frozen=True)
 class Plan:
-    """What a kernel is compiled for. See `build_flash_attn_func_module`; width: columns of V and O."""
+    """The compile-time parameters of a kernel. See `build_flash_attn_func_module`; width: columns of V and O."""
 
     heads: int
     kv_heads: int
@@ -113,7 +113,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Sequence:
-    """Where a batch's queries and keys begin in their tensors, and how many there are."""
+    """The first query and key of a batch in their tensors, and their numbers."""
 
     first: Any
     count: Any
@@ -130,7 +130,7 @@ class Sequence:
 
 
 class Keys:
-    """Which keys the queries from `first` on of a workgroup see; tiles are numbered from the sequence's first key.
+    """The keys that the queries from `first` on of a workgroup see; tiles are numbered from the sequence's first key.
 
     Tiles first_tile to last_tile - 1 have keys that some query sees; of first_whole to last_whole - 1 every query sees
     every key.
@@ -235,7 +235,7 @@ class Queries:
         return rows.view(self.first, self.plan.block_m)
 
     def _chunks(self, rows: GTensor, count: int) -> Iterator[tuple[Any, dict[str, int]]]:
-        """Where the lane's chunk of each group begins. The distance is a scalar, so that one register is kept."""
+        """The offset of the lane's chunk of each group. The distance is a scalar, so that one register is kept."""
         first = rows.linear_offset((self.number, self.half * (CHUNK // 2)))
         return ((first, {"soffset_bytes": group * GROUP * 2}) for group in range(count))
 

@@ -22,7 +22,7 @@ score and the sum of its powers, and a second kernel takes their mean:
 
     O = sum of w_i O_i / sum of w_i, w_i = 2^(top_i - top) total_i        32 lanes for a row, all parts loaded at once
 
-bf16, causal: 238 VGPRs, of which 64 hold sums, 32 queries, 32 scores and 16 P; two waves per SIMD.
+bf16, causal: 238 VGPRs, 64 of which hold sums, 32 queries, 32 scores and 16 P; two waves per SIMD.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class DualWave:
 def tiles_of(count: Any, part: Any, parts: int) -> tuple[Any, Any]:
     """(first, behind the last) tile of a part of `count` tiles: an even number of them, at least TAIL.
 
-    The parts are of one length, but for the last ones, of which some may begin behind the last tile.
+    The parts are of one length, except for the last ones, some of which may begin behind the last tile.
     """
     pairs = (count + 1) >> 1
     if parts == 1:
@@ -240,7 +240,7 @@ def by_turns(count: int) -> None:
 
 
 def workspace_size(num_kv_splits: int, batch: int, seq_len: int, num_heads: int) -> int:
-    """How many f32 the workspace of several splits has at least."""
+    """The least number of f32 in the workspace of several splits."""
     return num_kv_splits * batch * seq_len * num_heads * (HEAD_DIM + TOTALS) // 2
 
 

@@ -1,4 +1,4 @@
-"""C = A B^T of fp8 with a scale for each row of A and of B, by four waves of which each has a quarter of a large tile.
+"""C = A B^T of fp8 with a scale for each row of A and of B, by four waves, each with a quarter of a large tile.
 
     launch = compile_fp8_gemm_4w(K=8192)
     launch(A, B_T, C, A_scale, B_scale, m, n)

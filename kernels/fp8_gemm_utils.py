@@ -1,4 +1,4 @@
-"""What the row-scaled fp8 GEMMs share: C = A B^T * scale_a[m] * scale_b[n] in bf16, both operands in shared memory.
+"""Common parts of row-scaled fp8 GEMMs: C = A B^T * scale_a[m] * scale_b[n] in bf16, both operands in shared memory.
 
 Tiles of A and B, 128 columns of K, go straight to a ring of two buffers (`mfma_ring_pipeline`); B may be shuffled
 beforehand, and then lies in shared memory as it does outside, without a swizzle. The number of waves and what each
@@ -34,7 +34,7 @@ SHAPES = ((1, 128, 256), (33, 200, 384), (150, 330, 256))
 
 @dataclass(frozen=True)
 class Plan(Ring):
-    """What a kernel is compiled for. See `compile_fp8_gemm_4w`."""
+    """The compile-time parameters of a kernel. See `compile_fp8_gemm_4w`."""
 
     remap: bool = True
     shuffled: bool = False
@@ -91,7 +91,7 @@ def fp8_launcher(plan: Plan) -> Any:
 
 
 def launch_tiles(plan: Plan, tensors: dict[str, Any], m: Any, n: Any, stream: Any) -> None:
-    """Launch a workgroup for each tile of C, inside of a launcher."""
+    """Launch a workgroup for each tile of C, inside a launcher."""
     tile_m, tile_n, _ = plan.tile
     blocks = ((m + tile_m - 1) // tile_m) * ((n + tile_n - 1) // tile_n)
     A, B_T, C, A_scale, B_scale = tensors.values()

@@ -44,7 +44,7 @@ SHAPES = ((5, 4, 2, 64), (1, 8, 1, 128), (3, 2, 2, 256))
 
 @dataclass(frozen=True)
 class Rope:
-    """What is known when compiling: the builder's parameters."""
+    """The values known at compile time: the builder's parameters."""
 
     dim: int
     q_heads: int
@@ -62,7 +62,7 @@ class Rope:
         return max(self.q_heads, self.kv_heads)
 
     def has(self, head: Any, heads: int) -> Any:
-        """True if there are more than `head` heads; known when compiling where all waves have one."""
+        """True if there are more than `head` heads; known at compile time where all waves have one."""
         return (heads == self.heads and heads % self.waves == 0) or head < heads
 
     @property
@@ -71,7 +71,7 @@ class Rope:
         return self.dim // warp_size()
 
     def key_offset(self, place: Any, head: Any, column: Any) -> Any:
-        """Where column `column` of a head's key lies in the cache."""
+        """The offset in the cache of column `column` of a head's key."""
         if self.flash:
             return (place * self.kv_heads + head) * self.dim + column
         block, within = place // self.block_size, place % self.block_size
@@ -79,7 +79,7 @@ class Rope:
         return (packs * self.block_size + within) * KEY_PACK + column % KEY_PACK
 
     def value_offset(self, place: Any, head: Any, column: Any) -> Any:
-        """Where column `column` of a head's value lies in the cache."""
+        """The offset in the cache of column `column` of a head's value."""
         if self.flash:
             return self.key_offset(place, head, column)
         block, within = place // self.block_size, place % self.block_size
@@ -178,7 +178,7 @@ def build_fused_rope_cache_module(
 
 
 def launch_heads(tensors: dict[str, Any], tokens: Any, rope: Rope, stream: Any) -> None:
-    """Launch a wave for each head of each token, inside of a launcher."""
+    """Launch a wave for each head of each token, inside a launcher."""
     dtype, of_kv = element_type(rope.dtype), rope.dim * rope.kv_heads
     for name in ("Q", "K", "V", "Q_out", "K_out"):
         require_rows(name, tensors[name], tokens, rope.dim * rope.q_heads if "Q" in name else of_kv, dtype)

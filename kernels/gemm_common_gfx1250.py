@@ -1,7 +1,7 @@
-"""What the products for gfx1250 share: tiles that the tensor data mover brings, and the order in which they come.
+"""Common parts of products for gfx1250: tiles that the tensor data mover brings, and the order in which they come.
 
 A workgroup has `buffers` places for a tile of A and of B in shared memory. One is computed while the others are on
-their way: the tensor data mover copies whole tiles, of which each wave asks for its part, and a wave waits until only
+their way: the tensor data mover copies whole tiles, each wave asks for its part of one, and a wave waits until only
 the later ones are still under way. Workgroups of a cluster may get a tile together. With one place, a tile is asked for
 when all waves have computed the one before.
 """
@@ -18,8 +18,8 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.expr import range_constexpr
-from flydsl.expr.emit import target_name
 from flydsl.expr.rocdl import cluster, tdm_ops
+from flydsl.expr.tracing.emit import target_name
 from kernels.kernels_common import ceil_div, require
 
 LANES, SIZE = 32, 16
@@ -83,7 +83,7 @@ class Pipeline:
 
 
 class WavePlan(ABC):
-    """What plans of all products know of their waves. tile: a workgroup's, along M, N and K; waves: along M and N.
+    """The waves of a plan, for all products. tile: a workgroup's, along M, N and K; waves: along M and N.
 
     split_k: workgroups that share a tile, along K.
     """
@@ -105,7 +105,7 @@ class WavePlan(ABC):
 
     @property
     def threads(self) -> int:
-        """Of a workgroup."""
+        """Threads of a workgroup."""
         return LANES * self.waves[0] * self.waves[1]
 
     @property
@@ -116,7 +116,7 @@ class WavePlan(ABC):
     @property
     @abstractmethod
     def buffer_bytes(self) -> int:
-        """Of a buffer in shared memory."""
+        """The size of a buffer in shared memory."""
 
     @property
     def out_pitch(self) -> int:
@@ -125,7 +125,7 @@ class WavePlan(ABC):
 
     @property
     def lds_bytes(self) -> int:
-        """Of the buffers, and then of C."""
+        """The shared memory of the buffers, in which C is staged afterwards."""
         of_c = self.wave_tile[0] * self.out_pitch * int(self.out.width) // 8 * self.waves[0] * self.waves[1]
         return max(self.buffers * self.buffer_bytes, of_c if self.tdm_store else 0)
 
@@ -155,7 +155,7 @@ class WavePlan(ABC):
         check_smem_capacity(self.lds_bytes)
 
     def launch(self, kernel: Any, m: Any, stream: Any) -> None:
-        """Launch a kernel for m rows of C, inside of a launcher."""
+        """Launch a kernel for m rows of C, inside a launcher."""
         grid = ((m + self.tile[0] - 1) // self.tile[0], *self.grid)
         kernel.launch(grid=grid, block=(self.threads,), stream=stream, **self.cluster.options)
 
@@ -179,7 +179,7 @@ class ClusterShape:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Of a launch."""
+        """The options of a launch."""
         return {} if self.is_one else {"cluster": (self.m, self.n, 1)}
 
     def masks(self) -> tuple[Any, Any]:
@@ -237,7 +237,7 @@ def chosen_by_wave(streams: list[TileStream], wave: Any) -> TileStream:
 
 
 def opaque(number: Any) -> Any:
-    """The same Int32, of which the compiler knows nothing.
+    """The same Int32, hidden from the compiler.
 
     LDS instructions add distances up to 64 KiB to a register. From a place in a buffer beyond that, the compiler would
     make a register for each instruction; with one place that it does not look into, each has its distance.
@@ -262,7 +262,7 @@ def fence(outstanding: int, shape: ClusterShape) -> None:
 
 
 class Loads:
-    """What a wave asks for: tiles of some streams, in the buffers of a pipeline.
+    """The tiles that a wave asks for: of some streams, in the buffers of a pipeline.
 
     ahead: called with the tile's number for every tile that the loop loads, to bring later ones into a cache.
     """
@@ -337,7 +337,7 @@ def one_place(
 
 @flyc.jit
 def repeated(step: Callable[..., Any], sums: Any, addresses: Any, turns: Any) -> Any:
-    """What a step gives that is repeated for every tile but the last one."""
+    """The result of a step that is repeated for every tile but the last one."""
     for tile in range(1, turns):
         sums, addresses = step(sums, addresses, fx.Int32(tile))
     return sums, addresses

@@ -90,7 +90,7 @@ def tiled_scales(scale: Any, wave_rows: int, waves: int = 1) -> Any:
 
 @dataclass(frozen=True)
 class Plan(WavePlan):
-    """What a kernel is compiled for. See `compile_fp8fp4_gemm`."""
+    """The compile-time parameters of a kernel. See `compile_fp8fp4_gemm`."""
 
     data_format: str
     has_blocks: bool
@@ -107,7 +107,7 @@ class Plan(WavePlan):
 
     @property
     def bits(self) -> tuple[int, int]:
-        """Of an element of A and of B."""
+        """The width of an element of A and of B."""
         return FORMATS[self.data_format]
 
     @property
@@ -132,19 +132,19 @@ class Plan(WavePlan):
 
     @property
     def row_bytes(self) -> tuple[int, int]:
-        """Of a tile's row of A and of B."""
+        """The bytes of a tile's row of A and of B."""
         a, b = (self.tile[2] * bits // 8 for bits in self.bits)
         return a, b
 
     @property
     def scale_bytes(self) -> tuple[int, int]:
-        """Of the 16 rows of scales of a wave: a row of A's, and of B's, in a tile."""
+        """The bytes of the 16 rows of scales of a wave: a row of A's, and of B's, in a tile."""
         a, b = (rows // SIZE * self.tile[2] // BLOCK for rows in self.wave_tile)
         return a, b
 
     @property
     def starts(self) -> tuple[int, int, int, int, int]:
-        """Where in a buffer A, B, the scales of A and of B begin, and where they end."""
+        """The offsets in a buffer of A, B, the scales of A and of B, and the end of the last."""
         a, b = self.tile[0] * (self.row_bytes[0] + PAD), self.tile[1] * self.row_bytes[1]
         scales = [SIZE * w * s if self.has_blocks else 0 for w, s in zip(self.waves, self.scale_bytes, strict=True)]
         return 0, a, a + b, a + b + scales[0], a + b + sum(scales)
@@ -232,7 +232,7 @@ def tile_streams(
 
 
 def fewer(waves: int, rows: int) -> int:
-    """Waves that divide so many rows among them, all of which the workgroup has."""
+    """Waves that divide so many rows among them, all the rows of the workgroup."""
     require(rows % waves == 0, f"{rows} rows of scales", f"a multiple of {waves} waves, or wave_specialized_tdm=True")
     return waves
 
@@ -372,7 +372,7 @@ def compile_fp8fp4_gemm(
     C (M, N) with rows of ldc elements, A (M, K) with rows of lda, B (N, K) shuffled, in one dimension or two; 4-bit
     elements are two to a byte, and their tensors of bytes. Scales: bytes in the order of `tiled_scales` for the rows of
     a wave, tile_m / m_warp of A and tile_n / n_warp of B, filled up to whole tiles; with ptpc f32 (M) and (N). N and K
-    are known when compiling, and the launch's N is not used. out_dtype: f32, bf16, f16. split_k: workgroups that share
+    are known at compile time, and the launch's N is not used. out_dtype: f32, bf16, f16. split_k: workgroups that share
     a tile of C, along K; with more than one the caller clears C, to which each adds its sums, in pairs if C is of 16
     bits. One schedule serves all: l2_prefetch_distance, inst_prefetch, use_scale_opsel, b_streaming and fp8_schedule
     are accepted and have no effect. Unsupported: atomic_barrier_enable, scales without the tensor data mover
@@ -405,7 +405,7 @@ def fp8fp4_launcher(plan: Plan, waves_per_eu: int | None, expert: bool) -> Any:
 def launch_fp8fp4(
     plan: Plan, tensors: dict[str, Any], m: Any, lda: Any, ldc: Any, stream: Any, waves_per_eu: int | None = None
 ) -> None:
-    """Launch a workgroup for each tile of C, inside of a launcher."""
+    """Launch a workgroup for each tile of C, inside a launcher."""
     a, b = (bytes_of(*((fx.Float8E4M3FN,) if bits == 8 else ())) for bits in plan.bits)
     scales = bytes_of() if plan.has_blocks else fx.Float32
     require_tensors(tensors, C=plan.out, A=a, B=b, A_scale=scales, B_scale=scales, rows=TENSORS)

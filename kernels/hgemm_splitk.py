@@ -12,7 +12,7 @@ time: sums are rounded to C's type before they are added. The order of kernels o
 workgroups would wait for, so it does not matter which of them run at the same time; `semaphore` and `signal` are
 unused.
 
-128 x 128 x 64 of f16 with two stages: 132 VGPRs, of which 64 hold sums; 64 KiB of shared memory.
+128 x 128 x 64 of f16 with two stages: 132 VGPRs, 64 of which hold sums; 64 KiB of shared memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def reference(A: Any, B: Any, bias: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Plan(Ring):
-    """What a kernel is compiled for; see `compile_hgemm_kernel`. Raises ArgumentError where sizes do not fit.
+    """The compile-time parameters of a kernel; see `compile_hgemm_kernel`. Raises ArgumentError where sizes do not fit.
 
     tiles: tiles along N that a workgroup computes one after the other.
     """
@@ -166,7 +166,7 @@ def hgemm_launcher(plan: Plan, waves_per_eu: int | None = None) -> Any:
 
 
 def launch_tiles(plan: Plan, waves_per_eu: int | None, tensors: dict[str, Any], m: Any, stream: Any) -> None:
-    """Launch a workgroup for each tile of C and part of K, inside of a launcher. A bias may be left out."""
+    """Launch a workgroup for each tile of C and part of K, inside a launcher. A bias may be left out."""
     tensors = {**tensors, "bias": tensors.get("bias", tensors["A"])}
     for name, rows, columns in (("C", m, plan.n), ("A", m, plan.k), ("B", plan.n, plan.k)):
         require_rows(name, tensors[name], rows, columns, plan.element)
@@ -199,7 +199,7 @@ def hgemm_splitk_(
 def default_tile(m: int, n: int, k: int) -> dict[str, Any]:
     """A tile for these sizes: small along M where m is, and then K is split."""
     if m <= 32 and n % 64 == 0 and k % 128 == 0:
-        tile_k = 128 if k > 128 else 64  # of which there are two at least
+        tile_k = 128 if k > 128 else 64  # there are at least two
         split = next(s for s in (16, 14, 8, 7, 4, 3, 2, 1) if (k % (128 * s) == 0 and k // (128 * s) >= 2) or s == 1)
         return {"TILE_M": 16 if m <= 16 else 32, "TILE_N": 64, "TILE_K": tile_k, "SPLIT_K": split, "BLOCK_M_WARPS": 1,
                 "BLOCK_N_WARPS": 2, "B_TO_LDS": True}  # fmt: skip

@@ -1,4 +1,4 @@
-"""What kernels of every family share: element types by name, and numbers of launches."""
+"""The common parts of every family of kernels: element types by name, and numbers of launches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flydsl import sizes
 from flydsl.atoms.instruction_sets import CDNA4, GFX1250
 from flydsl.errors import ArgumentError
 from flydsl.expr.coop import warp_size
-from flydsl.expr.emit import target_name
+from flydsl.expr.tracing.emit import target_name
 from flydsl.places import line_that_calls
 
 GFX942 = "gfx942"

@@ -1,4 +1,4 @@
-"""How kernels are launched: what `flydsl.launchers` has, and for how many waves per SIMD."""
+"""Launches of kernels: the launchers of `flydsl.launchers`, for a number of waves per SIMD."""
 
 from __future__ import annotations
 

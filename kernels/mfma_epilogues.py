@@ -1,4 +1,4 @@
-"""What happens to a tile's sums: factors, bias and activation, and stores, straight or through shared memory.
+"""From a tile's sums to its result: factors, bias and activation, and stores, straight or through shared memory.
 
 A lane holds four consecutive rows of one column of each tile of 16 x 16.
 """
@@ -163,7 +163,7 @@ class TileC:
         return {"m_repeat": self.m_repeat, "lane_div_16": 0, "bx_m": 0}
 
     def _write_row(self, memory: Any, first_column: Any, value: Callable[..., Any]) -> Callable[..., None]:
-        """Write a row of sums that is counted from the lane's first one: distances are known when compiling."""
+        """Write a row of sums that is counted from the lane's first one: distances are known at compile time."""
         first = memory.linear_offset((self.row, first_column + self.column))
 
         def write_row(mi: int, ii: int, row: int, _: int) -> None:

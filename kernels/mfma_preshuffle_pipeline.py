@@ -4,7 +4,7 @@ A workgroup of four waves computes a tile of C. Its waves stand side by side alo
 goes through shared memory; B is different for every wave and goes from global memory straight into its registers.
 
 What a lane holds for one group of K: the bytes of A's row `lane % 16`, and of B's row `lane % 16`, at the place
-`lane // 16` of the group's four. Since A and B agree, the order of K inside of a group does not matter.
+`lane // 16` of the group's four. Since A and B agree, the order of K inside a group does not matter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import CDNA4
-from flydsl.expr.emit import target_name
+from flydsl.expr.tracing.emit import target_name
 from kernels.kernels_common import bytes_of, ceil_div, fp8_type, require, require_tensor
 from kernels.layout_utils import idx2crd
 from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
@@ -61,7 +61,7 @@ def is_cdna4() -> bool:
 
 @dataclass(frozen=True)
 class Product:
-    """How 16 rows of A and 16 of B are multiplied along one group of K.
+    """The product of 16 rows of A and 16 of B along one group of K.
 
     dtype: a key of BITS. name, k: the matrix instruction, and how much of K it takes. formats: of the scaled one.
     """
@@ -148,7 +148,7 @@ def unpack_int4_to_bf16(words: Any, scale: Any = None) -> Any:
     """Four times as many words of bf16: a sixteenth of each signed nibble, times `scale`, an f32, rounded."""
     pairs = []
     for word in (words[i] for i in range(words.numel)):
-        # Rotated, so that the high halves stay a word, of which conversions read each byte where it is.
+        # Rotated, so that the high halves stay a word, and conversions read each byte where it is.
         rotated = word.to(fx.Uint32) >> 4 | word.to(fx.Uint32) << 28
         for nibbles in (word, rotated.to(fx.Int32)):
             floats = [fx.rocdl.cvt_off_f32_i4(nibbles, byte_sel=byte) for byte in range(4)]
@@ -342,7 +342,7 @@ class TileA:
         return self._global_bytes(0, bytes_) + step, (distance < self.size).select(distance, self.size)
 
     def _global_bytes(self, first: int, bytes_: int) -> Any:
-        """Where in A that lies which this thread copies to its place behind byte `first` of a buffer."""
+        """The offset in A of the bytes that this thread copies to its place behind byte `first` of a buffer."""
         chunks = self.tiling.row_bytes // CHUNK_BYTES
         row, chunk, byte = idx2crd(self.thread * bytes_ + first, (-1, chunks, CHUNK_BYTES))
         return row * (self.memory.shape[1] * 4) + swizzle_xor16(row, chunk, chunks) * CHUNK_BYTES + byte
@@ -474,7 +474,7 @@ class MxScales:
         halves = self.tiling.tile_k == 128
         if halves and stage == 1:
             return before
-        # With one buffer the number of a tile is not known when compiling: its half is moved to the low bits.
+        # With one buffer the number of a tile is not known at compile time: its half is moved to the low bits.
         moved = fx.Uint32(k % 2 * 16) if halves and self.tiling.stages == 1 else None
         step = k * (self.tiling.tile_k // 128) // 2 * WAVE
         words = range(max(1, self.tiling.tile_k // 256))
@@ -548,7 +548,7 @@ def multiply_groups(
 
 
 def no_scales(k: Any, stage: int, before: Any) -> tuple[()]:
-    """What `main_loop` loads for tile k besides A and B: nothing."""
+    """Further loads of `main_loop` for tile k, besides A and B: none."""
     return ()
 
 
@@ -568,7 +568,7 @@ class Loop:
 
     @property
     def other_buffer(self) -> int:
-        """How far the buffer of the next tile is."""
+        """The distance to the buffer of the next tile."""
         return int(self.a.tiling.stages) - 1
 
     def load(self, k: Any, stage: int, before: Any = None) -> tuple[Any, ...]:

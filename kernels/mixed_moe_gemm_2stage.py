@@ -51,7 +51,7 @@ SHAPES = ((1, 256, 256, 4, 2, 32), (40, 512, 256, 3, 2, 32), (33, 256, 512, 5, 3
 
 
 class GateMode(Enum):
-    """Where the rows of gate and up lie in the weights of stage 1: all of one and then of the other, or 16 in turn.
+    """The order of the rows of gate and up in the weights of stage 1: all of one and then of the other, or 16 in turn.
 
     MOCK_GATE_ONLY is SEPARATED for parts of K.
     """
@@ -214,7 +214,7 @@ def launch_tiles(
     plan: Plan, tensors: dict[str, Any], tokens: Any, blocks: Any, stream: Any, persist_m: int = 1,
     waves_per_eu: int | None = None, a_scale_one: bool = False,
 ) -> None:  # fmt: skip
-    """Launch a workgroup for every tile of columns and persist_m blocks of rows, inside of a launcher."""
+    """Launch a workgroup for every tile of columns and persist_m blocks of rows, inside a launcher."""
     _check(plan, persist_m)
     if a_scale_one:
         tensors = {name: tensor for name, tensor in tensors.items() if name != "scale_activations"}

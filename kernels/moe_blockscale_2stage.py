@@ -62,7 +62,7 @@ class RoutedScales:
         self.loads = self.blocks * (plan.tiling.m_repeat * 4 + len(self.firsts_w))  # of a lane for a tile
 
     def load(self, k: Any) -> Any:
-        """What `multiply_blocks` takes, of tile k."""
+        """The operands of `multiply_blocks` for tile k."""
         blocks = [k * self.blocks + block for block in range(self.blocks)]
         return [self._of_rows(block) for block in blocks], [self._of_columns(block) for block in blocks]
 

@@ -88,7 +88,7 @@ def reference2(h: Any, w2: Any, topk_ids: Any, weights: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Plan(StagePlan):
-    """What a kernel is compiled for. tiling: of all of a wave's columns; columns: of the result.
+    """The compile-time parameters of a kernel. tiling: of all of a wave's columns; columns: of the result.
 
     gated: stage 1, whose tiling has the columns of gate and up. accumulate: rows of a token are added to one.
     smooth: the activations of stage 1 have a row for each slot and token. scaled: sums are multiplied by the scales of
@@ -96,7 +96,7 @@ class Plan(StagePlan):
     expert has a number that is added. interleaved: 16 rows of gate and of up in turn in the weights. asynchronous:
     activations go past the registers. k_batch: workgroups that share a tile of stage 1, along K; then the sums of gate
     and up, side by side, are added to the result as they are. group_scales: the type of the scales of groups of weights
-    along K, "f32" or "bf16". padding: the last columns of the result that do not count, of which whole tiles are left
+    along K, "f32" or "bf16". padding: the last columns of the result that do not count; whole tiles of them are left
     out. blocks_of_unit: blocks of rows that have an entry of expert_ids together.
     """
 
@@ -149,7 +149,7 @@ class Plan(StagePlan):
 
     @property
     def bits(self) -> tuple[int, int]:
-        """Of an element of the activations and of the weights."""
+        """The width of an element of the activations and of the weights."""
         return BITS[self.tiling.dtype]
 
     def with_tile(self, tile_n: int, row_bytes: int) -> Plan:
@@ -271,7 +271,7 @@ class GroupScales:
 
 
 class Result(TileC):
-    """What becomes of the sums of a workgroup, whose rows are anywhere in the result. tensors: by name."""
+    """The way of a workgroup's sums to the result, whose rows may be anywhere. tensors: by name."""
 
     def __init__(self, plan: Plan, routes: Routes, tensors: Any) -> None:
         rows, tile = routes.tokens * (1 if plan.accumulate else plan.topk), (plan.tile_m, plan.tile_n)
@@ -433,7 +433,7 @@ def launch_tiles(
     plan: Any, tensors: dict[str, Any], tokens: Any, blocks: Any, stream: Any, product: Any = product_of_tiles,
     waves_per_eu: int | None = None,
 ) -> None:  # fmt: skip
-    """Launch a workgroup for each tile of the result, inside of a launcher. product: see `moe_gemm_kernel`."""
+    """Launch a workgroup for each tile of the result, inside a launcher. product: see `moe_gemm_kernel`."""
     grid = (plan.columns // plan.tile_n, blocks, plan.k_batch)
     kernel = moe_gemm_kernel(tensors, tokens, plan, product, value_attrs=for_waves(waves_per_eu))
     kernel.launch(grid=grid, block=plan.tiling.threads, stream=stream)
@@ -445,7 +445,7 @@ def tuned_stage(
 ) -> Any:  # fmt: skip
     """A launcher whose tile is chosen by measurement: (out, ..., num_valid_ids, others ..., tokens, plan, stream).
 
-    launch: as of `stage_launcher`. plan: of a stage (`plan_of`), of which the tile along columns and K is another one:
+    launch: as of `stage_launcher`. plan: of a stage (`plan_of`), with another tile along columns and K:
     tiles (columns, bytes of A).
     """
 
@@ -551,7 +551,7 @@ def plan_of(
 
 
 class MoeGemm2Mode(Enum):
-    """How `compile_moe_gemm2_ex` sums the rows of a token: as they come, or each of its own first."""
+    """The order in which `compile_moe_gemm2_ex` sums the rows of a token: as they come, or its own first."""
 
     ATOMIC = "atomic"
     REDUCE = "reduce"

@@ -1,4 +1,4 @@
-"""What the products of a mixture of experts for gfx1250 share: rows that the tensor data mover gathers, and results.
+"""Common parts of the mixture-of-experts products for gfx1250: rows that the tensor data mover gathers, and results.
 
 A workgroup has a block of sorted rows (`moe_routes`) and tile_n columns of the result; in stage 1 these of the gate and
 the same ones of up, which share the fragments of A. Each wave asks the tensor data mover for its part of the rows of A,
@@ -57,7 +57,7 @@ def paired_rows(rows: Any, experts: int, tile_n: int) -> Any:
 
 @dataclass(frozen=True)
 class Plan(StagePlan, gemm.Plan):
-    """What a kernel is compiled for: a product of which n are the columns of the result.
+    """The compile-time parameters of a kernel: a product with n columns.
 
     gated: stage 1. weighted: multiply by the routing weight. accumulate: rows of a token are added to one. biased: each
     column of an expert has a number that is added. swiglu_limit: the activation is swiglu with this limit instead of
@@ -97,7 +97,7 @@ class Plan(StagePlan, gemm.Plan):
 
     @property
     def bits(self) -> tuple[int, int]:
-        """Of an element of the activations and of the weights."""
+        """The width of an element of the activations and of the weights."""
         return FORMATS[self.data_format]
 
     @property
@@ -117,7 +117,7 @@ class Plan(StagePlan, gemm.Plan):
 
     @property
     def starts(self) -> tuple[int, int, int, int, int]:
-        """Where in a buffer A, B, the scales of A and of B begin, and where they end."""
+        """The offsets in a buffer of A, B, the scales of A and of B, and the end of the last."""
         rows_b = self.tile_n * self.both
         a, b = self.tile_m * (self.row_bytes[0] + gemm.PAD), rows_b * self.pitch_b
         of_a, of_b = (rows * self.row_scales for rows in (self.tile_m, rows_b))
@@ -216,7 +216,7 @@ class Gathered:
 
 
 class Weights:
-    """The rows of the weights that a workgroup needs: of which a wave asks for its part.
+    """The rows of the weights that a workgroup needs; each wave asks for its part.
 
     part: of the workgroups that share a tile, along K.
     """
@@ -288,7 +288,7 @@ class Compute(gemm.Compute):
 
 
 class Result:
-    """What becomes of the sums of a wave: a lane has, of each 16 rows and columns, eight neighbours of one row."""
+    """The way of a wave's sums to the result: a lane has, of each 16 rows and columns, eight neighbours of one row."""
 
     def __init__(self, plan: Plan, routes: Routes, out: Any, bias: Any) -> None:
         self.plan, self.routes, self.out, self.bias = plan, routes, out, bias
@@ -378,7 +378,7 @@ def tile(plan: Plan, routes: Routes, tensors: Any, turns: Any) -> None:
 def launch_tiles(
     plan: Plan, tensors: dict[str, Any], tokens: Any, blocks: Any, stream: Any, waves_per_eu: int | None = None
 ) -> None:
-    """Launch a workgroup for each tile of the result, inside of a launcher. tensors: also the bias."""
+    """Launch a workgroup for each tile of the result, inside a launcher. tensors: also the bias."""
     turns = plan.pipeline.turns
     kernel = moe_gemm_gfx1250_kernel(tensors, tokens, turns, plan, value_attrs=for_waves(waves_per_eu))
     kernel.launch(grid=(plan.n // plan.tile_n, blocks, plan.k_batch), block=plan.threads, stream=stream)

@@ -11,7 +11,7 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import CDNA, CDNA4
-from flydsl.expr.emit import target_name
+from flydsl.expr.tracing.emit import target_name
 
 from .mfma_epilogues import activated, sigmoid
 from .moe_sorting_kernel import SLOT_SHIFT
@@ -25,7 +25,7 @@ OUT_OF_RANGE = -16  # an offset in bytes, beyond the end of every tensor
 
 
 class StagePlan:
-    """What a plan says of the result: columns; k_batch: workgroups that share a tile of stage 1, along K.
+    """The result of a plan. columns: its columns; k_batch: workgroups that share a tile of stage 1, along K.
 
     gated: stage 1, whose experts have rows of the gate and of up. accumulate: rows of a token are added to one.
     """
@@ -47,12 +47,12 @@ class StagePlan:
 
     @property
     def halves(self) -> tuple[int, ...]:
-        """Where the gate's columns begin, and those of up; in stage 2 its only ones."""
+        """The first columns of the gate and of up; in stage 2 of its only ones."""
         return (0, self.columns)[: self.both]
 
     @property
     def parts(self) -> int:
-        """What lies side by side in the result: sums of gate and up if they come from parts of K, or one."""
+        """The columns side by side in the result: sums of gate and up if they come from parts of K, or one."""
         return self.both if self.k_batch > 1 else 1
 
     @property

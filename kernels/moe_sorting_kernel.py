@@ -89,7 +89,7 @@ def reference(
 
 @dataclass(frozen=True)
 class Sorting:
-    """What is known when compiling. masked: there is an expert_mask; counted: there is num_local_tokens.
+    """The values known at compile time. masked: there is an expert_mask; counted: there is num_local_tokens.
 
     gating: how logits are routed that stand in place of the ids, if they do.
     """
@@ -103,7 +103,7 @@ class Sorting:
 
     @property
     def threads(self) -> int:
-        """Of the workgroup that sorts few ids: one for each expert."""
+        """Threads of the workgroup that sorts few ids: one for each expert."""
         return max(THREADS, power_of_two(self.experts))
 
     @property
@@ -117,7 +117,7 @@ class Sorting:
 
 
 class Tables:
-    """What the kernels read and write. tensors: by the names of OPERANDS."""
+    """The tensors that the kernels read and write, by the names of OPERANDS."""
 
     def __init__(self, spec: Sorting, tensors: Any, tokens: Any) -> None:
         self.spec, self.tensors = spec, tensors
@@ -173,7 +173,7 @@ def fill(tensor: Any, word: Any, thread: Any, threads: Any) -> None:
 
 @flyc.jit
 def rank_at_once(ids: Any, ranks: Any, items: Any, expert: Any) -> Any:
-    """How often an expert is among the ids in shared memory; each of its ids gets its number among them."""
+    """The count of an expert among the ids in shared memory; each of its ids gets its number among them."""
     count = fx.Int32(0)
     for first in range(0, items, EACH):
         for number, found in enumerate(fx.Vector(ids.vec_load(first, EACH))):

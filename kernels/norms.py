@@ -1,4 +1,4 @@
-"""What layernorm and rmsnorm share: one kernel for both, with what may go before (an addition) and after (8 bits).
+"""The common parts of layernorm and rmsnorm: one kernel for both, with an optional addition before and 8 bits after.
 
     a = x + residual, rounded, which is stored too          fused add
     y = (a - mean(a)) / sqrt(var(a) + 1e-5) * gamma + beta  layernorm
@@ -64,7 +64,7 @@ class Norm:
 
     @property
     def name(self) -> str:
-        """Of the kernel: fused_add_rmsnorm_smoothquant, ..."""
+        """The name of the kernel: fused_add_rmsnorm_smoothquant, ..."""
         quant = f"_{'smooth' if self.smooth else 'dynamic'}quant" if self.quant else ""
         return f"{'fused_add_' * self.residual}{'layer' if self.mean else 'rms'}norm{quant}"
 
@@ -137,7 +137,7 @@ def builder(mean: bool, residual: bool = False, quant: str = "") -> Any:
 
 
 def launch_norm(norm: Norm, tensors: dict[str, Any], m: Any, stream: Any) -> None:
-    """Launch the kernel for m rows, inside of a launcher."""
+    """Launch the kernel for m rows, inside a launcher."""
     for name, tensor in tensors.items():
         if name in MATRICES:
             is_code = norm.quant and name == "Output"

@@ -1,4 +1,4 @@
-"""How the keys of requests of different lengths are divided evenly among workgroups, for the persistent decode kernels.
+"""The even division of requests' keys, of different lengths, among workgroups, for the persistent decode kernels.
 
     metadata = get_pa_metadata(context_lengths, num_heads_q, num_heads_k, query_length)
 
@@ -100,7 +100,7 @@ def reference(
 
 @dataclass(frozen=True)
 class Scheduling:
-    """What is known when compiling. bins: of a key head."""
+    """The values known at compile time. bins: of a key head."""
 
     bins: int
     heads: int

@@ -1,4 +1,4 @@
-"""What the decode kernels of paged attention share: a workgroup's walk over the keys of a request, and what it stores.
+"""Common parts of paged attention's decode kernels: a workgroup's walk over the keys of a request, and what it stores.
 
 A workgroup of four waves has the queries of one key head: `queries` tokens of `group` heads each, 16 rows of a matrix
 instruction or several times 16. It walks partitions of 256 keys, the last one first; each wave has 64 of them:
@@ -54,7 +54,7 @@ BLOCK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True)
 class Decode:
-    """What is known when compiling. Raises ArgumentError for what is unsupported.
+    """The values known at compile time. Raises ArgumentError for what is unsupported.
 
     dim: columns of a head. block: tokens of a page. group: query heads of a key head. queries: query tokens of a
     request, the last ones of its context. scales: of the cache, one of SCALES. window: keys before its own that a query
@@ -131,7 +131,7 @@ class Decode:
 
 @dataclass(frozen=True)
 class Work:
-    """What a workgroup computes: keys, or partitions of them, first to last - 1 of a request, for one key head.
+    """The work of a workgroup: keys, or partitions of them, first to last - 1 of a request, for one key head.
 
     token: the request's first query. context: its tokens. pages: where its pages begin in the list of pages.
     """
@@ -237,7 +237,7 @@ class Attention:
         ]
 
     def scales(self, name: str, work: Work, partition: Any, pages: list[Any]) -> list[Any]:
-        """[tile]: the scales of the four keys of which a lane has logits. pages: of this wave's keys."""
+        """[tile]: the scales of the four keys whose logits a lane holds. pages: of this wave's keys."""
         if self.plan.scales == "block":
             return [fx.Vector.filled(4, numbers(page, 1), fx.Float32) for page in self.places(name, work, pages, 4, 0)]
         lane = sum(self.packs(partition, self.wave)) * (TILE * 4) + self.quarter * 16
@@ -381,7 +381,7 @@ class Attention:
         return joined([self.table.vec_load((self.row + tile * TILE, i), 4) for i in range(0, NUMBERS, 4)])
 
     def _word(self, row: Any, chunk: Any) -> Any:
-        """Where a chunk of 16 bytes of a row of P lies, in words."""
+        """The offset of a chunk of 16 bytes of a row of P, in words."""
         return row * (self.plan.row_bytes // 4) + chunk * 4
 
     def _put(self, tile: int, powers: list[Any]) -> None:
@@ -434,7 +434,7 @@ class Attention:
     # --- results ---
 
     def value_factor(self) -> Any:
-        """What the sums of columns are multiplied by."""
+        """The factor of the sums of columns."""
         return fx.Float32(self.tensors["value_scale"][0]) if self.plan.scales == "tensor" else fx.Float32(1.0)
 
     def finish(self, work: Work, rows: Any, out: Any) -> None:
@@ -515,7 +515,7 @@ def softmax_step(logits: list[Any], largest: Any, row: tuple[Any, Any, Any]) -> 
 
 
 def kept(vector: Any, otherwise: float, last: Any, first: int = 0, window: int = -1) -> Any:
-    """What keys `first` and the next ones have; another number for those behind the last one, or before its window."""
+    """Values of keys `first` and the next ones; another number for those behind the last one, or before its window."""
     keys = range(first, first + vector.numel)
     seen = [last >= key if window < 0 else (last >= key) & (last - window <= key) for key in keys]
     elements = [here.select(v, fx.Float32(otherwise)) for here, v in zip(seen, vector, strict=True)]
@@ -523,7 +523,7 @@ def kept(vector: Any, otherwise: float, last: Any, first: int = 0, window: int =
 
 
 def logarithm(largest: Any, total: Any) -> Any:
-    """Of the sum of powers of e, for the largest logit in base 2 and the sum of powers."""
+    """The logarithm of the sum of powers of e, for the largest logit in base 2 and the sum of powers."""
     return (largest + fx.math.log2(total, fastmath="afn") - BIAS) * LN2
 
 

@@ -1,4 +1,4 @@
-"""What tensors say about a kernel of paged attention, and the kernels for parts of each request's keys."""
+"""The choice of a paged attention kernel by its tensors, and the kernels for parts of each request's keys."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Given:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the builders are told."""
+        """The options of the builders."""
         fp8 = self.key_cache.element_size() == 1
         query = "packed_fp8" if self.query.element_size() == 1 else dtype_str(self.query)
         return {
@@ -98,7 +98,7 @@ def require_inputs(plan: Decode, given: dict[str, Any], heads: Any, batch: Any =
 
 
 def require_results(plan: Decode, tensors: Mapping[str, Any], rows: Any, parts: int) -> None:
-    """Refuse an output or partials of other types, or with too few rows of queries, of which each has so many parts."""
+    """Refuse an output or partials of other types, or with too few rows for queries of so many parts each."""
     out, of_parts = (OUT_TYPES[plan.out_dtype], rows * plan.dim), rows * parts
     partials = (fx.BFloat16, of_parts * plan.dim), (fx.Float32, of_parts), (fx.Float32, of_parts)
     wanted = dict(zip(("output", *PARTIALS), (out, *partials), strict=True))

@@ -27,7 +27,7 @@ def walk_tiles(step: Callable[..., Any], state: Any, tiles: int, stages: int, un
 
 
 def vmcnt(count: int) -> int:
-    """What `rocdl.s_waitcnt` takes on CDNA to wait until at most `count` accesses of global memory are under way."""
+    """The operand of CDNA's `rocdl.s_waitcnt` to wait until at most `count` accesses of global memory are under way."""
     count = min(count, 63)
     return 0x0F70 | count & 15 | (count >> 4) << 14
 
@@ -53,7 +53,7 @@ def interleave(
 
 
 def _share(count: int, slot: int, first: int, last: int) -> int:
-    """How many of `count` things are done after a slot, if they are spread evenly over slots first to last."""
+    """The number of `count` things that are done after a slot, if they are spread evenly over slots first to last."""
     return count if slot >= last - 1 else max(0, -(-count * (slot + 1 - first) // max(1, last - first)))
 
 

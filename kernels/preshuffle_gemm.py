@@ -15,7 +15,7 @@ each wave loads its own columns of B into registers. While a tile of K is multip
 the scheduler is told to put memory accesses between matrix instructions. `mfma_preshuffle_pipeline` has the parts,
 `shuffles` what puts B and scales in order.
 
-128 x 128 x 128 of fp8: 140 VGPRs, of which 64 hold sums and 32 two tiles of B; two workgroups share a compute unit.
+128 x 128 x 128 of fp8: 140 VGPRs, 64 of which hold sums and 32 two tiles of B; two workgroups share a compute unit.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def reference(
 
 @dataclass(frozen=True)
 class Plan:
-    """What a kernel is compiled for; see `compile_preshuffle_gemm_a8`. Raises ArgumentError where sizes do not fit."""
+    """The compile-time parameters; see `compile_preshuffle_gemm_a8`. Raises ArgumentError where sizes do not fit."""
 
     tiling: Tiling
     n: int
@@ -177,7 +177,7 @@ def compile_preshuffle_gemm_a8(
 ) -> Any:  # fmt: skip
     """A launcher of (C, A, B, scale_a, scale_b, bias, M, N, stream), every tensor flattened to one dimension.
 
-    M, N: 0 if the launcher's are any; a launcher's N is known when compiling, and a multiple of tile_n. K is a multiple
+    M, N: 0 if they may be any; a launcher's N is known at compile time, and a multiple of tile_n. K is a multiple
     of tile_k. lds_stage: buffers of A in shared memory. use_cshuffle_epilog: C goes through shared memory, so that a
     thread stores several columns at a time. use_async_copy: A goes past the registers. waves_per_eu: waves per SIMD
     that registers are allocated for. dsrd_preload, dvmem_preload: reads of shared and of global memory before the first
@@ -195,7 +195,7 @@ def compile_preshuffle_gemm_a8(
 def launch_tiles(
     kernel: Any, plan: Plan, waves_per_eu: int | None, tensors: dict[str, Any], M: Any, N: int, stream: Any
 ) -> None:
-    """Launch a workgroup for each tile of C, inside of a launcher."""
+    """Launch a workgroup for each tile of C, inside a launcher."""
     tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
     require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
     require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")

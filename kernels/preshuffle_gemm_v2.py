@@ -11,7 +11,7 @@ every wave, so nothing would be gained by sharing it; `shuffle` puts the 16 byte
 
 By default a stage is 128 bytes of K: 64 values of f16, or 128 of fp8. Written with tiled copies and a tiled MMA; what
 the layouts of `fx` do not do by themselves, `preshuffle_gemm` does by hand, for more types. 128 x 128 x 64 of f16: 126
-VGPRs, of which 64 hold sums and 32 two tiles of B; its shared memory lets two workgroups share a compute unit.
+VGPRs, 64 of which hold sums and 32 two tiles of B; its shared memory lets two workgroups share a compute unit.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def shuffle(B: Any) -> Any:
 
 @dataclass(frozen=True)
 class Plan:
-    """The facts about a product that are known when compiling.
+    """The facts about a product that are known at compile time.
 
     n, k: extents of B; dtype: the element type of A and B; out: of C. tile: along M, N and, in bytes, K. scaled: C is
     multiplied by scales of A's rows and B's. spread: put memory accesses between the matrix instructions.
@@ -239,7 +239,7 @@ class Part:
         for k in range(1, 2 * pairs + 1, 2):
             self.step(0, k)
             self.step(1, k + 1)
-        # One step or two, of which the last one loads the last tile, which may be partial.
+        # One step or two; the last one loads the last tile, which may be partial.
         for k in range_constexpr(2 * pairs + 1, tiles):
             self.step((k - 1) % 2, k, last=k == tiles - 1)
         self.multiply((tiles - 1) % 2)
@@ -291,7 +291,7 @@ def launch(
 def launch_tiles(
     plan: Plan, waves_per_eu: int | None, A: Any, B: Any, C: Any, scales: tuple[Any, Any], stream: Any
 ) -> None:
-    """Launch a workgroup for each tile of C, inside of a launcher. A: (M, K), C: (M, N)."""
+    """Launch a workgroup for each tile of C, inside a launcher. A: (M, K), C: (M, N)."""
     shuffled = fx.make_view(fx.get_iter(B), plan.layout_of_b())
     rows = fx.get_scalar(C.shape[0])
     grid = ((rows + plan.tile[0] - 1) // plan.tile[0], ceil_div(plan.n, plan.tile[1]))

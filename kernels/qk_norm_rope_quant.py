@@ -46,7 +46,7 @@ SHAPES = ((3, 2, 64), (1, 4, 512), (5, 1, 8))
 
 @dataclass(frozen=True)
 class Heads:
-    """What is known when compiling. group: columns of a scale, None for results in the operands' type."""
+    """The values known at compile time. group: columns of a scale, None for results in the operands' type."""
 
     q_heads: int
     rope_dim: int
@@ -117,7 +117,7 @@ def build(names: tuple[str, ...], heads: Heads) -> Any:
 
 
 def launch_heads(heads: Heads, tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
-    """Launch a wave for each head of each token, inside of a launcher."""
+    """Launch a wave for each head of each token, inside a launcher."""
     half, dtype = heads.rope_dim // 2, tensors["q"].dtype
     require_tensor("q", tensors["q"], fx.BFloat16, fx.Float16)
     columns = {"q": heads.q_heads * HEAD_DIM, "kv": HEAD_DIM, "cos": half, "sin": half}
@@ -149,7 +149,7 @@ def flydsl_qk_norm_rope_quant(
     """
     group = (quant_group_size or HEAD_DIM) if quant else None
     fits = head_dim == HEAD_DIM and rope_head_dim % WIDTH == 0 and 0 < rope_head_dim <= HEAD_DIM
-    require(fits, f"heads of {head_dim}, of which {rope_head_dim} turn", "512; a multiple of 8")
+    require(fits, f"heads of {head_dim} with {rope_head_dim} rotated columns", "512; a multiple of 8")
     fits = group is None or (group in GROUPS and scale_dtype in SCALE_TYPES)
     require(fits, f"groups of {group}, scales of {scale_dtype!r}", "8 to 512; fp32 or e8m0")
     rows = q.ndim == kv.ndim == positions.ndim + 1 == 2 and len(q) == len(kv) == len(positions)

@@ -99,7 +99,7 @@ def fp8_codes(v: Any) -> Any:
 def fp4_codes(v: Any) -> Any:
     """An even number of f32 numbers as E2M1, two in an Int8, to the nearest, ties to even, at most 6.
 
-    The sign moves to the code's top bit. Numbers from 1 on are rounded in their bits, smaller ones, of which there are
+    The sign moves to the code's top bit. Numbers from 1 on are rounded in their bits, smaller ones, which are
     0, 0.5 and 1, by a number whose unit in the last place is 0.5.
     """
     bits = v.bitcast(fx.Uint32)
@@ -166,7 +166,7 @@ def build_quant_module(N: int, dtype_str: str = "f16", quant_dtype_str: str = "i
 
 
 def launch_rows(dtype: Any, tiling: Tiling, quant: str, tensors: dict[str, Any], m: Any, stream: Any) -> None:
-    """Launch the kernel for m rows, inside of a launcher. dtype: of Input."""
+    """Launch the kernel for m rows, inside a launcher. dtype: of Input."""
     require_rows("Input", tensors["Input"], m, tiling.columns, dtype, apart=True)
     require_rows("Output", tensors["Output"], m, tiling.columns, apart=True)
     require_elements("Scales", tensors["Scales"], m, or_more=True)

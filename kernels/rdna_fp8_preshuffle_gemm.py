@@ -62,7 +62,7 @@ def preshuffle_b_fp8(B: Any) -> Any:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a kernel is compiled for. tile: of a workgroup along M, N and K. k_unroll: steps of a turn of the loop."""
+    """The compile-time parameters. tile: of a workgroup along M, N and K. k_unroll: steps of a turn of the loop."""
 
     size: tuple[int, int, int]
     tile: tuple[int, int, int]
@@ -89,7 +89,7 @@ class Plan:
 
     @property
     def threads(self) -> int:
-        """Of a workgroup."""
+        """Threads of a workgroup."""
         return LANES * self.waves[0] * self.waves[1]
 
     def check(self) -> None:
@@ -195,7 +195,7 @@ def one_tile(plan: Plan, operands: Any, sums: Any) -> list[list[Any]]:
 
 
 def store_tile(plan: Plan, C: Any, scale_a: Any, scale_b: Any, first: tuple[Any, Any], sums: Any) -> None:
-    """Scale a workgroup's tile, of which `first` are the first row and column, and write it."""
+    """Scale a workgroup's tile, whose first row and column are `first`, and write it."""
     _, n, _ = plan.size
     base = (fx.Int64(first[0]) * n + fx.Int64(first[1])) * 2
     memory = GTensor(C, fx.BFloat16, base_byte_offset=base, num_records_bytes=2 * plan.tile[0] * n)
@@ -248,7 +248,7 @@ def fp8_launcher(plan: Plan) -> Any:
 
 
 def launch_fp8(plan: Plan, tensors: dict[str, Any], stream: Any) -> None:
-    """Launch a workgroup for each tile of C, inside of a launcher."""
+    """Launch a workgroup for each tile of C, inside a launcher."""
     operand = bytes_of(fx.Float8E4M3FN, fx.Float32)
     require_tensors(tensors, A=operand, B=operand, C=fx.BFloat16, scale_a=fx.Float32, scale_b=fx.Float32, rows=TENSORS)
     m, n, k = plan.size

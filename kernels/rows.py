@@ -49,7 +49,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Tiling:
-    """How threads share a row. columns: N; width: elements that a lane moves at a time.
+    """The division of a row among threads. columns: N; width: elements that a lane moves at a time.
 
     threads: of one row; WAVE of them are a wave of the target, which on RDNA has 32 lanes.
     """
@@ -124,7 +124,7 @@ class Tiling:
         return carried
 
     def launch(self, kernel: Any, m: Any, stream: Any) -> None:
-        """Launch a kernel for m rows, inside of a launcher."""
+        """Launch a kernel for m rows, inside a launcher."""
         launch_some(kernel, m, (m + self.rows - 1) // self.rows, self.rows * self.lanes, stream)
 
     def place(self) -> tuple[Any, Any]:

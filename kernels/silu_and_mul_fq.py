@@ -49,7 +49,7 @@ SHAPES = ((3, 2, 256), (2, 1, 512), (5, 3, 1024), (1, 2, 1280), (1, 1, 9216))
 
 @dataclass(frozen=True)
 class Activation:
-    """What is known when compiling: the builder's parameters. Raises ArgumentError where they do not fit."""
+    """The values known at compile time: the builder's parameters. Raises ArgumentError where they do not fit."""
 
     inter_dim: int
     topk: int
@@ -74,7 +74,7 @@ class Activation:
 
     @property
     def row_bytes(self) -> int:
-        """Of a row of the result."""
+        """The bytes of a row of the result."""
         return {"fp4": self.inter_dim // 2, "fp8": self.inter_dim, "none": 2 * self.inter_dim}[self.quant]
 
     @property
@@ -153,7 +153,7 @@ def build_silu_and_mul_fq_module(
 
 
 def launch_rows(spec: Activation, tensors: dict[str, Any], tokens: Any, rows: Any, stream: Any) -> None:
-    """Launch a block for each sorted row, inside of a launcher."""
+    """Launch a block for each sorted row, inside a launcher."""
     x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias = tensors.values()
     kinds = {"none": (fx.BFloat16,), "fp8": bytes_of(fp8_type())}.get(spec.quant, bytes_of())
     require_rows("x", x, tokens * spec.topk, 2 * spec.inter_dim, fx.BFloat16)

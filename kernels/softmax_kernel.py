@@ -56,7 +56,7 @@ def build_softmax_module(M: int, N: int, dtype_str: str = "f32") -> Any:
 
 
 def launch_rows(dtype: Any, tiling: Tiling, tensors: dict[str, Any], m: Any, stream: Any) -> None:
-    """Launch the kernel for m rows, inside of a launcher."""
+    """Launch the kernel for m rows, inside a launcher."""
     for name, tensor in tensors.items():
         require_rows(name, tensor, m, tiling.columns, dtype, apart=True)
     tiling.launch(softmax_kernel(*tensors.values(), m, tiling), m, stream)

@@ -20,7 +20,7 @@ from kernels.layout_utils import crd2idx
 
 
 class _View:
-    """What both views have: a row-major shape."""
+    """The common base of both views: a row-major shape."""
 
     def __init__(self, dtype: Any, shape: Sequence[Any]) -> None:
         self.dtype, self.shape = dtype, tuple(shape)
@@ -41,7 +41,7 @@ class _View:
 class GTensor(_View):
     """A row-major view of a tensor in global memory.
 
-    dtype: of the view's elements, of at least 8 bits, whatever the tensor's are. shape: extents, of which the first is
+    dtype: of the view's elements, of at least 8 bits, whatever the tensor's are. shape: extents; the first one is
     not used. base_byte_offset: 64 bits, where the view begins, the same in all lanes. num_records_bytes: its size; by
     default it is open.
     """

@@ -39,7 +39,7 @@ SHAPES = ((33, 128, 6), (9, 8, 2), (3, 1024, 4), (70, 64, 1), (1, 2, 2), (5, 16,
 
 @dataclass(frozen=True)
 class Gating:
-    """What is known when compiling. waves: of a block."""
+    """The values known at compile time. waves: of a block."""
 
     experts: int
     topk: int
@@ -54,7 +54,7 @@ class Gating:
             lanes, rest = divmod(self.experts, each)
             if not rest and 0 < lanes <= warp_size() and lanes & (lanes - 1) == 0:
                 return each
-        raise refusal(f"gating of {self.experts} experts", hint="a power of two up to 1024")
+        raise refusal(f"gating of {self.experts} experts", hint="pass a power of two up to 1024")
 
     @property
     def lanes(self) -> int:
@@ -121,7 +121,7 @@ def experts_of(gating: fx.Tensor, token: Any, lane: Any, exists: Any, spec: Gati
 
 
 def launch_tokens(spec: Gating, dtype: Any, tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
-    """Launch as many blocks as the tokens need, inside of a launcher. dtype: of gating."""
+    """Launch as many blocks as the tokens need, inside a launcher. dtype: of gating."""
     for name, tensor in tensors.items():
         if name == "gating":
             require_rows(name, tensor, tokens, spec.experts, dtype, apart=True)

@@ -59,7 +59,7 @@ def reference(A: Any, B: Any) -> Any:
 
 @dataclass(frozen=True)
 class Plan(WavePlan):
-    """What a kernel is compiled for. See `compile_wmma_gemm_tdm`."""
+    """The compile-time parameters of a kernel. See `compile_wmma_gemm_tdm`."""
 
     n: int
     k: int
@@ -305,10 +305,10 @@ def compile_wmma_gemm_tdm(
 ) -> Any:  # fmt: skip
     """A launcher of (C, A, B, M, N, stream).
 
-    C (M, N), A (M, K), B (K, N), each in one dimension or two. N and K are known when compiling; M is the launch's, and
+    C (M, N), A (M, K), B (K, N), in one or two dimensions. N and K are known at compile time; M is the launch's, and
     the builder's is not used. in_dtype: fp16 or bf16; out_dtype: those, or f32; by default in_dtype. num_buffers: 2 to
     4. l2_prefetch_distance: tiles of K ahead of those that are loaded; at most 0 for none. cluster_*: workgroups of a
-    cluster, of which the grid must be a multiple. inst_prefetch is accepted and has no effect. Raises ArgumentError
+    cluster; the grid must be a multiple of it. inst_prefetch is accepted and has no effect. Raises ArgumentError
     where sizes do not fit, and at the launch on another GPU.
     """
     shape = ClusterShape(cluster_m, cluster_n)
@@ -333,7 +333,7 @@ def wmma_launcher(plan: Plan, waves_per_eu: int | None, expert: bool) -> Any:
 
 
 def launch_wmma(plan: Plan, tensors: dict[str, Any], m: Any, stream: Any, waves_per_eu: int | None = None) -> None:
-    """Launch a workgroup for each tile of C, inside of a launcher."""
+    """Launch a workgroup for each tile of C, inside a launcher."""
     require_tensors(tensors, C=plan.out, A=plan.dtype, B=plan.dtype, rows="C A B")
     for name, rows, columns in (("C", m, plan.n), ("A", m, plan.k), ("B", plan.k, plan.n)):
         require_rows(name, tensors[name], rows, columns)

@@ -16,7 +16,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import RDNA3, RDNA4
 from flydsl.expr import range_constexpr
-from flydsl.expr.emit import target_name
+from flydsl.expr.tracing.emit import target_name
 from kernels.kernels_common import refusal, require, require_tensors, rounded
 from kernels.launches import chosen, launcher
 from kernels.sizes import require_rows
@@ -29,7 +29,7 @@ DTYPES = {"bf16": fx.BFloat16, "f16": fx.Float16, "fp16": fx.Float16, "f32": fx.
 
 
 class Wave(Enum):
-    """What a lane holds of the matrices.
+    """The part of the matrices that a lane holds.
 
     RDNA4: half of a row of A and of B, and eight neighbours of a row of C, as B and A change places. RDNA3: a whole row
     of A and of B, which lanes 16 apart share, and every other row of a column of C.
@@ -49,7 +49,7 @@ class Wave(Enum):
         return self is Wave.RDNA4
 
     def first_element(self, row: Any, pitch: int) -> Any:
-        """The place of a lane's first element of a tile whose rows are `pitch` apart, and of which its wave's begin."""
+        """The place of a lane's first element of a tile whose rows are `pitch` apart, from the first of its wave."""
         lane = fx.Int32(fx.thread_idx.x) & (LANES - 1)
         first = (row + (lane & (SIZE - 1))) * pitch
         return first + (lane >> 4) * PACK if self is Wave.RDNA4 else first
@@ -71,7 +71,7 @@ class Wave(Enum):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a kernel is compiled for. Raises ArgumentError where sizes do not fit.
+    """The compile-time parameters of a kernel. Raises ArgumentError where sizes do not fit.
 
     size: M, N and K. regs: tiles of 16 of a wave along M, N and K. pads: elements behind a row.
     """
@@ -106,24 +106,24 @@ class Plan:
 
     @property
     def threads(self) -> int:
-        """Of a workgroup."""
+        """Threads of a workgroup."""
         return LANES * self.waves[0] * self.waves[1]
 
     @property
     def tiles(self) -> tuple[int, int, int]:
-        """How many tiles there are along M, N and K."""
+        """The number of tiles along M, N and K."""
         m, n, k = (size // block for size, block in zip(self.size, self.block, strict=True))
         return m, n, k
 
     @cached_property
     def buffer_elements(self) -> int:
-        """Of one buffer in shared memory: a tile of A and, behind it, one of B."""
+        """The elements of one buffer in shared memory: a tile of A and, behind it, one of B."""
         m, n, k = self.block
         return m * (k + self.pads[0]) + n * (k + self.pads[1])
 
     @property
     def lds_bytes(self) -> int:
-        """Of both buffers."""
+        """The shared memory of both buffers."""
         return 2 * 2 * self.buffer_elements
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ def require_wave(wave: Wave) -> None:
 
 
 def launch_wmma(plan: Plan, tensors: dict[str, Any], stream: Any) -> None:
-    """Launch a workgroup for each tile of C, inside of a launcher."""
+    """Launch a workgroup for each tile of C, inside a launcher."""
     require_tensors(tensors, C=plan.out, A=plan.dtype, BT=plan.dtype, rows=TENSORS)
     m, n, k = plan.size
     for name, rows, columns in (("C", m, n), ("A", m, k), ("BT", n, k)):
@@ -311,7 +311,7 @@ def place_of_wave(plan: Any) -> tuple[Any, Any]:
 
 
 def store_tile(plan: Plan, C: Any, first: tuple[Any, Any], sums: Any) -> None:
-    """Write a workgroup's tile of C, of which `first` are the first row and column."""
+    """Write a workgroup's tile of C, whose first row and column are `first`."""
     n, width = plan.size[1], plan.out.width // 8
     memory = GTensor(
         C, plan.out, base_byte_offset=(fx.Int64(first[0]) * n + fx.Int64(first[1])) * width,

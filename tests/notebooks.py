@@ -1,4 +1,4 @@
-"""The notebooks that the README lists: whatever else is in their folder belongs to the user."""
+"""The notebooks that the guide lists: whatever else is in their folder belongs to the user."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import re
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-_LISTED = re.findall(r"notebooks/\w+\.ipynb", (_ROOT / "README.md").read_text())
+_LISTED = re.findall(r"notebooks/\w+\.ipynb", (_ROOT / "docs" / "guide" / "notebooks.md").read_text())
 
 NOTEBOOKS = [_ROOT / name for name in sorted(set(_LISTED))]

@@ -50,6 +50,7 @@ MAY_IMPORT = {
     "triton": ("binary", "sweeps"),
 }
 JUPYTER = {"workbench", "IPython", "ipykernel", "ipywidgets", "anywidget", "jupyterlab", "notebook", "plotly"}
+NOTEBOOK = {"IPython", "ipywidgets", "anywidget", "traitlets", "plotly"}
 ENVIRONMENT = {"environ", "environb", "getenv", "putenv"}
 
 # The groups of the workbench's views; each may import those before it.
@@ -173,6 +174,16 @@ def test_environment_is_read_in_one_place() -> None:
 def test_architectures_are_named_as_data_only() -> None:
     """A kernel may name those that it is for."""
     assert violations(architecture_names, exempt=("flydsl/arch", "flydsl/atoms", "kernels")) == {}
+
+
+def notebook_imports(path: Path) -> list[str]:
+    """The packages of the extra `notebook` that a file imports itself."""
+    return [name for name in facts(path).run_time if name.split(".")[0] in NOTEBOOK]
+
+
+def test_packages_of_the_notebook_come_through_one_door() -> None:
+    """Which says how to install them."""
+    assert violations(notebook_imports, exempt=("workbench/kit/notebook.py",)) == {}
 
 
 def test_assertions_have_no_effect() -> None:

@@ -103,6 +103,16 @@ def test_folders_are_private_whatever_the_umask(umask: int, tmp_path: Path) -> N
         assert stat.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700
 
 
+def test_a_folder_that_others_can_replace_is_not_used(tmp_path: Path) -> None:
+    around = tmp_path / "open"
+    around.mkdir()
+    around.chmod(0o777)
+    with pytest.warns(UserWarning, match=r"nothing is cached in .*: other users can replace what is in .*/open"):
+        assert not CacheFolder(around / "c", 1000).write("a", b"content")
+    around.chmod(0o1777)  # sticky, as /tmp is
+    assert CacheFolder(around / "c", 1000).write("a", b"content")
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
 def test_a_folder_that_others_can_write_to_is_not_used(mode: int, tmp_path: Path) -> None:
     CacheFolder(tmp_path / "c", 1000).write("a", b"one")

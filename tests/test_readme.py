@@ -1,4 +1,4 @@
-"""The README's Python runs as it stands."""
+"""The Python of the README and of the guide runs as it stands, and the README's table is that of `flydsl.arch`."""
 
 from __future__ import annotations
 
@@ -7,47 +7,61 @@ import subprocess
 import sys
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+from tools import arch_table
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
+
+# Each page goes on from the README's kernel, which is a program of its own. A kernel's source must be in a file.
+RUN_PAGES = """
+import runpy, sys
+
+readme, *pages = sys.argv[1:]
+names = runpy.run_path(readme)
+for page in pages:
+    runpy.run_path(page, init_globals={name: names[name] for name in names if not name.startswith("__")})
+    print("ran", page)
+"""
+
+
+def python_of(page: Path) -> str:
+    """The blocks of Python in a page, as one program."""
+    return "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
 
 
 def test_code_blocks_run(tmp_path: Path) -> None:
-    """In order, as one program, in a process of its own: a kernel's source must be in a file."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(blocks) >= 2
-    program = tmp_path / "readme.py"
-    program.write_text("\n".join(blocks))
+    """All pages in one process, which loads torch once."""
+    with_code = [README, *(page for page in GUIDE if python_of(page) and page.stem != "coming_from_triton")]
+    assert len(with_code) >= 7
+    programs = [tmp_path / f"{page.stem}.py" for page in with_code]
+    for page, program in zip(with_code, programs, strict=True):
+        program.write_text(python_of(page))
     ran = subprocess.run(
-        [sys.executable, program], capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path
-    )
+        [sys.executable, "-c", RUN_PAGES, *programs],
+        capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
+    )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert "fly-layout-lowering" in ran.stdout
+    assert ran.stdout.count("ran ") == len(programs) - 1
 
 
 def test_pictures_are_there_and_small() -> None:
-    pictures = [README.parent / path for path in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README.read_text())]
-    assert len(pictures) >= 2
+    shown = [
+        (page, path) for page in (README, *GUIDE) for path in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text())
+    ]
+    pictures = [page.parent / path for page, path in shown]
+    assert [page for page, _ in shown].count(README) >= 2
     assert all(picture.stat().st_size < 200_000 for picture in pictures)
 
 
-def test_where_things_are_is_the_tree() -> None:
-    """Every path of the table exists, and no folder or module of `flydsl` and folder of the rest is left out."""
-    root = README.parent
-    table = README.read_text().partition("## Where things are")[2].partition("\nThe path of a kernel")[0]
-    cells = [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in table.splitlines() if row.startswith("| `")]
-    listed = {name for names in cells for name in names}
-    listed = {name if "/" in name or (root / name).exists() else f"flydsl/simulator/{name}" for name in listed}
-    assert not [name for name in listed if not (root / name).exists()]
-    places = [*(root / "flydsl").iterdir(), *(root / "workbench").iterdir()]
-    expected = {
-        place for place in places if (place.is_dir() and any(place.glob("*.py"))) or place.parent.name == "flydsl"
-    }
-    names = {str(place.relative_to(root)) for place in expected if not place.name.startswith(("__", "."))}
-    assert not names - listed
+def test_the_readme_is_short_and_begins_with_a_picture() -> None:
+    lines = README.read_text().splitlines()
+    assert len(lines) <= 150
+    assert any(line.startswith("![") for line in lines[:15])
 
 
-def test_where_to_start_is_there() -> None:
-    """Every path that the development section sends a newcomer to."""
-    table = README.read_text().partition("\nWhere to start:\n")[2]
-    paths = re.findall(r"`((?:flydsl|workbench|kernels|tests|notebooks)/[\w/.]+)`", table)
-    assert len(paths) > 10
-    assert not [path for path in paths if not (README.parent / path).exists()]
+def test_the_table_of_gpus_is_current() -> None:
+    """Written anew by `python -m tools.arch_table`."""
+    assert arch_table.with_table(README.read_text()) == README.read_text()
+    assert arch_table.table() in README.read_text()

@@ -103,5 +103,5 @@ def test_the_autotuner_chooses_by_the_estimate() -> None:
 
 
 def test_what_is_no_kernel() -> None:
-    with pytest.raises(FlyError, match="is no compiled kernel"):
+    with pytest.raises(FlyError, match="a compiled kernel is needed"):
         flydsl.triton.module_of(scaled_sum)

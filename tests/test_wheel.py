@@ -13,8 +13,10 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.notebooks import NOTEBOOKS
+
 ROOT = Path(__file__).parents[1]
-TOUR = ROOT / "notebooks" / "00_tour.ipynb"
+NOTEBOOK_PACKAGES = ("IPython", "anywidget", "ipywidgets", "jupyterlab", "plotly", "traitlets")
 PACKAGES = ("flydsl", "workbench", "kernels")
 # What decides what make, pip and Python find: under `make test`, all of it is about the checkout.
 LEFT_OUT = ("PYTHON", "PIP", "MAKE", "MFLAGS", "FLYDSL")
@@ -76,8 +78,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def wheel(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
     """The wheel, built in a copy of the checkout: other tests read this one."""
     copy = tmp_path_factory.mktemp("copy")
+    ignored = shutil.ignore_patterns("__pycache__", ".*", "ruff.toml")
     for name in PACKAGES:
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        shutil.copytree(ROOT / name, copy / name, ignore=ignored)
     for name in ("pyproject.toml", "Makefile", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     (copy / "build" / "lib" / "flydsl").mkdir(parents=True)
@@ -115,8 +118,10 @@ def test_has_every_file_but_documents(wheel: Path) -> None:
     assert packed == expected
 
 
-def test_runs_the_tour(binaries: Path, run: Run) -> None:
-    printed = run(binaries / "python", "-I", "-c", RUN_NOTEBOOK, TOUR)
+def test_runs_its_tour(binaries: Path, tmp_path: Path, run: Run) -> None:
+    run(binaries / "workbench", "tour", tmp_path, "--copy-only")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [path.name for path in NOTEBOOKS]
+    printed = run(binaries / "python", "-I", "-c", RUN_NOTEBOOK, tmp_path / "00_tour.ipynb")
     assert printed.count("Result correct: True") == 2
     *_, places = (line for line in printed.splitlines() if line.startswith("packages "))
     assert all(Path(place).is_relative_to(binaries.parent) for place in places.split()[1:])
@@ -128,3 +133,40 @@ def test_its_programs_trace_a_kernel_of_the_library(binaries: Path, tmp_path: Pa
     assert "wrote" in run(binaries / "workbench", "export", script, page)
     assert "v_exp_f32" in page.read_text()
     assert "--fly-layout-lowering" in run(binaries / "fly-opt", "--help")
+
+
+# Finds no package of the extra `notebook`, as in an installation for CI.
+WITHOUT_NOTEBOOK = f"""
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {NOTEBOOK_PACKAGES}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+IMPORT_EVERYTHING = """
+import importlib, pkgutil
+import flydsl, kernels, workbench
+
+failed = {}
+for package in (flydsl, kernels, workbench):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        try:
+            importlib.import_module(module.name)
+        except ImportError as error:
+            failed[module.name] = str(error)
+says = {text.splitlines()[0].partition(", which is ")[2] for text in failed.values()}
+print("failed", sorted({name.split(".")[0] for name in failed}), "and say", says)
+"""
+
+
+def test_without_the_extra_the_compiler_works_and_views_say_what_to_install(
+    binaries: Path, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_NOTEBOOK)
+    printed = run(binaries / "python", "-c", WITHOUT_NOTEBOOK + TRACED_SOFTMAX + IMPORT_EVERYTHING, cwd=tmp_path)
+    (line,) = (line for line in printed.splitlines() if line.startswith("failed"))
+    assert line == "failed ['workbench'] and say {\"not installed: pip install 'flydsl-workbench[notebook]'\"}"

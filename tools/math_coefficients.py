@@ -70,7 +70,7 @@ def odd(function: Function) -> Function:
 
 
 def odd_weight(function: Function) -> Function:
-    """What turns an error of q into a relative one of x + x^3 q(x^2)."""
+    """The factor that turns an error of q into a relative one of x + x^3 q(x^2)."""
     return lambda z: z * mp.sqrt(z) / function(mp.sqrt(z))
 
 
@@ -135,7 +135,7 @@ def fits() -> list[Fit]:
 
 
 def chunks(value: mpf, bits: int, count: int) -> list[mpf]:
-    """`value` as a sum of `count` numbers, of which each has the next `bits` bits."""
+    """`value` as a sum of `count` numbers, each with the next `bits` bits."""
     found = []
     for i in range(count):
         scale = mpf(2) ** (bits * (i + 1) + 2)

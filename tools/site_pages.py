@@ -1,9 +1,7 @@
-"""Pages of the repository as the documentation site shows them: chapters that quote the README, and links.
+"""Pages of the repository as the documentation site shows them: quotes of the README, and links.
 
-In a page of `docs/guide`, `<!-- README: A kernel -->` stands for the text of that section, up to the next heading, so
-that each sentence is written once. The heading above it is the chapter's own. Links are rewritten: to another section,
-to the chapter that quotes it; to a file, to its place in the repository, which is where the site's pages are counted
-from.
+In a page of `docs`, `<!-- README: A kernel -->` stands for the text of that section, up to the next heading, so that it
+is written once. Its links are counted from the root of the repository, where the README is.
 """
 
 from __future__ import annotations
@@ -12,11 +10,11 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-GUIDE = ROOT / "docs" / "guide"
-FIRST = "start.md"
+DOCS = ROOT / "docs"
 
-_README_LINK = re.compile(r"\]\((?:\.\./)+README\.md(?:#([\w-]+))?\)")
+_README_LINK = re.compile(r"\]\((?:\.\./)+README\.md(?:#[\w-]+)?\)")
 _MARKER = re.compile(r"^<!-- README: (.+) -->$", re.MULTILINE)
+_COMMENT = re.compile(r"^<!-- [^\n]* -->\n", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,3} (.+)$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -37,38 +35,34 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def quoted(chapter: str) -> dict[str, str]:
-    """The README's sections that a chapter quotes, each with the heading that it stands under."""
-    return {name: heading for heading, text in sections(chapter).items() for name in _MARKER.findall(text)}
-
-
-def places() -> dict[str, str]:
-    """Of each section of the README that is quoted, by its anchor: the page and heading, as a link from the root."""
-    return {
-        anchor(name): f"/docs/guide/{page.name}#{anchor(heading)}"
-        for page in sorted(GUIDE.glob("*.md"))
-        for name, heading in quoted(page.read_text()).items()
-    }
-
-
-def expanded(chapter: str, readme: str) -> str:
-    """A chapter with what it quotes. Raises LookupError for a section that the README does not have."""
-    known, elsewhere = sections(readme), places()
-    return _MARKER.sub(lambda match: _LINK.sub(lambda link: _rewritten(link[1], elsewhere), known[match[1]]), chapter)
+def expanded(page: str, readme: str) -> str:
+    """A page with what it quotes. Raises KeyError for a section that the README does not have."""
+    known = sections(readme)
+    return _MARKER.sub(lambda marker: _LINK.sub(_from_root, _COMMENT.sub("", known[marker[1]])), page)
 
 
 def linkable(text: str, folder: Path) -> str:
-    """A page of a folder as the site links it: to the chapters in place of the README, not to folders, not in headings.
+    """A page of a folder as the site links it: to the front page for the README, not to folders, not in headings.
 
     text: also a notebook's, which is JSON.
     """
-    elsewhere = {None: f"/docs/guide/{FIRST}", **places()}
-    text = _README_LINK.sub(lambda link: f"]({elsewhere[link[1]]})", text)
+    text = _README_LINK.sub("](/docs/index.md)", text)
     text = _LINKED_HEADING.sub(r"\1\2", text)
     return _WHOLE_LINK.sub(lambda link: link[1] if (folder / link[2]).is_dir() else link[0], text)
 
 
-def _rewritten(target: str, elsewhere: dict[str, str]) -> str:
-    if target.startswith("#"):
-        return f"]({elsewhere[target[1:]]})"
-    return f"]({target})" if "://" in target else f"](/{target})"
+def indexed(page: str) -> str:
+    """A page of `docs/fx` with an entry of the index for every name, by which the site's search finds it first."""
+    entries = {m.start(): _entries(m[1]) for m in _HEADING.finditer(page) if m[1].startswith("fx.")}
+    for start, entry in sorted(entries.items(), reverse=True):
+        page = f"{page[:start]}{entry}{page[start:]}"
+    return page
+
+
+def _entries(heading: str) -> str:
+    return f"```{{index}} {', '.join(f'! {name}' for name in heading.split(', '))}\n```\n"
+
+
+def _from_root(link: re.Match[str]) -> str:
+    target = link[1]
+    return link[0] if "://" in target or target.startswith("#") else f"](/{target})"

@@ -1,4 +1,4 @@
-"""The command line: `workbench export script.py page.html`, also as `python -m workbench`."""
+"""The command line: `workbench tour` and `workbench export script.py page.html`, also as `python -m workbench`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import argparse
 import os
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from flydsl.arch import ARCHS
 from flydsl.compiler import Launch, Pipeline, capture_launches
 from flydsl.errors import ArgumentError, FlyError, SourceLocation
 from flydsl.places import leave_out
 from workbench.page import export
+from workbench.tour import copy_notebooks, open_lab
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,14 +22,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     leave_out(sys.argv[0])
     try:
-        return _export(options)
+        command: Callable[[argparse.Namespace], int] = options.run
+        return command(options)
     except FlyError as error:
         print(f"workbench: {error}", file=sys.stderr)
         return 1
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="workbench", description="Look at FlyDSL's compiler without a notebook.")
+    parser = argparse.ArgumentParser(prog="workbench", description="Take the tour, or export what the compiler does.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     page = commands.add_parser(
         "export",
@@ -41,8 +44,25 @@ def _parser() -> argparse.ArgumentParser:
     page.add_argument("page", help="the HTML file to write")
     page.add_argument("--launcher", metavar="NAME", help="only the launches of this function")
     page.add_argument("--arch", choices=[arch.name for arch in ARCHS], help="compile for this target instead")
-    page.add_argument("arguments", nargs="*", metavar="-- ARGUMENT", help="what the script finds in sys.argv")
+    page.add_argument("arguments", nargs="*", metavar="-- ARGUMENT", help="arguments of the script, its sys.argv[1:]")
+    page.set_defaults(run=_export)
+    tour = commands.add_parser(
+        "tour",
+        help="the tutorial's notebooks, in JupyterLab",
+        description="Copy the tutorial's notebooks to a folder and open the first one in JupyterLab. "
+        "Notebooks that are already there stay as they are.",
+    )
+    tour.add_argument("folder", nargs="?", type=Path, default=Path("flydsl-tour"), help="default: flydsl-tour")
+    tour.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+    tour.add_argument("--copy-only", action="store_true", help="copy the notebooks, and do not start JupyterLab")
+    tour.set_defaults(run=_tour)
     return parser
+
+
+def _tour(options: argparse.Namespace) -> int:
+    copied, kept = copy_notebooks(options.folder)
+    print(f"{options.folder}: {copied} notebooks copied" + (f", {kept} kept as they were" if kept else ""), flush=True)
+    return 0 if options.copy_only else open_lab(options.folder, browser=not options.no_browser)
 
 
 def _export(options: argparse.Namespace) -> int:

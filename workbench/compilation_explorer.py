@@ -6,12 +6,11 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, Protocol
 
-import ipywidgets as widgets
-
 from flydsl.compiler import Launch, Pipeline
 from flydsl.errors import FlyError
 from workbench.kit.html import details, escape, title
 from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.machine_code.isa_widget import isa_explorer
 from workbench.page import page
 from workbench.resources.what_if import WhatIf

@@ -97,7 +97,7 @@ def _pretty(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
     """A text as IPython's pretty printer takes it; inside a container an object stays what `repr` says."""
 
     def pretty(value: Any, printer: Any, cycle: bool) -> None:
-        is_alone = len(printer.stack) == 1  # the printer keeps the objects that it is inside of
+        is_alone = len(printer.stack) == 1  # the printer keeps the objects that it is inside
         printer.text(text(value) if is_alone else repr(value))
 
     return pretty

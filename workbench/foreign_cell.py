@@ -8,12 +8,11 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from IPython.display import display
-
 from flydsl.arch import Arch
 from flydsl.binary import BinaryModule, capture_binary_launches, compile_hip, compile_opencl
 from flydsl.errors import ArgumentError, FlyError
 from workbench.binary_report import BinaryReport, binary_reports
+from workbench.kit.notebook import display
 from workbench.live_views import explore
 
 DEFAULT_NAME = "module"

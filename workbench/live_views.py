@@ -102,7 +102,7 @@ def explore_counting(counting: Counting) -> Any:
     from workbench.run.widget import CountersExplorer
 
     if not counting.launches:
-        raise ArgumentError("no launch was counted", hint="launch inside of the `with counting()` block")
+        raise ArgumentError("no launch was counted", hint="launch inside the `with counting()` block")
     return CountersExplorer(counting.launches)
 
 
@@ -118,7 +118,7 @@ def explore_tracing(tracing: Tracing) -> Any:
     from workbench.thread_trace.widget import TracesExplorer
 
     if not tracing.launches:
-        raise ArgumentError("no launch was timed", hint="launch inside of the `with tracing()` block")
+        raise ArgumentError("no launch was timed", hint="launch inside the `with tracing()` block")
     return TracesExplorer([launch.trace for launch in tracing.launches])
 
 

@@ -13,9 +13,6 @@ from pathlib import Path
 from traceback import walk_stack
 from typing import Any, NoReturn
 
-import IPython
-from IPython.display import display
-
 from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
 from flydsl.binary import capture_binary_launches, open_binary
 from flydsl.compiler import Pipeline, capture_launches
@@ -25,6 +22,7 @@ from flydsl.places import leave_out
 from workbench.binary_report import binary_reports
 from workbench.comparisons import compare
 from workbench.foreign_cell import DEFAULT_NAME, LANGUAGES, run_source
+from workbench.kit.notebook import IPython, display
 from workbench.live_views import explore
 from workbench.report import DEFAULT_SECTIONS, SECTIONS, Report, Shown, reports
 from workbench.run.targets import Targets

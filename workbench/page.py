@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
+import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from flydsl.simulator.timing import Trace
 from workbench.binary_report import binary_chapter, binary_heading
 from workbench.kit import line_list
 from workbench.kit.assets import asset_text
-from workbench.kit.html import code, escape
+from workbench.kit.html import code, escape, message
 from workbench.kit.static_page import static_page
 from workbench.machine_code import content as machine_code
 from workbench.machine_code.analysis import analyses
@@ -51,6 +53,9 @@ _MAX_ISA_LINES = 100_000
 _MIN_PACKED_CHARS = 4000
 
 Subject = Pipeline | Launch | TraceView | TraceComparison | RunComparison | BinaryModule | BinaryLaunch
+
+Section = Callable[[], str]
+"""Makes the HTML of a section."""
 
 _BODY = """<p id="needs-script"><strong>This page needs JavaScript</strong> to unpack its longer parts: the levels, the
 diffs and the machine code. The script is in the page; nothing is fetched.</p>
@@ -145,25 +150,45 @@ def _sections(part: str, chapter: dict[str, str]) -> str:
 
 def _chapter(subject: Subject, part: str) -> dict[str, str]:
     """The HTML of each section, by its title. part: begins the names of its packed parts."""
+    return {name: _made(name, section) for name, section in _section_makers(subject, part).items()}
+
+
+def _made(name: str, section: Section) -> str:
+    """The HTML of a section. One that fails is a line on the page, which has the others all the same."""
+    try:
+        return section()
+    except Exception as error:  # noqa: BLE001 - whatever it is, what was to be seen is lost otherwise
+        warnings.warn(f"the page has no section {name!r}: {error}", stacklevel=5)
+        return message(f"This section could not be made: {type(error).__name__}: {error}")
+
+
+def _section_makers(subject: Subject, part: str) -> dict[str, Section]:
     if isinstance(subject, TraceView):
-        return _trace_chapter(subject, part)
+        return _trace_sections(subject, part)
     if isinstance(subject, TraceComparison):
-        both = _timeline((subject.before, subject.after), subject.names, f"{part}-timeline", "")
-        return {"Timelines": both, "Numbers and pictures": subject._repr_html_()}
+        traces = subject.before, subject.after
+        return {
+            "Timelines": lambda: _timeline(traces, subject.names, f"{part}-timeline", ""),
+            "Numbers and pictures": subject._repr_html_,
+        }
     if isinstance(subject, RunComparison):
-        return {"Counters of both": subject._repr_html_()}
+        return {"Counters of both": subject._repr_html_}
     if isinstance(subject, BinaryModule | BinaryLaunch):
         chapter = binary_chapter(subject, _MAX_ISA_LINES)
-        return {name: _packed_html(html, f"{part}-{n}-packed") for n, (name, html) in enumerate(chapter.items())}
-    return _compilation_chapter(subject, part)
+        return {
+            name: partial(_packed_html, html, f"{part}-{n}-packed") for n, (name, html) in enumerate(chapter.items())
+        }
+    return _compilation_sections(subject, part)
 
 
-def _trace_chapter(view: TraceView, part: str) -> dict[str, str]:
+def _trace_sections(view: TraceView, part: str) -> dict[str, Section]:
     """The timeline in place of its picture, where there is a script."""
     trace = view.trace
-    picture = _timeline((trace,), (trace.kernel,), f"{part}-timeline", overview_image(trace))
-    tables = "\n".join(trace_tables_html(trace, view.measured, _MAX_ISA_LINES))
-    return {"Time": trace_head_html(trace), "Timeline": picture, "Utilisation, stalls, hot spots": tables}
+    return {
+        "Time": lambda: trace_head_html(trace),
+        "Timeline": lambda: _timeline((trace,), (trace.kernel,), f"{part}-timeline", overview_image(trace)),
+        "Utilisation, stalls, hot spots": lambda: "\n".join(trace_tables_html(trace, view.measured, _MAX_ISA_LINES)),
+    }
 
 
 def _timeline(traces: Sequence[Trace], names: Sequence[str], part: str, picture: str) -> str:
@@ -173,28 +198,32 @@ def _timeline(traces: Sequence[Trace], names: Sequence[str], part: str, picture:
     return "\n".join([f'<div data-timeline="{part}">{picture}</div>', *packed])
 
 
-def _compilation_chapter(subject: Pipeline | Launch, part: str) -> dict[str, str]:
+def _compilation_sections(subject: Pipeline | Launch, part: str) -> dict[str, Section]:
     """The sections about a compilation, and its launch."""
     pipeline = subject.pipeline if isinstance(subject, Launch) else subject
-    found = {
-        "Pipeline": pipeline_html(pipeline, with_changes=False),
-        "What each stage changed": _stages(pipeline, f"{part}-stage"),
-        "Every level, line by line": _linked(Linked(levels(pipeline)), f"{part}-level"),
-        "Layouts": layouts_html(pipeline),
+    found: dict[str, Section] = {
+        "Pipeline": lambda: pipeline_html(pipeline, with_changes=False),
+        "What each stage changed": lambda: _stages(pipeline, f"{part}-stage"),
+        "Every level, line by line": lambda: _linked(Linked(levels(pipeline)), f"{part}-level"),
+        "Layouts": lambda: layouts_html(pipeline),
     }
     if pipeline.finished:
-        found["Machine code"] = _machine_code(pipeline.artifact.code, f"{part}-isa")
-        found["Occupancy"] = "\n".join(map(kernel_html, pipeline.artifact.kernels))
+        found["Machine code"] = lambda: _machine_code(pipeline.artifact.code, f"{part}-isa")
+        found["Occupancy"] = lambda: "\n".join(map(kernel_html, pipeline.artifact.kernels))
     if isinstance(subject, Launch):
-        found["Run"] = _run(subject, part.replace("part", "run"))
+        found["Run"] = lambda: _run(subject, part.replace("part", "run"))
         for number, trace in enumerate(subject.traces[:MAX_LAUNCHES]):
-            section = _trace_chapter(TraceView(trace), part.replace("part", f"trace-{number}"))
-            found[f"Time of {trace.kernel}"] = "\n".join(section.values())
+            found[f"Time of {trace.kernel}"] = partial(_trace_whole, trace, part.replace("part", f"trace-{number}"))
     return found
 
 
+def _trace_whole(trace: Trace, part: str) -> str:
+    """All that there is of a trace."""
+    return "\n".join(section() for section in _trace_sections(TraceView(trace), part).values())
+
+
 def _machine_code(code_object: CodeObject, part: str) -> str:
-    """Of each kernel what there is to say in short, and the place of its code."""
+    """A summary of each kernel, and the place of its code."""
     parts = []
     for number, analysis in enumerate(analyses(code_object)):
         name = analysis.kernel.name

@@ -12,7 +12,7 @@ from mlir import ir
 
 from flydsl.dialect.context import context
 from flydsl.errors import ArgumentError
-from flydsl.expr.builder import Face, MlirBuilder, ValueFace, to_mlir
+from flydsl.expr.tracing.builder import Face, MlirBuilder, ValueFace, to_mlir
 
 _WIDEST_BITS = (1 << 24) - 1
 

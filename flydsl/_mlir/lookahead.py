@@ -29,8 +29,8 @@ from mlir import ir
 
 from flydsl.compiler.trace import CompilationContext, is_tracing
 from flydsl.errors import SourceLocation, TraceError
-from flydsl.expr import builder
-from flydsl.expr.outlived import note_raw
+from flydsl.expr.tracing import builder
+from flydsl.expr.tracing.outlived import note_raw
 from flydsl.places import user_location
 from flydsl.scratch import temporary_file
 

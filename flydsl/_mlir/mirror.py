@@ -18,7 +18,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl._mlir.faces import FACES
-from flydsl.expr.builder import MlirBuilder
+from flydsl.expr.tracing.builder import MlirBuilder
 
 _HERE, _UPSTREAM = "flydsl._mlir", "mlir"
 

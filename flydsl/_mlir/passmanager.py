@@ -10,7 +10,7 @@ from mlir import passmanager as upstream
 from flydsl.arch import get_arch
 from flydsl.compiler.fly_opt import passes_of, run_pass
 from flydsl.dialect.context import context, lock
-from flydsl.expr.emit import chip_of
+from flydsl.expr.tracing.emit import chip_of
 from flydsl.passes import PASSES
 from flydsl.runtime.device import target_arch
 

@@ -6,7 +6,7 @@ from mlir import ir
 
 from flydsl.compiler.trace import is_tracing
 from flydsl.dialect.context import context
-from flydsl.expr.traced_value import TracedValue
+from flydsl.expr.tracing.traced_value import TracedValue
 
 # One type of each kind that MLIR tells apart; a vector's elements and an integer's width do not matter.
 _KINDS = ("i32", "index", "f16", "bf16", "f32", "f64", "f8E4M3", "f8E4M3FN", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E5M2",

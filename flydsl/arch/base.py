@@ -14,7 +14,7 @@ class RegisterFile:
 
     size: registers that the waves on the SIMD share.
     granule: a wave is given a multiple of this many.
-    encoding_granule: of which a kernel descriptor says how many a wave needs.
+    encoding_granule: a kernel descriptor counts the registers of a wave in units of this many.
     """
 
     size: int

@@ -29,7 +29,9 @@ def check_extents(what: str, sizes: Sequence[int | None]) -> None:
     """Raise for a dimension of the grid or the block that is below 1; None stands for one that is not known yet."""
     for size in sizes:  # at every launch: a loop is quicker than `any`
         if size is not None and size < 1:
-            raise LaunchError(f"{what}={_shown(sizes)}: every dimension is at least 1", hint=_AT_LEAST_ONE.get(what))
+            raise LaunchError(
+                f"{what} must be at least 1 in every dimension, got {_shown(sizes)}", hint=_AT_LEAST_ONE.get(what)
+            )
 
 
 def check_grid(grid: Sequence[int], block: Sequence[int]) -> None:
@@ -67,7 +69,7 @@ def check_cluster(arch: Arch, cluster: Sequence[int], grid: Sequence[int | None]
     for extent, size, axis in zip(grid, cluster, "xyz", strict=True):
         if extent is not None and extent % size:
             raise LaunchError(
-                f"{extent} workgroups along {axis} are no clusters of {size}",
+                f"grid must be a multiple of the cluster, got {extent} workgroups in clusters of {size} along {axis}",
                 hint="make the grid a multiple of the cluster",
             )
 

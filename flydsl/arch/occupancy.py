@@ -230,7 +230,7 @@ def _check_wave_size(arch: Arch, wave_size: int) -> None:
 
 def _check_range(arch: Arch, name: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
-        raise ArchError(f"{name} = {value} is outside of what {arch.name} has: {low} to {high}")
+        raise ArchError(f"{name} must be {low} to {high} on {arch.name}, got {value}")
 
 
 def _clamp(arch: Arch, waves: int) -> int:

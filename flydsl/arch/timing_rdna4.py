@@ -66,10 +66,10 @@ RX_9070_XT = Timing(
     ),
     memory_write_bytes_per_second=assumed(0.94 * 640e9, "bytes a second", "as for reads"),
     memory_latency_ns=measured(
-        278, "ns", "hipfire's chase through 128 MiB on gfx1201: 206 ns, of which 72 MiB are in caches, at 150 ns"
+        278, "ns", "hipfire's chase through 128 MiB on gfx1201: 206 ns, with 72 MiB in caches at 150 ns"
     ),
     launch_us=assumed(1.5, "us", "what profilers show for empty kernels; nobody publishes it for this GPU"),
-    dispatch_cycles_per_wave=assumed(1, "cycles", "four shader engines, of which each starts a wave in four cycles"),
+    dispatch_cycles_per_wave=assumed(1, "cycles", "four shader engines, each starting a wave in four cycles"),
     workgroup_start_cycles=assumed(200, "cycles", "end of a workgroup until the next one's first instruction"),
     sustained_matrix_rates={},
 )
@@ -84,5 +84,5 @@ RX_9060_XT = replace(
     infinity_cache_bytes_per_second=assumed(1.02e12, "bytes a second", "8 stations of 64 bytes a cycle at 2 GHz"),
     memory_read_bytes_per_second=assumed(0.94 * 320e9, "bytes a second", "as on the RX 9070 XT"),
     memory_write_bytes_per_second=assumed(0.94 * 320e9, "bytes a second", "as on the RX 9070 XT"),
-    dispatch_cycles_per_wave=assumed(2, "cycles", "two shader engines, of which each starts a wave in four cycles"),
+    dispatch_cycles_per_wave=assumed(2, "cycles", "two shader engines, each starting a wave in four cycles"),
 )

@@ -83,7 +83,7 @@ class CopyOp:
         """Make the instruction from the text between the angle brackets. Raises ArgumentError if it is malformed."""
         match = _BODY.match(body)
         if match is None:
-            raise ArgumentError(f"{cls.name}<{body}> is not a copy instruction", hint="such as <32>")
+            raise ArgumentError(f"{cls.name}<{body}> is not a copy instruction", hint="write <32>, for example")
         return cls.from_text(int(match[1]), match[2].removeprefix(", ").split(", ") if match[2] else [])
 
     @classmethod

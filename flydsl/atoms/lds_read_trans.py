@@ -56,7 +56,7 @@ class LDSReadTrans(CopyOp):
     def from_body(cls, body: str) -> LDSReadTrans:
         match = _BODY.match(body)
         if match is None:
-            raise ArgumentError(f"{cls.name}<{body}> is not a copy", hint="such as <trans = 16b, 64>")
+            raise ArgumentError(f"{cls.name}<{body}> is not a copy", hint="write <trans = 16b, 64>, for example")
         return cls(int(match[2]), int(match[1]))
 
     def __str__(self) -> str:

@@ -107,7 +107,7 @@ class MFMA(MatrixOp):
     def parse_body(cls, body: str) -> MFMA:
         match = _TEXT.match(body)
         if match is None:
-            raise ArgumentError(f"{body!r} is not an MFMA", hint="such as 16x16x4, (f32, f32) -> f32")
+            raise ArgumentError(f"{body!r} is not an MFMA", hint="write 16x16x4, (f32, f32) -> f32, for example")
         return cls(int(match[1]), int(match[2]), int(match[3]), match[4], match[5], match[6])
 
     @cached_property

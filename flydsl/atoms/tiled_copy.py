@@ -90,7 +90,7 @@ class TiledCopy:
         held = algebra.size(algebra.get(self.layout_tv, 1))
         if not isinstance(values, int) or not isinstance(held, int) or held % values:
             raise LayoutError(
-                f"a thread holds {held} values of this copy, in {self.layout_tv}, which are no whole number of the "
+                f"a thread holds {held} values of this copy, in {self.layout_tv}, which must be a multiple of the "
                 f"{values} in mode 0 of the fragment {layout}",
                 hint="retile a fragment of the tiled MMA that the copy was made from",
             )
@@ -120,7 +120,8 @@ class TiledCopy:
             return algebra.composition(held, in_order)
         except LayoutError:
             raise LayoutError(
-                f"{self.op}: the {self.values_per_call} values that a thread reads are no pattern of {held}",
+                f"{self.op}: the {self.values_per_call} values that a thread reads must be a pattern of "
+                f"the values that it holds, got {held}",
                 hint=f"{self.op.threads} threads in a row of the tile, and their values across it",
             ) from None
 

@@ -42,19 +42,19 @@ class TiledMma:
         if algebra.rank(self.atom_layout) != 3:
             raise LayoutError(
                 f"a tiled MMA with atoms in {self.atom_layout}: that layout has the modes M, N and K",
-                hint="such as fx.make_layout((2, 2, 1)): two atoms along M, two along N",
+                hint="for example fx.make_layout((2, 2, 1)): two atoms along M, two along N",
             )
         waves = _size(self.atom_layout)
         if {self.atom_layout(i) for i in range(waves)} != set(range(waves)):
             raise LayoutError(
                 f"a tiled MMA with atoms in {self.atom_layout}: its {waves} atoms are not executed by waves 0 to "
                 f"{waves - 1}, each by its own",
-                hint=f"such as {algebra.make_layout(self.atom_layout.extents)}",
+                hint=f"pass {algebra.make_layout(self.atom_layout.extents)}, for example",
             )
         if self.permutation is not None and len(self.permutation.modes) != 3:
             raise LayoutError(
                 f"a tiled MMA with the permutation {self.permutation}: it has the modes M, N and K",
-                hint="such as fx.make_tile(32, 32, 16); None keeps a mode as it is",
+                hint="for example fx.make_tile(32, 32, 16); None keeps a mode as it is",
             )
         for mode, (size, step) in enumerate(zip(self.tile_size_mnk, self._atoms_size_mnk, strict=True)):
             if size % step:

@@ -103,7 +103,7 @@ class WMMA(MatrixOp):
     def parse_body(cls, body: str) -> WMMA:
         match = _TEXT.match(body)
         if match is None:
-            raise ArgumentError(f"{body!r} is not a WMMA", hint="such as 16x16x16, (f16, f16) -> f32")
+            raise ArgumentError(f"{body!r} is not a WMMA", hint="write 16x16x16, (f16, f16) -> f32, for example")
         signs = (match[i] == "true" for i in (7, 8, 9))
         return cls(int(match[1]), int(match[2]), int(match[3]), match[4], match[5], match[6], *signs)
 
@@ -166,7 +166,7 @@ class Gfx1250WMMA(WMMA):
 
 
 def pieces_in_turn(k: int, bits: int) -> Layout:
-    """The layout of 16 rows of k elements of which the halves of a wave take pieces of 16 bytes in turn.
+    """The layout of 16 rows of k elements, where the halves of a wave take pieces of 16 bytes in turn.
 
     A piece of 6-bit elements is 32 of them, as of 4-bit ones.
 

@@ -18,9 +18,9 @@ from flydsl.errors import ArgumentError
 from flydsl.hsaco import KernelArg
 from flydsl.runtime.host_tensors import host_tensor_memory
 from flydsl.runtime.interface import NamedTensor
-from flydsl.simulator.gaps import rows_of
 from flydsl.simulator.loading import Struct, packed
-from flydsl.simulator.memory import Memory
+from flydsl.simulator.memory.buffers import Memory
+from flydsl.simulator.memory.gaps import rows_of
 
 # LLVM's names of number types -> how `struct` packs them. An integer takes any number of as many bits, signed or not.
 _FLOATS = {"half": "<e", "float": "<f", "double": "<d"}
@@ -42,7 +42,7 @@ def kernarg(
         names = ", ".join(_label(p, i) for i, p in enumerate(parameters)) or "none"
         raise ArgumentError(
             f"{kernel} takes {len(parameters)} arguments ({names}), not {len(values)}",
-            hint="one for each parameter, in their order; the launch's size goes in grid= and block=",
+            hint="pass one for each parameter, in their order; the launch's size goes in grid= and block=",
         )
     # Tensors may hold the addresses of others.
     memory, segment = Memory(find=host_tensor_memory), bytearray(segment_bytes)
@@ -111,7 +111,7 @@ def _number(parameter: KernelArg, kind: str, value: float) -> bytes:
         raise ArgumentError(f"{parameter.name} is of type {kind}, which {value!r} does not fit") from None
     raise ArgumentError(
         f"{parameter.name} is of type {kind}, and got {value!r}",
-        hint="an integer for iN; for anything else than a number its bytes, or a Struct",
+        hint="pass an integer for iN; for anything else than a number its bytes, or a Struct",
     )
 
 

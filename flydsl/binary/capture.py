@@ -78,7 +78,7 @@ def capture_binary_launches(*, counted: bool = False, traced: bool = False) -> I
 
 
 def recorded(launch: BinaryLaunch) -> AbstractContextManager[Any]:
-    """Record a launch that is about to run inside of the `with` block."""
+    """Record a launch that is about to run inside the `with` block."""
     capture, around = _capture.get(), ExitStack()
     if capture is None:
         return around

@@ -16,8 +16,8 @@ from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, FlyError, LaunchError, MissingName, did_you_mean
 from flydsl.hsaco import KernelArg
 from flydsl.simulator import launch, prepare
-from flydsl.simulator.memory import Memory
-from flydsl.simulator.program import Program
+from flydsl.simulator.decoding.program import Program
+from flydsl.simulator.memory.buffers import Memory
 
 if TYPE_CHECKING:
     from flydsl.simulator import Simulation
@@ -203,5 +203,5 @@ def dim3(what: str, size: Any) -> Dim3:
         raise LaunchError(f"the launch has no {what}=", hint="kernel(..., grid=4, block=256)")
     given = tuple(size) if isinstance(size, tuple | list) else (size,)
     if not 1 <= len(given) <= 3 or not all(isinstance(n, int) and not isinstance(n, bool) for n in given):
-        raise LaunchError(f"{what}={size!r}: an integer, or up to three of them", hint=f"such as {what}=256")
+        raise LaunchError(f"{what}={size!r}: an integer, or up to three of them", hint=f"pass {what}=256, for example")
     return (*given, *(1,) * (3 - len(given)))

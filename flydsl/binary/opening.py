@@ -50,7 +50,9 @@ def _bytes_of(file: Path) -> bytes:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise ArgumentError(f"{file}: {error.strerror}", hint="a path of a code object, mostly .hsaco or .co") from None
+        raise ArgumentError(
+            f"{file}: {error.strerror}", hint="pass a path of a code object, mostly .hsaco or .co"
+        ) from None
     if data.startswith(_BUNDLES):
         raise HsacoError(
             f"{file.name} is a bundle of code objects for several GPUs",

@@ -90,7 +90,7 @@ def check_constraints(constraints: str) -> None:
         if not _SPECIAL.fullmatch(name) and not _is_register(name):
             raise CompileError(
                 f"inline assembly clobbers {name!r}, which is not a register",
-                hint="such as ~{v7}, ~{s[4:5]}, ~{vcc}, ~{scc}, ~{memory}",
+                hint="for example ~{v7}, ~{s[4:5]}, ~{vcc}, ~{scc}, ~{memory}",
             )
 
 

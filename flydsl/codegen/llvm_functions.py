@@ -13,7 +13,7 @@ _functions: ctypes.CDLL
 
 
 class LLVMError(RuntimeError):
-    """What LLVM's parser, verifier or backend says of a module."""
+    """The complaint of LLVM's parser, verifier or backend about a module."""
 
 
 def load(library: str) -> None:
@@ -101,14 +101,14 @@ class Module:
 
 
 def _address(name: str, *arguments: object) -> c_void_p:
-    """What a function that returns an address returns; it may be null."""
+    """The address that a function returns; it may be null."""
     function = getattr(_functions, f"LLVMPY_{name}")
     function.restype = c_void_p
     return c_void_p(function(*arguments))
 
 
 def _size(name: str, *arguments: object) -> int:
-    """What a function that returns a size returns."""
+    """The size that a function returns."""
     function = getattr(_functions, f"LLVMPY_{name}")
     function.restype = c_size_t
     return int(function(*arguments))

@@ -120,13 +120,13 @@ def _started(*target: str) -> socket.socket:
 
 
 def _environment() -> dict[str, str]:
-    """The user's, with huge pages if the GNU library is told anything else, too."""
+    """The user's environment, with huge pages added to what the GNU library is told."""
     tunables = env.text("GLIBC_TUNABLES")
     return {**env.variables_now(), "GLIBC_TUNABLES": f"{tunables}:{_HUGE_PAGES}".lstrip(":")}
 
 
 def _forget() -> None:
-    """Close the socket, at which the process ends, unless a fork of this one has it, too."""
+    """Close the socket, which ends the process unless a fork of this one holds it too."""
     global _requests
     atexit.unregister(_forget)
     if _requests is not None:
@@ -135,7 +135,7 @@ def _forget() -> None:
 
 
 def _bury_starter() -> None:
-    """What was started has become a process of its own, and left one to be waited for."""
+    """Wait for the starter, which has ended after leaving a process of its own behind."""
     global _starter
     starter, _starter = _starter, None
     if starter is not None:

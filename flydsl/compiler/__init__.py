@@ -20,7 +20,7 @@ with collection_paused():
     from flydsl.compiler.tensor_spec import TensorSpec
     from flydsl.compiler.trace import CompilationContext
     from flydsl.compiler.user_fork import install as _wait_before_forks
-    from flydsl.expr.names import unknown_name as _unknown_name
+    from flydsl.expr.flydsl_names.names import unknown_name as _unknown_name
 
 __getattr__ = _unknown_name(__name__, globals())
 

@@ -17,9 +17,9 @@ from flydsl import layout as algebra
 from flydsl.dialect.leaves import dynamic_leaves
 from flydsl.dialect.types import MemRefType, PointerType
 from flydsl.errors import ArgumentError
+from flydsl.expr.control_flow.tree import parts as parts_of
+from flydsl.expr.control_flow.tree import with_parts
 from flydsl.expr.numeric import Integer, Numeric, numeric_class
-from flydsl.expr.tree import parts as parts_of
-from flydsl.expr.tree import with_parts
 from flydsl.expr.typing import Pointer, Stream, Tensor
 from flydsl.runtime.interface import Device
 
@@ -266,7 +266,7 @@ STREAM = StreamArgument()
 
 
 class ConstantArgument(tuple[Any, ...], Argument):
-    """A value that is known when compiling: (its type, the value), and its `value_key` where `==` says too little."""
+    """A value that is known at compile time: (its type, the value), and its `value_key` where `==` says too little."""
 
     __slots__ = ()
     is_constant = True

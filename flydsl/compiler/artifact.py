@@ -8,15 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from flydsl.codegen import CodeObject, Kernel
-from flydsl.compiler.arguments import STREAM
+from flydsl.compiler.arguments import STREAM, TensorArgument
 from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import argument_error
+from flydsl.errors import ArgumentError
 from flydsl.garbage import collection_paused
 from flydsl.missing_attributes import Explained
 from flydsl.runtime import device as devices
-from flydsl.runtime.host import HostProgram
+from flydsl.runtime.host import HostProgram, TooLarge
 from flydsl.runtime.interface import Device, Dim3
 
 if TYPE_CHECKING:
@@ -112,9 +113,12 @@ class CompiledArtifact(Explained):
                 )
         return payloads, tensor_place(signature, arguments)
 
-    def launch_payloads(self, payloads: Sequence[Any]) -> None:
-        """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
-        self._run(payloads, devices.current_device(self._place))
+    def launch_payloads(self, payloads: Sequence[Any], device: Device | None = None) -> None:
+        """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`).
+
+        device: by default that of the tensors.
+        """
+        self._run(payloads, device or devices.current_device(self._place))
 
     @user_facing
     def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
@@ -152,8 +156,28 @@ class CompiledArtifact(Explained):
         program = self._programs.get(device) or self._host_program(device)
         with program.lock:
             session = device.session()
-            program.run(self._values(payloads, device, session), session)
+            try:
+                program.run(self._values(payloads, device, session), session)
+            except TooLarge:
+                raise self._too_large(payloads) from None
         return session
+
+    def _too_large(self, payloads: Sequence[Any]) -> ArgumentError:
+        """The error of a number that cannot be passed as the parameter says: a size, mostly."""
+        for i, argument, name in self._runtime:
+            if isinstance(argument, TensorArgument):
+                for dimension, size in enumerate(payloads[i].shape):
+                    if size >= 1 << 31:
+                        return argument_error(
+                            f"{name}: dimension {dimension} must have at most {(1 << 31) - 1} elements, a 32-bit size, "
+                            f"got {size}",
+                            f"give it as several dimensions, such as {name}.view(-1, 1024), or pass its address: "
+                            "annotate the parameter fx.Pointer",
+                        )
+        return argument_error(
+            f"{self.pipeline.name}: a number is too large for the type in which it is passed",
+            "annotate its parameter with a wider type",
+        )
 
     def _values(self, payloads: Sequence[Any], device: Device, session: Any) -> list[Any]:
         """The compiled function's arguments, flattened: addresses, sizes, strides, scalars, streams."""

@@ -71,8 +71,8 @@ def place_of(
 ) -> Place | None:
     """The place of a launcher's artifact; None if it is not to be kept.
 
-    That is so if the cache is off, if the stages are to be printed or dumped, in a notebook's cell, of which no other
-    process has the file, or if an object that the launcher refers to cannot be compared with that of another process:
+    That is so if the cache is off, if the stages are to be printed or dumped, in a notebook's cell, whose file no other
+    process has, or if an object that the launcher refers to cannot be compared with that of another process:
     the log says which one, at level INFO.
     """
     if not env.cache_enabled() or observers_from_environment() or env.flag("FLYDSL_DEBUG_AST_DIFF"):

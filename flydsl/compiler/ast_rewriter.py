@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from flydsl.compiler.rewrite import rewrite
 from flydsl.expr.control_flow import RUNTIME, dispatch
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
 
 __all__ = ["ASTRewriter", "CanonicalizeWhile", "InsertEmptyYieldForSCFFor", "ReplaceIfWithDispatch"]
 
@@ -36,7 +36,7 @@ class ASTRewriter:
     """`ASTRewriter.transform(function)`: the function with its runtime control flow traced.
 
     transformers: what is rewritten. A subclass may leave some out, as programs do that build a loop by hand; then
-    nothing changes, because a statement on values that are known when compiling stays Python's anyway.
+    nothing changes, because a statement on values that are known at compile time stays Python's anyway.
     rewrite_globals: the names that rewritten code calls.
     """
 

@@ -60,7 +60,7 @@ def custom_op(
     schema = f"({', '.join(_argument(p, p.name in written) for p in taken)}) -> {_result(len(made))}"
 
     def allocate(*args: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arguments by name, of which torch leaves out those that equal their defaults; the outputs by name."""
+        """The arguments by name, where torch omits those that equal their defaults; the outputs by name."""
         given = (*args, *[p.default for p in taken[len(args) :]])
         allocated = {output: make(*given) for output, make in made.items()}
         return dict(zip([p.name for p in taken], given, strict=True)), allocated

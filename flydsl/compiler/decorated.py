@@ -135,7 +135,7 @@ def refuse_options(decorator: str, options: dict[str, Any]) -> None:
 
 
 class BoundFunction:
-    """A launcher or kernel as a method. The object is known when compiling: code is compiled for each one.
+    """A launcher or kernel as a method. The object is known at compile time: code is compiled for each one.
 
     A launcher keeps the objects that it was compiled for.
     """

@@ -5,7 +5,7 @@ redefined, a block size is set to another value. Changes of these are detected:
 
 - numbers, text, layouts, and containers of them and their views, compared by value; arrays, byte arrays, deques too
 - attributes of the user's modules, classes, functions and objects, in a `__dict__` or in slots, through properties,
-  descriptors and methods, and the values of enumerations
+  descriptors and methods, and the values of enumerations; in the modules of libraries numbers and text
 - tensors on the CPU of at most 1,024 elements by value; others by torch's count of their changes in place
 - names given as text, as in `globals()["BLOCK"]` and `getattr(config, "block")`, where the text stands in the function
 - defaults of parameters, the arguments of a `functools.partial`, the list of a method such as `table.get`
@@ -25,7 +25,7 @@ import os
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from flydsl import env
@@ -118,6 +118,9 @@ class Dependencies:
         elif isinstance(value, _METHODS):
             if not isinstance(value.__self__, types.ModuleType):
                 self._follow_contents(value.__self__)
+        elif isinstance(value, types.ModuleType) and is_library(value):
+            for name in variable_names(value, self._attributes):
+                self._record(vars(value), name)
         else:
             self._follow_attributes(list(_namespaces(value)))
 
@@ -321,8 +324,14 @@ def _is_slot(base: type, descriptor: Any) -> bool:
     return isinstance(descriptor, types.MemberDescriptorType) and not is_library(sys.modules.get(base.__module__))
 
 
+def variable_names(library: types.ModuleType, names: Set[str]) -> list[str]:
+    """The names in a library's module that may change, as in `math.pi = 3`: of numbers, text and other modules."""
+    kinds = (int, float, str, types.ModuleType)
+    return sorted(name for name in names & vars(library).keys() if isinstance(vars(library)[name], kinds))
+
+
 def is_library(module: types.ModuleType | None) -> bool:
-    """True if a module belongs to Python, to an installed package or to this one. Such modules count as constant."""
+    """True if a module belongs to Python, to an installed package or to this one. Of those only numbers may change."""
     if module is None or module.__name__ == "__main__":
         return False
     if module.__name__.partition(".")[0] == _PACKAGE:

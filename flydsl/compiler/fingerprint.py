@@ -27,7 +27,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.compiler.decorated import DecoratedFunction
-from flydsl.compiler.dependencies import ABSENT, cell_contents, is_library, names_of
+from flydsl.compiler.dependencies import ABSENT, cell_contents, is_library, names_of, variable_names
 from flydsl.compiler.observation import file_state
 from flydsl.compiler.signature import annotations_of
 from flydsl.errors import FlyError
@@ -270,6 +270,9 @@ class Fingerprint:
         self._write("module", module.__name__)
         if is_library(module):
             self._note_package(module.__name__)
+            for name in variable_names(module, self._attributes):
+                self._write(name)
+                self._add(vars(module)[name])
             return
         if isinstance(file := getattr(module, "__file__", None), str):
             self._files.add(file)
@@ -311,7 +314,7 @@ class Fingerprint:
         self._add_attributes(value)
 
     def _add_attributes(self, value: Any) -> None:
-        """The attributes of an object of the user's, of which a `__getstate__` may leave some out."""
+        """The attributes of a user's object; its `__getstate__` may omit some."""
         if not is_library(sys.modules.get(type(value).__module__)):
             self._add(getattr(value, "__dict__", None))
         self._add(inspect.getattr_static(value, "__wrapped__", None))  # without asking a `__getattr__` of the user's

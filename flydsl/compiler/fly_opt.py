@@ -246,7 +246,7 @@ def _too_long(output: str, passes: Sequence[str], limit_s: float) -> CompileErro
     """The error for a process that was ended at its time limit."""
     step, _ = _reached(output)
     what = "reading the text" if step == _READING else passes[step]
-    return CompileError(f"{what}: it did not end within {limit_s:g} s", hint="a longer --time-limit, or none")
+    return CompileError(f"{what}: it did not end within {limit_s:g} s", hint="pass a longer --time-limit, or none")
 
 
 def _reached(output: str) -> tuple[int, str]:

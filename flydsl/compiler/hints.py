@@ -8,6 +8,7 @@
 | `fast_fp_math` | floats: contract, approximate functions, reciprocals for divisions, no sign of zero |
 | `unsafe_fp_math` | the same, and sums in any order. Neither assumes that there are no infinities or NaNs |
 | `fastmath` | flags of operations on floats that state none: "fast" or `fx.FastMathFlags`; over the two above |
+| `check_indices` | True: each access of a tensor by its coordinate asserts that it is in the tensor's shape |
 | `enable_debug_info` | True: line tables stay in the HSACO, as by `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` |
 
 Hints come from the `with` blocks around a call, from the launcher's `compile_hints`, and from `flyc.compile[{...}]`.
@@ -25,10 +26,10 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.location import argument_error
-from flydsl.expr.fastmath_flags import flag_names
+from flydsl.expr.numbers.fastmath_flags import flag_names
 
 _NUMBERS = ("waves_per_eu", "maxnreg")
-_FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info")
+_FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info", "check_indices")
 _FAST = "contract,afn,arcp,nsz"
 _UNSAFE = f"{_FAST},reassoc"
 _KNOWN = (*_NUMBERS, *_FLAGS, "fastmath", "llvm_options")
@@ -45,6 +46,7 @@ class CompileHints:
     debug_info: bool = False
     fastmath: str = "none"
     llvm_options: tuple[str, ...] = ()
+    check_indices: bool = False
 
     def mark(self, function: ir.OpView) -> None:
         """Put the hints on a kernel. Its own `rocdl.waves_per_eu` wins."""
@@ -98,13 +100,13 @@ def _checked(hints: Mapping[str, Any]) -> CompileHints:
         if name in _NUMBERS and value is not None and (type(value) is not int or value < 1):
             raise argument_error(
                 f"compile hint {name}={value!r}: a positive integer",
-                "such as 2; leave the hint away for what the compiler chooses",
+                "for example 2; omit the hint to let the compiler choose",
             )
     options = hints.get("llvm_options") or {}
     if not isinstance(options, Mapping):
         raise argument_error(
             f"compile hint llvm_options={options!r}: a dict of names and values",
-            'such as {"enable-post-misched": False}',
+            'for example {"enable-post-misched": False}',
         )
     return CompileHints(
         hints.get("waves_per_eu"),
@@ -112,6 +114,7 @@ def _checked(hints: Mapping[str, Any]) -> CompileHints:
         bool(hints.get("enable_debug_info")),
         _fastmath(hints),
         tuple(f"--{name}={_option_text(value)}" for name, value in sorted(options.items())),
+        bool(hints.get("check_indices")),
     )
 
 

@@ -37,11 +37,11 @@ from flydsl.compiler.signature import Parameter, Signature, shown
 from flydsl.compiler.value_key import value_key
 from flydsl.dialect.elements import TORCH_ELEMENTS
 from flydsl.dialect.location import argument_error
-from flydsl.errors import ArgumentError
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.memory.struct_value import StructValue, runtime_fields
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
-from flydsl.expr.struct_value import StructValue, runtime_fields
 from flydsl.expr.typing import Pointer, Stream, Tensor
+from flydsl.runtime.interface import READ_ONLY
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
     import torch
 
     if not isinstance(tensor, torch.Tensor):
+        writable = getattr(getattr(tensor, "flags", None), "writeable", True)
         if not hasattr(tensor, "__dlpack__"):
             raise argument_error(
                 f"from_dlpack of {type(tensor).__name__}, which has no __dlpack__",
@@ -89,7 +90,7 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
             )
         if any(stride < 0 for stride in getattr(tensor, "strides", None) or ()):  # torch would end the process
             raise argument_error(
-                f"from_dlpack of strides {tensor.strides} in bytes, of which torch takes no negative ones",
+                f"from_dlpack of strides {tensor.strides} in bytes: torch takes no negative strides",
                 "pass a copy: tensor.copy()",
             )
         try:
@@ -98,6 +99,8 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
             raise argument_error(
                 f"from_dlpack of {type(tensor).__name__}: {error}", "pass plain numbers in native byte order"
             ) from None
+        if not writable:
+            setattr(tensor, READ_ONLY, True)
     _check_tensor("from_dlpack", tensor)
     return TensorAdaptor(tensor, algebra.make_layout(tuple(tensor.shape), tuple(tensor.stride())))
 
@@ -117,7 +120,7 @@ _layouts: dict[tuple[int, int, int], algebra.Layout] = {}
 
 
 def dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layout:
-    """The layout of a tensor of which only the dimension of stride 1 is known, -1 for none.
+    """The layout of a tensor if only its dimension of stride 1 is known, -1 for none.
 
     divisibility: of the other strides.
     """
@@ -204,7 +207,7 @@ def _adapt_constant(parameter: Parameter, value: Any) -> Adapted:
 
 
 def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> Adapted:
-    """A struct as its fields. The fields that are known when compiling are part of its class."""
+    """A struct as its fields. The fields that are known at compile time are part of its class."""
     if not isinstance(value, kind):
         raise argument_error(
             f"{parameter.name} is a {kind.__name__}, got {value!r}", "make one of it, or pass what its annotation names"
@@ -266,7 +269,7 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
         f"got {shown(value)}",
         "a torch tensor, or flyc.from_dlpack(...) of another library's"
         if parameter.kind is Tensor
-        else "annotate the parameter: fx.Constexpr for what is known when compiling",
+        else "annotate the parameter: fx.Constexpr for what is known at compile time",
     )
 
 
@@ -365,16 +368,15 @@ def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
     if isinstance(value, Numeric) and value.dtype is not kind:
         raise argument_error(f"{parameter.name} is {kind.__name__}, got {value!r}", f"fx.{kind.__name__}(...)")
     try:
-        number = (value if isinstance(value, Numeric) else kind(_python_number(kind, value))).value
-        return _bfloat16_bits(number) if kind is BFloat16 else number
-    except ArgumentError as error:
-        raise argument_error(f"{parameter.name}: {error.message}", error.hint) from None
+        number = value if isinstance(value, Numeric) else _python_number(kind, value)
     except (TypeError, ValueError, OverflowError):
         shown = f"{value!r} ({type(value).__name__})"[:300]
         raise argument_error(
             f"{parameter.name} is {kind.__name__}, got {shown}",
             "convert it before the call, or annotate the parameter with its type",
         ) from None
+    payload = kind.taken(parameter.name, number).value
+    return _bfloat16_bits(payload) if kind is BFloat16 else payload
 
 
 def _bfloat16_bits(number: float) -> int:

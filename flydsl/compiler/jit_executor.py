@@ -1,7 +1,7 @@
 """The executor of a compiled launcher, under FlyDSL's names. The code is in `flydsl.compiler.artifact`."""
 
 from flydsl.compiler.artifact import CompiledArtifact
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
 
 __all__ = ["CompiledArtifact", "JITCFunction", "JitCompiledFunction"]
 

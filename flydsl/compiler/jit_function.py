@@ -32,10 +32,11 @@ from flydsl.compiler.trace import CompilationContext, is_tracing, trace
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
 from flydsl.errors import CompileError
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.garbage import collection_paused
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3
+from flydsl.simulator.checks import enabled_checks, indices_are_checked
 from flydsl.torch_compile import untraced
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class JitFunction(DecoratedFunction):
             capture.launches.append(Launch(self, tuple(values), self._pipeline(arguments, values)))
             return None
         artifact = self._find(arguments, values)
+        if indices_are_checked() and not env.compile_only():
+            artifact = self._with_indices_checked(artifact, arguments, values, payloads)
         if capture is not None:
             with capture.add(Launch(self, tuple(values), artifact.pipeline)):
                 if not env.compile_only():
@@ -111,6 +114,20 @@ class JitFunction(DecoratedFunction):
         elif not env.compile_only():
             artifact.launch_payloads(payloads)
         return None
+
+    def _with_indices_checked(
+        self, artifact: CompiledArtifact, arguments: tuple[Argument, ...], values: list[Any], payloads: Sequence[Any]
+    ) -> CompiledArtifact:
+        """The artifact to launch where indices are checked: the one that asserts them, or, after that, this one."""
+        with compile_hints({"check_indices": True}):
+            asserting = self._find(arguments, values)
+        if not enabled_checks():
+            return asserting
+        if tensor_place(self.signature, arguments) == "cpu":
+            from flydsl.runtime.rehearsal import rehearse  # which other launches do without
+
+            rehearse(lambda device: asserting.launch_payloads(payloads, device))
+        return artifact
 
     @untraced
     def compile(self, *args: Any, arch: str | None = None, **kwargs: Any) -> CompiledArtifact:
@@ -300,7 +317,7 @@ class JitFunction(DecoratedFunction):
 
 
 def _compile_time(arguments: tuple[Argument, ...], values: list[Any]) -> list[Any]:
-    """The arguments whose values are known when compiling."""
+    """The arguments whose values are known at compile time."""
     return [value for key, value in zip(arguments, values, strict=True) if isinstance(key, ConstantArgument)]
 
 
@@ -317,7 +334,8 @@ class CompileCallable:
     def __getitem__(self, hints: Mapping[str, Any]) -> CompileCallable:
         if not isinstance(hints, Mapping):
             raise argument_error(
-                f"flyc.compile[...] expects a dict of hints, not {hints!r}", 'such as flyc.compile[{"waves_per_eu": 2}]'
+                f"flyc.compile[...] expects a dict of hints, not {hints!r}",
+                'for example flyc.compile[{"waves_per_eu": 2}]',
             )
         return CompileCallable({**self._compile_hints, **hints})
 
@@ -358,6 +376,10 @@ def jit() -> Callable[[Callable[..., Any]], JitFunction]: ...
 
 def jit(function: Callable[..., Any] | None = None, /, **unknown: Any) -> Any:
     """Decorate a launcher: a host function that computes launch configurations and launches kernels.
+
+        @flyc.jit
+        def scale(x: fx.Tensor, factor: fx.Float32, n: fx.Int32):
+            scale_kernel(x, factor, n).launch(grid=(n + 255) // 256, block=256)
 
     It is compiled for the types of its arguments. Sizes of tensors and `fx.Int32` values may change; each new value of
     an `fx.Constexpr` is another compilation.

@@ -62,7 +62,7 @@ def kernel_attribute(name: str, value: Any) -> ir.Attribute:
         return ir.DenseI32ArrayAttr.get(list(value))
     raise argument_error(
         f"value_attrs={{{name!r}: {value!r}}}: not an attribute",
-        "an int, a bool, a text, a list of ints, or an attribute of MLIR",
+        "pass an int, a bool, a text, a list of ints, or an attribute of MLIR",
     )
 
 

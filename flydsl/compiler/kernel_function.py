@@ -18,16 +18,16 @@ from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, 
 from flydsl.dialect.launch_func import create_launch
 from flydsl.dialect.location import argument_error, mlir_location
 from flydsl.errors import LaunchError, SourceLocation, TraceError
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.block_threads import taken_notes
 from flydsl.expr.control_flow.region import regions_of_function
+from flydsl.expr.control_flow.tree import Container, is_own_object, with_parts
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.gpu import BlockSizeError
-from flydsl.expr.names import unknown_name
+from flydsl.expr.memory.struct_value import StructValue
+from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Numeric
-from flydsl.expr.operands import FlyValue, located
-from flydsl.expr.protocol import extract_to_ir_values, flatten_runtime, value_like
-from flydsl.expr.struct_value import StructValue
-from flydsl.expr.tree import Container, is_own_object, with_parts
+from flydsl.expr.threads.block_threads import taken_notes
+from flydsl.expr.tracing.operands import FlyValue, located
+from flydsl.expr.tracing.protocol import extract_to_ir_values, flatten_runtime, value_like
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 from flydsl.passes.fly_rocdl_cluster_attr import CLUSTER
 from flydsl.places import user_location
@@ -143,7 +143,7 @@ def _end(at: SourceLocation) -> None:
         raise TraceError(
             "a kernel that ends itself, by an operation built by name",
             at=at,
-            hint="leave the return away: a kernel ends at the end of its function",
+            hint="omit the return: a kernel ends at the end of its function",
         ) from None
 
 
@@ -182,7 +182,7 @@ def _as_annotated(parameter: Parameter, value: Any) -> Any:
 
 
 def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
-    """The operands that a launch passes for an argument; none for one that is known when compiling."""
+    """The operands that a launch passes for an argument; none for one that is known at compile time."""
     if parameter.kind is Constexpr:
         return []
     if isinstance(value, Container):
@@ -248,7 +248,7 @@ class KernelLauncher:
 
         grid: workgroups along x, y, z; block: threads along x, y, z: an int, a runtime integer, or 1 to 3 of them.
         smem: dynamic shared memory in bytes. stream: by default the launcher's.
-        cluster: workgroups that run together along x, y, z, known when compiling; on gfx1250.
+        cluster: workgroups that run together along x, y, z, known at compile time; on gfx1250.
         unit_attrs, value_attrs: attributes of the operation that launches, without and with a value.
         Raises LaunchError for a configuration that no device accepts.
         """
@@ -329,7 +329,7 @@ class KernelLauncher:
         """Tell the compiler the size of a cluster, if it is more than one workgroup."""
         if not all(size.is_static for size in cluster):
             raise LaunchError(
-                "cluster: its size must be known when compiling",
+                "cluster: its size must be known at compile time",
                 at=user_location(),
                 hint="pass Python ints, or an fx.Constexpr parameter",
             )
@@ -349,9 +349,9 @@ class KernelLauncher:
             raise LaunchError(
                 f"{self.symbol}: block {given} differs from known_block_size {self._known_block_size}",
                 at=user_location(),
-                hint="None stands for a size of run time: known_block_size needs one that is known when compiling"
+                hint="None stands for a size of run time: known_block_size needs one that is known at compile time"
                 if None in given
-                else "launch it with that block, or change known_block_size, or leave it away",
+                else "launch it with that block, or change known_block_size, or omit it",
             )
 
 
@@ -365,8 +365,14 @@ def kernel(
 ) -> Any:
     """Decorate a device function, as `@flyc.kernel` or `@flyc.kernel(known_block_size=[256, 1, 1])`.
 
+        @flyc.kernel
+        def scale_kernel(x: fx.Tensor, factor: fx.Float32, n: fx.Int32):
+            i = fx.block_idx.x * 256 + fx.thread_idx.x
+            if i < n:
+                x[i] = x[i] * factor
+
     Its body is traced at each call inside a `@flyc.jit` function. Parameters: `fx.Tensor`, scalars such as `fx.Int32`,
-    `fx.Constexpr[T]` for values known when compiling; without annotation the argument decides.
+    `fx.Constexpr[T]` for values known at compile time; without an annotation, the argument decides.
     known_block_size: the block size of every launch. name: the kernel's name in the program, followed by a number.
     some_args: taken as FlyDSL takes it, and not used.
     """

@@ -12,7 +12,7 @@ from flydsl.arch import Arch, launch_limits
 from flydsl.dialect.location import argument_error
 from flydsl.errors import LaunchError
 from flydsl.expr.numeric import Boolean, Int32, Numeric, as_numeric
-from flydsl.expr.operands import located
+from flydsl.expr.tracing.operands import located
 from flydsl.places import user_location
 
 
@@ -20,7 +20,9 @@ def known_block_size_of(size: Sequence[int]) -> tuple[int, ...]:
     """A block size of three dimensions. Raises ArgumentError or LaunchError for anything else."""
     what = f"known_block_size={size!r}"
     if not isinstance(size, tuple | list):
-        raise argument_error(f"{what}: a sequence of 3 positive integers", "such as known_block_size=[256, 1, 1]")
+        raise argument_error(
+            f"{what}: a sequence of 3 positive integers", "pass known_block_size=[256, 1, 1], for example"
+        )
     if len(size) != 3:
         raise LaunchError(f"{what}: exactly 3 elements, not {len(size)}", at=user_location(), hint="1 stands for none")
     for extent in size:

@@ -1,4 +1,4 @@
-"""Options of LLVM's command line for the compilations inside of a `with` block."""
+"""Options of LLVM's command line for the compilations inside a `with` block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def llvm_options(opts: Mapping[str, bool | int | str]) -> Iterator[None]:
     for name, value in opts.items():
         if not isinstance(value, bool | int | str):
             raise argument_error(
-                f"Unsupported type {type(value).__name__} of LLVM's option {name!r}", "a bool, an int or a str"
+                f"Unsupported type {type(value).__name__} of LLVM's option {name!r}", "pass a bool, an int or a str"
             )
     with compile_hints({"llvm_options": opts}):
         yield

@@ -16,6 +16,7 @@ from flydsl.dialect.context import context, lock
 from flydsl.dialect.text import to_text, verify_types
 from flydsl.errors import CompileError, LaunchError
 from flydsl.runtime.device import target_arch
+from flydsl.runtime.interface import Device
 
 if TYPE_CHECKING:
     from flydsl.compiler.pipeline import Pipeline
@@ -71,7 +72,7 @@ class ReplacedArtifact(CompiledArtifact):
         """The module that it returned."""
         return to_text(self.module)
 
-    def launch_payloads(self, payloads: Sequence[Any]) -> NoReturn:
+    def launch_payloads(self, payloads: Sequence[Any], device: Device | None = None) -> NoReturn:
         """Raise LaunchError."""
         raise LaunchError(
             f"{self.pipeline.name}: the program's own MlirCompiler.compile made this, which is not machine code",

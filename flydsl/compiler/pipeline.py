@@ -365,8 +365,7 @@ class Pipeline(Explained):
             )
         if not self._snapshots:
             assert self._bytecode is not None
-            with context():
-                self._snapshots.append(ir.Module.parse(self._bytecode).operation)
+            self._snapshots.append(self._traced_module(self._bytecode))
         while len(self._snapshots) <= index:
             stage = self.stages[len(self._snapshots) - 1]
             again = replace(self._compilation, module=self._snapshots[-1].clone())
@@ -374,6 +373,18 @@ class Pipeline(Explained):
                 stage.run(again)
             self._snapshots.append(again.module)
         return self._snapshots[index]
+
+    def _traced_module(self, origin: bytes) -> ir.Operation:
+        """The module as traced. CompileError for an artifact's file in which it is damaged."""
+        try:
+            with context():
+                return ir.Module.parse(origin).operation
+        except ir.MLIRError as error:
+            raise CompileError(
+                f"{self.name}: the module as traced, which was saved with this artifact, is damaged: "
+                f"{str(error).splitlines()[0]}",
+                hint="its machine code is another part and can be launched; compile it again to look at its stages",
+            ) from None
 
     def __getitem__(self, key: int | str) -> Stage:
         return self.stages[number_of(self._specs, key) - 1]

@@ -13,8 +13,8 @@ from typing import Any
 
 from flydsl.compiler.arguments import PointerArgument, pointer_argument
 from flydsl.dialect.location import argument_error
-from flydsl.expr.memory import AddressSpace
-from flydsl.expr.operands import element_name
+from flydsl.expr.memory.tensors import AddressSpace
+from flydsl.expr.tracing.operands import element_name
 from flydsl.runtime.host_tensors import tensor_at
 
 
@@ -39,13 +39,13 @@ def from_c_void_p(
     if str(address_space) != str(AddressSpace.Global):
         raise argument_error(
             f"from_c_void_p in {address_space} memory: a launcher passes global memory",
-            "leave address_space away; the kernel allocates LDS, by fx.SharedAllocator()",
+            "omit address_space; a kernel allocates LDS with fx.SharedAllocator()",
         )
     number = address.value if isinstance(address, ctypes.c_void_p) else address
     if not (number is None or (isinstance(number, int) and number >= 0)):
-        raise argument_error(f"from_c_void_p of {address!r}: an address is an int", "tensor.data_ptr() is one")
+        raise argument_error(f"from_c_void_p: the address must be an int, got {address!r}", "pass tensor.data_ptr()")
     if assumed_align is not None and (assumed_align < 1 or assumed_align & (assumed_align - 1)):
-        raise argument_error(f"assumed_align={assumed_align!r}: a power of two", "such as 16")
+        raise argument_error(f"assumed_align must be a power of two, got {assumed_align!r}", "pass 16, for example")
     memory = _memory_at(number) if number else torch.empty(0, dtype=torch.uint8)
     if number and assumed_align and number % assumed_align:
         raise argument_error(

@@ -13,12 +13,12 @@ from flydsl.compiler.arguments import Argument
 from flydsl.compiler.jit_argument import adapt
 from flydsl.compiler.signature import Parameter
 from flydsl.errors import ArgumentError
-from flydsl.expr.memory import Pointer
-from flydsl.expr.names import unknown_name
-from flydsl.expr.protocol import DslType, construct_from_ir_values, extract_to_ir_values, get_ir_types
-from flydsl.expr.storage import peek_from_ptr, poke_into_ptr
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.memory.storage import peek_from_ptr, poke_into_ptr
+from flydsl.expr.memory.tensors import Pointer
 from flydsl.expr.struct import align_of as dsl_align_of
 from flydsl.expr.struct import size_of as dsl_size_of
+from flydsl.expr.tracing.protocol import DslType, construct_from_ir_values, extract_to_ir_values, get_ir_types
 from flydsl.runtime.interface import Device
 
 __all__ = [

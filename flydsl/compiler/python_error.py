@@ -15,10 +15,10 @@ from mlir import ir
 
 import flydsl.expr as fx
 from flydsl.errors import SourceLocation, TraceError, did_you_mean
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.operands import FlyValue
-from flydsl.expr.other_names import OTHER_NAMES
-from flydsl.expr.positions import Tuple3D
+from flydsl.expr.flydsl_names.other_names import OTHER_NAMES
+from flydsl.expr.numbers.arith_value import ArithValue
+from flydsl.expr.threads.positions import Tuple3D
+from flydsl.expr.tracing.operands import FlyValue
 from flydsl.places import in_standard_library, is_users, location_of, steps_of
 
 _KINDS = (

@@ -67,7 +67,7 @@ def save(artifact: CompiledArtifact, path: str | os.PathLike[str]) -> None:
     own classes -, and for a folder that does not exist; OSError.
     """
     if not isinstance(artifact, CompiledArtifact):
-        raise argument_error(f"save takes an artifact, not {artifact!r}", "flyc.compile(launcher, ...) returns one")
+        raise argument_error(f"save takes an artifact, not {artifact!r}", "make one with flyc.compile(launcher, ...)")
     content, place = to_bytes(artifact), place_to_write(path)
     descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
     try:
@@ -89,7 +89,7 @@ def load(path: str | os.PathLike[str]) -> CompiledArtifact:
 def path_of(path: object) -> Path:
     """A path that the user gave. Raises ArgumentError for anything else."""
     if not isinstance(path, str | os.PathLike):
-        raise argument_error(f"{path!r} is not a path", 'such as "scale.flydsl"')
+        raise argument_error(f"path must be a str or a path, got {path!r}", 'pass "scale.flydsl", for example')
     return Path(path)
 
 

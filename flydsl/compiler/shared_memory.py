@@ -44,7 +44,7 @@ def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -
 
 
 def _launches_without(launch: ir.Operation) -> bool:
-    """True for a launch without dynamic shared memory, as far as is known when compiling."""
+    """True for a launch without dynamic shared memory, as far as is known at compile time."""
     operand = launch_func.dynamic_lds_bytes(launch)
     return operand is None or _constant(operand) == 0
 
@@ -64,9 +64,9 @@ def _used(function: ir.Operation, storages: dict[str, int]) -> set[str]:
         name = ir.FlatSymbolRefAttr(op.attributes[_USES[op.name]]).value
         if name not in storages:
             raise TraceError(
-                f"LDS storage {name!r} is used and not there",
+                f"LDS storage {name!r} is used but was never allocated",
                 at=source_location(op.location),
-                hint="call allocator.finalize() in the launcher, inside of "
+                hint="call allocator.finalize() in the launcher, inside "
                 "`with ir.InsertionPoint(CompilationContext.get_current().gpu_module_body):`",
             )
         used.add(name)
@@ -82,13 +82,13 @@ def _size_bytes(storage: ir.OpView) -> int:
 
 
 def _dynamic_bytes(launch: ir.Operation) -> int:
-    """The launch's smem if it is known when compiling, else 0."""
+    """The launch's smem if it is known at compile time, else 0."""
     operand = launch_func.dynamic_lds_bytes(launch)
     return 0 if operand is None else _constant(operand) or 0
 
 
 def _constant(value: ir.Value) -> int | None:
-    """An integer that is known when compiling, else None."""
+    """An integer that is known at compile time, else None."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
         return None
     return ir.IntegerAttr(value.owner.attributes["value"]).value

@@ -17,11 +17,11 @@ from typing import Any, get_args, get_origin
 
 from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
-from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.control_flow.tree import parts
+from flydsl.expr.memory.struct_value import StructValue
+from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.operands import FlyValue
-from flydsl.expr.struct_value import StructValue
-from flydsl.expr.tree import parts
+from flydsl.expr.tracing.operands import FlyValue
 from flydsl.expr.typing import (
     Constexpr,
     CopyAtom,
@@ -40,7 +40,7 @@ _MISSING = inspect.Parameter.empty
 # Python's numbers say no more than an argument does: it decides.
 _PYTHON_TYPES = (int, float, bool, Any)
 _CONTAINERS = (tuple, list, dict, SimpleNamespace)
-# Values of the DSL that are known when compiling.
+# Values of the DSL that are known at compile time.
 _ATOMS = (CopyAtom, MmaAtom, TiledCopy, TiledMma)
 
 
@@ -68,9 +68,10 @@ class Parameter:
             (inner,) = get_args(annotation) or (None,)
             known = isinstance(inner, type) and inner is not Any
             return cls(name, Constexpr, inner if known else None, default)
-        if isinstance(annotation, type) and issubclass(annotation, Tensor | Pointer | Stream | Numeric | StructValue):
+        is_class = isinstance(annotation, type) and get_origin(annotation) is None  # Python 3.10: tuple[int] is a type
+        if is_class and issubclass(annotation, Tensor | Pointer | Stream | Numeric | StructValue):
             return cls(name, annotation, default=default)
-        if isinstance(annotation, type) and issubclass(annotation, _ATOMS):
+        if is_class and issubclass(annotation, _ATOMS):
             return cls(name, Constexpr, annotation, default)
         if annotation in (Layout, IntTuple) or is_own_class(annotation):  # static or not: the argument decides
             return cls(name, None, default=default, part_types=_part_types(annotation))
@@ -100,7 +101,7 @@ class Parameter:
         if self.constexpr_type is not None and not isinstance(value, self.constexpr_type):
             raise argument_error(
                 f"{self.name} is {self._shown_type()}, got {shown(value)}",
-                "such a value is known when compiling: pass one of that type",
+                "such a value is known at compile time: pass one of that type",
             )
 
     def _shown_type(self) -> str:

@@ -20,7 +20,7 @@ from flydsl.compiler.jit_argument import adapt, dynamic_layout, torch_element, u
 from flydsl.compiler.signature import Parameter
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.operands import element_name
+from flydsl.expr.tracing.operands import element_name
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 
 
@@ -41,15 +41,17 @@ class TensorSpec:
     def __post_init__(self) -> None:
         """Raises ArgumentError for a type that no tensor has."""
         if type(self.rank) is not int or self.rank < 1:
-            raise argument_error(f"TensorSpec: rank={self.rank!r} is a positive integer", "such as rank=2")
+            raise argument_error(
+                f"TensorSpec: rank must be a positive integer, got {self.rank!r}", "pass rank=2, for example"
+            )
         unit = self.unit_stride
         if unit is not None and (type(unit) is not int or not -self.rank <= unit < self.rank):
             raise argument_error(
-                f"TensorSpec: unit_stride={unit!r} is none of {self.rank} dimensions",
+                f"TensorSpec: unit_stride must be one of the {self.rank} dimensions, got {unit!r}",
                 "dimensions count from 0; the last one is that of a contiguous tensor",
             )
         if self.layout is not None and not isinstance(self.layout, algebra.Layout):
-            raise argument_error(f"TensorSpec: layout={self.layout!r} is not a layout", how_made.LAYOUT)
+            raise argument_error(f"TensorSpec: layout must be a layout, got {self.layout!r}", how_made.LAYOUT)
         self.argument()
 
     def argument(self) -> TensorArgument:

@@ -31,9 +31,10 @@ from flydsl.dialect.location import argument_error, mlir_location, source_locati
 from flydsl.dialect.ops import is_on_device_only, printed_name
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
-from flydsl.expr.fastmath_flags import fastmath
-from flydsl.expr.outlived import is_kept, values_end
-from flydsl.expr.trace_limit import limited
+from flydsl.expr.numbers.fastmath_flags import fastmath
+from flydsl.expr.printing.assertions import check_indices
+from flydsl.expr.tracing.outlived import is_kept, values_end
+from flydsl.expr.tracing.trace_limit import limited
 from flydsl.places import definition_location
 
 if TYPE_CHECKING:
@@ -97,10 +98,10 @@ class CompilationContext:
         """A trace of its own inside the `with` block, for a module that is built by hand.
 
         Operations go to `gpu_module_body` until an insertion point says otherwise. func_tracker: taken and not used;
-        operations have their lines anyway. Raises TraceError inside of another trace.
+        operations have their lines anyway. Raises TraceError inside another trace.
         """
         if is_tracing():
-            raise trace_error("a trace inside of a trace", "leave the launcher first")
+            raise trace_error("a trace inside a trace", "leave the launcher first")
         with lock, context(), ir.Location.unknown():
             arch = get_arch(env.text("ARCH")) if env.text("ARCH") else DEFAULT_ARCH
             module = _empty_module(arch)
@@ -168,7 +169,8 @@ def trace(
         state = CompilationContext(arch, module, gpu_module.regions[0].blocks[0])
         token = _current.set(state)
         try:
-            with values_end(module), limited() as count, fastmath(None if hints.fastmath == "none" else hints.fastmath):
+            flags = fastmath(None if hints.fastmath == "none" else hints.fastmath)
+            with values_end(module), limited() as count, flags, check_indices(hints.check_indices):
                 extra_stream = _trace_launcher(state, rewrite(function), signature, arguments, values)
                 operations = count.operations
             module = _copy(module) if is_kept(module) else module

@@ -43,6 +43,9 @@ def user_facing(function: Callable[P, R]) -> Callable[P, R]:
         except (Exception, KeyboardInterrupt) as error:
             shown = shown_to_user(error)
             traceback = shown.__traceback__
+            if sys.version_info < (3, 11):
+                # A bare `raise` would take the traceback that it was caught with; this adds one frame of this function.
+                raise shown from shown.__cause__
             if shown is error:
                 raise  # without a name: so Python adds no frame of this function
             try:

@@ -13,7 +13,7 @@ from flydsl.dialect.walk import operations
 
 @dataclass(frozen=True, repr=False)
 class WrittenOperation:
-    """One operation. name: with its dialect. text: without what is inside of it.
+    """One operation. name: with its dialect. text: without what is inside it.
 
     operand_types, result_types: as the text spells them.
     """

@@ -156,7 +156,7 @@ def _fragment(operation: str, layout: AnyLayout, element: str) -> list[Any]:
     plain = layout.outer if isinstance(layout, algebra.ComposedLayout) else layout
     if not is_static(plain.extents):
         raise LayoutError(
-            f"{operation} of {layout}: registers need a shape known when compiling",
+            f"{operation} of {layout}: registers need a shape known at compile time",
             hint="take a tile of a static shape first: fx.zipped_divide(tensor, tile)[None, i]",
         )
     return infer_alloca([LayoutType(algebra.make_fragment_layout_like(plain))], {"element": element})
@@ -166,7 +166,9 @@ def infer_mma_partition_shape(types: Sequence[Any], attributes: Attributes) -> l
     """The shape of a thread's part of an operand of a static shape, (values of a call, calls along its modes)."""
     mma, shape = types
     if not is_static(shape.value):
-        raise LayoutError(f"partition_shape of {shape}: it is known when compiling", hint="pass a shape of Python ints")
+        raise LayoutError(
+            f"partition_shape of {shape}: it is known at compile time", hint="pass a shape of Python ints"
+        )
     _, *rest = mma.mma.partition(attributes.get("operand", ""), algebra.make_layout(shape.value))
     return [IntTupleType(algebra.make_int_tuple(tuple(mode.extents for mode in rest)))]
 
@@ -184,7 +186,7 @@ def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
             ),
             hint="partition both with the same tiled copy"
             if is_static(tuple(sizes))
-            else "sizes must be known when compiling: partition both with the same tiled copy",
+            else "sizes must be known at compile time: partition both with the same tiled copy",
         )
     tensors = {"source": source, "destination": target}
     with _part_of("copy", {"atom": atom, **tensors}):
@@ -246,7 +248,7 @@ def predicate_counts(atom: CopyAtomType, layout: AnyLayout) -> tuple[int, int]:
 
 
 def known_size(layout: AnyLayout) -> int:
-    """The size of a layout, after inference has found that it is known when compiling."""
+    """The size of a layout, after inference has found that it is known at compile time."""
     size = algebra.size(layout)
     assert isinstance(size, int)
     return size
@@ -330,7 +332,7 @@ def infer_mma_make_fragment(types: Sequence[Any], attributes: Attributes) -> lis
     if stages is None:
         return [fragment]
     if stages < 1:
-        raise LayoutError(f"a fragment of {stages} stages", hint="one stage or more")
+        raise LayoutError(f"a fragment of {stages} stages", hint="pass one stage or more")
     staged = algebra.append(fragment.layout, algebra.Layout(stages, algebra.cosize(fragment.layout)))
     return infer_alloca([LayoutType(staged)], {"element": fragment.element})
 
@@ -414,7 +416,7 @@ def gemm_extents(fragments: Sequence[MemRefType]) -> tuple[int, int, int]:
         )
     if not all(is_static(algebra.get_shape(layout)) for layout in layouts):
         raise LayoutError(
-            types_of("gemm: fragments have a shape known when compiling"),
+            types_of("gemm: fragments have a shape known at compile time"),
             hint="make them with make_fragment_A, _B and _C, and copy the operands into them",
         )
     d, a, b, c = ([known_size(algebra.get(gemm_modes(layout), mode)) for mode in (1, 2)] for layout in layouts)
@@ -493,7 +495,9 @@ def check_copy_atom_call_ssa(types: Sequence[Any], results: Sequence[Any], attri
     memref = types[-1]
     vector = results[0] if results else types[1]
     if not isinstance(atom, CopyAtomType) or not isinstance(memref, MemRefType) or len(types) + len(results) != 3:
-        raise LayoutError(f"copy_atom_call_ssa of {', '.join(map(str, types))}", hint="an atom, a source and a target")
+        raise LayoutError(
+            f"copy_atom_call_ssa of {', '.join(map(str, types))}", hint="pass an atom, a source and a target"
+        )
     if atom.op.passes_registers:
         return
     values = atom.op.bits // atom.value_bits

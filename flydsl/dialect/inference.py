@@ -153,11 +153,11 @@ def infer_leaves(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 
 
 def infer_make_tile(types: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """The tile of modes that are known when compiling: layouts, and int tuples of one integer or `*`."""
+    """The tile of modes that are known at compile time: layouts, and int tuples of one integer or `*`."""
     modes = [single_leaf(kind.value) if isinstance(kind, IntTupleType) else _mode_of(kind) for kind in types]
     if not all(map(is_static, modes)):
         raise LayoutError(
-            f"make_tile of {', '.join(map(str, types))}: a tile is known when compiling",
+            f"make_tile of {', '.join(map(str, types))}: a tile is known at compile time",
             hint="pass Python ints or fx.Constexpr values",
         )
     return [TileType(algebra.make_tile(*modes))]
@@ -287,11 +287,12 @@ def _require_room(kind: MemRefType | PointerType, elements: int) -> None:
 
 
 def register_elements(memref: MemRefType) -> int:
-    """The number of elements in a register tensor. Raises LayoutError if it is not known when compiling."""
+    """The number of elements in a register tensor. Raises LayoutError if it is not known at compile time."""
     size = algebra.size(memref.layout)
     if not isinstance(size, int) or not is_static(memref.layout):
         raise LayoutError(
-            f"{memref} as a vector: its layout is dynamic", hint="a register vector needs a size known when compiling"
+            f"{memref} as a vector: its layout is dynamic",
+            hint="make the size known at compile time",
         )
     return size
 

@@ -34,7 +34,7 @@ from flydsl.errors import CompileError, FlyError, LayoutError, SourceLocation
 TEXT = "-"
 """What MLIR calls a text that is not a file, in the places it gives to operations."""
 
-_LONGEST_ALIGNED = 4000  # characters of a line of which an error's column is looked for
+_LONGEST_ALIGNED = 4000  # characters of a line in which an error's column is looked for
 
 # Written as `fly.static : T`, without operands or function type.
 _RESULT_ONLY = ("static", "make_copy_atom", "make_mma_atom")

@@ -148,7 +148,7 @@ class ComposedLayoutType(NotatedType):
 
 @dataclass(frozen=True)
 class SwizzleType(NotatedType):
-    """A swizzle, which is always known when compiling."""
+    """A swizzle, which is always known at compile time."""
 
     mnemonic = "swizzle"
     kind, kind_name = algebra.Swizzle, "a swizzle"
@@ -206,10 +206,10 @@ class PointerType(ElementsType):
         element, space, *rest = split_top_level(body)
         match = _ALIGN.match(rest[0]) if rest else None
         if len(rest) > 1 or (rest and match is None):
-            raise CompileError(f"{body!r} is not a pointer", hint="such as f16, shared, align<16>")
+            raise CompileError(f"{body!r} is not a pointer", hint="write f16, shared, align<16>, for example")
         alignment = int(match[1]) if match else None
         if alignment is not None and alignment & (alignment - 1):
-            raise CompileError(f"an alignment of {alignment} bytes: it is a power of two")
+            raise CompileError(f"an alignment must be a power of two, got {alignment} bytes")
         return cls(_checked_element(element), _checked_space(space), alignment)
 
     @classmethod

@@ -13,15 +13,12 @@ from flydsl.expr import (
     gpu,
     llvm,
     math,
-    meta,
     numeric,
     primitive,
     random,
     rocdl,
-    tdm_ops,
     typing,
     utils,
-    value_methods,
     vector,
 )
 from flydsl.expr.arith import (
@@ -45,7 +42,6 @@ from flydsl.expr.arith import (
     unwrap,
     xori,
 )
-from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.coop import *
 from flydsl.expr.derived import (
     gather,
@@ -57,7 +53,10 @@ from flydsl.expr.derived import (
     make_tiled_copy_tv,
     scatter,
 )
-from flydsl.expr.fastmath_flags import FastMathFlags, fastmath
+from flydsl.expr.flydsl_names import as_submodules as _as_submodules
+from flydsl.expr.flydsl_names import mem_ops, meta, tdm_ops
+from flydsl.expr.flydsl_names.names import public_names as _public_names
+from flydsl.expr.flydsl_names.names import unknown_name as _unknown_name
 from flydsl.expr.gpu import (
     Tuple3D,
     barrier,
@@ -86,16 +85,19 @@ from flydsl.expr.llvm import (
     to_llvm_ptr,
 )
 from flydsl.expr.math import *
-from flydsl.expr.names import public_names as _public_names
-from flydsl.expr.names import unknown_name as _unknown_name
+from flydsl.expr.memory.shared_allocator import SharedAllocator
+from flydsl.expr.memory.storage import Arena, Storage
+from flydsl.expr.numbers import value_methods
+from flydsl.expr.numbers.arith_value import ArithValue
+from flydsl.expr.numbers.fastmath_flags import FastMathFlags, fastmath
+from flydsl.expr.numbers.operators import max, min
+from flydsl.expr.numbers.raw_values import as_dsl_value, as_ir_value
+from flydsl.expr.numbers.rounding_mode import RoundingMode
+from flydsl.expr.numbers.vector_alias import VectorAlias
+from flydsl.expr.numbers.vector_alias import vector_names as _vector_names
 from flydsl.expr.numeric import Integer, NumericMeta, as_numeric
-from flydsl.expr.operators import max, min
 from flydsl.expr.primitive import *
-from flydsl.expr.raw_values import as_dsl_value, as_ir_value
 from flydsl.expr.rocdl.lane import lane_id
-from flydsl.expr.rounding_mode import RoundingMode
-from flydsl.expr.shared_allocator import SharedAllocator
-from flydsl.expr.storage import Arena, Storage
 from flydsl.expr.struct import (
     Align,
     Array,
@@ -108,8 +110,8 @@ from flydsl.expr.struct import (
     union,
 )
 from flydsl.expr.typing import *
-from flydsl.expr.vector_alias import VectorAlias
-from flydsl.expr.vector_alias import vector_names as _vector_names
+
+_as_submodules(__name__, mem_ops, meta, tdm_ops)
 
 _INSTRUCTION_TYPES = ("CopyOpUniversalAtomicType", "CopyOpUniversalCopyType", "MmaOpUniversalFMAType")
 __getattr__ = _vector_names(

@@ -1,7 +1,7 @@
 """The operations of MLIR's arith dialect by name.
 
 `addf`, `muli` and the like take operands of one type and emit exactly that operation; a Python number takes the other
-operand's type. The operators `+`, `*`, ... choose among them by the operands' types (`flydsl.expr.operators`).
+operand's type. The operators `+`, `*`, ... choose among them by the operands' types (`flydsl.expr.numbers.operators`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from mlir import ir
 
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.arith_value import ArithValue, add_methods
-from flydsl.expr.conversions import (
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.numbers.arith_value import ArithValue, add_methods
+from flydsl.expr.numbers.conversions import (
     bitcast,
     extf,
     extsi,
@@ -31,8 +32,7 @@ from flydsl.expr.conversions import (
     trunci,
     uitofp,
 )
-from flydsl.expr.described import described
-from flydsl.expr.elementwise import (
+from flydsl.expr.numbers.elementwise import (
     arith_result,
     broadcast_together,
     check_kind,
@@ -46,13 +46,13 @@ from flydsl.expr.elementwise import (
     number_like,
     shape_of,
 )
-from flydsl.expr.emit import emit
-from flydsl.expr.fastmath_flags import FastMathFlags, fastmath, fastmath_attribute
-from flydsl.expr.names import unknown_name
+from flydsl.expr.numbers.fastmath_flags import FastMathFlags, fastmath, fastmath_attribute
+from flydsl.expr.numbers.promotion import check_numbers, common_type
+from flydsl.expr.numbers.rounding_mode import RoundingMode
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean, Index, as_numeric, bare_like, is_python_number, numeric_class, require_numeric
-from flydsl.expr.promotion import check_numbers, common_type
-from flydsl.expr.rounding_mode import RoundingMode
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.emit import emit
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import FastMath, Result, ScalarType, Value
@@ -282,4 +282,4 @@ ExtFOp, TruncFOp, ExtSIOp, ExtUIOp, TruncIOp, BitcastOp = extf, truncf, extsi, e
 SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp = sitofp, uitofp, fptosi, fptoui, index_cast
 
 add_methods(select, addf, subf, mulf, divf, maximumf, minimumf, maxnumf, minnumf, extf, truncf)
-__getattr__ = unknown_name(__name__, globals(), dict.fromkeys(("max", "min"), "flydsl.expr.operators"))
+__getattr__ = unknown_name(__name__, globals(), dict.fromkeys(("max", "min"), "flydsl.expr.numbers.operators"))

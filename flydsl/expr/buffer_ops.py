@@ -18,17 +18,17 @@ from flydsl import how_made
 from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.algebra import cosize
-from flydsl.expr.emit import emit, target_name
-from flydsl.expr.keywords import accept_keywords
-from flydsl.expr.memory import Tensor
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.keywords import accept_keywords
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.layouts.algebra import cosize
+from flydsl.expr.memory.tensors import Tensor
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeric
-from flydsl.expr.operands import as_fly_value
 from flydsl.expr.rocdl.buffer_tensor import s_buffer_load
 from flydsl.expr.rocdl.intrinsic import bits_of, immediate, ir_type, is_in_lds, llvm_pointer, operand, value_of
 from flydsl.expr.rocdl.raw_buffer import make_buffer_rsrc, raw_ptr_buffer_load, raw_ptr_buffer_store
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.tracing.emit import emit, target_name
+from flydsl.expr.tracing.operands import as_fly_value
 
 __all__ = [
     "BufferResourceDescriptor", "buffer_load", "buffer_store", "create_buffer_resource",
@@ -61,7 +61,7 @@ def create_buffer_resource(
     if stride != 0:
         raise argument_error(
             f"unsupported stride={stride!r} of create_buffer_resource; supported: 0",
-            "leave it away: offsets are in elements",
+            "omit it: offsets are in elements",
         )
     pointer = llvm_pointer("create_buffer_resource", tensor, 1)
     if base_byte_offset is not None:
@@ -87,7 +87,7 @@ def _clamped_size(num_records_bytes: Any) -> Any:
     if size.is_float:
         raise argument_error(
             f"num_records_bytes={num_records_bytes!r}: an integer, in bytes",
-            "such as rows * columns * 4; leave it away for the tensor's own size",
+            "for example rows * columns * 4; omit it for the tensor's own size",
         )
     if size.is_static:
         return Int64(min(max(int(size), 0), MAX_BYTES))

@@ -23,20 +23,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flydsl.atoms.instruction_sets import CDNA, WAVE32
 from flydsl.dialect.location import argument_error
 from flydsl.expr.arith import maxnumf, maxsi, maxui, minnumf, minsi, minui
-from flydsl.expr.block_threads import note_threads
-from flydsl.expr.emit import target_name
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.gpu import barrier
-from flydsl.expr.memory import memref_load, memref_store
-from flydsl.expr.names import unknown_name
+from flydsl.expr.memory.shared_allocator import SharedAllocator
+from flydsl.expr.memory.storage import ArrayInMemory, Storage
+from flydsl.expr.memory.tensors import memref_load, memref_store
+from flydsl.expr.numbers.vector_value import ReductionOp, Vector, as_vector
 from flydsl.expr.numeric import Numeric, as_numeric, require_numeric
-from flydsl.expr.positions import thread_idx
 from flydsl.expr.rocdl.intrinsic import immediate
 from flydsl.expr.rocdl.lane import lane_id, readlane, update_dpp
-from flydsl.expr.shared_allocator import SharedAllocator
-from flydsl.expr.shuffle import moved_words, shuffle_idx, shuffle_up, shuffle_xor
-from flydsl.expr.storage import ArrayInMemory, Storage
 from flydsl.expr.struct import Array
-from flydsl.expr.vector_value import ReductionOp, Vector, as_vector
+from flydsl.expr.threads.block_threads import note_threads
+from flydsl.expr.threads.positions import thread_idx
+from flydsl.expr.threads.shuffle import moved_words, shuffle_idx, shuffle_up, shuffle_xor
+from flydsl.expr.tracing.emit import target_name
 from flydsl.layout import make_layout
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _named(op: Any) -> ReductionOp:
         return ReductionOp(op.lower() if isinstance(op, str) else op)
     except ValueError:
         names = ", ".join(member.value for member in ReductionOp)
-        raise argument_error(f"reduction by {op!r}", f"a function, or {names}") from None
+        raise argument_error(f"reduction by {op!r}", f"pass a function, or {names}") from None
 
 
 def _start(op: Reduction, dtype: type[Numeric], init: Any) -> Any:
@@ -130,7 +130,9 @@ def _lanes(what: str, width: Any) -> int:
     """The lanes of a group."""
     lanes = immediate(f"the width of {what}", warp_size() if width is None else width, 1, warp_size())
     if lanes & (lanes - 1):
-        raise argument_error(f"{what} of groups of {lanes} lanes: a power of two", "such as 64, the lanes of a wave")
+        raise argument_error(
+            f"{what}: groups must have a power of two of lanes, got {lanes}", "pass 64, the lanes of a wave"
+        )
     return lanes
 
 
@@ -268,7 +270,7 @@ class _Block:
         note_threads(cls.__name__, cls.width)
         lanes = warp_size()
         if cls.width > lanes and cls.width % lanes:
-            raise argument_error(f"{cls.__name__} of {cls.width} threads", f"a multiple of {lanes}")
+            raise argument_error(f"{cls.__name__} of {cls.width} threads", f"pass a multiple of {lanes}")
         return max(1, cls.width // lanes)
 
     @classmethod

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, cast
 
 from flydsl import layout as algebra
 from flydsl.dialect.location import argument_error
-from flydsl.expr.algebra import make_layout
-from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy, make_tiled_copy
-from flydsl.expr.indexed_copies import gather, scatter
-from flydsl.expr.keywords import accept_keywords
-from flydsl.expr.memory import Tensor, memref_alloca
-from flydsl.expr.mma import MmaAtom, ThrMma, TiledMma
-from flydsl.expr.names import unknown_name
+from flydsl.expr.atoms.copies import CopyAtom, ThrCopy, TiledCopy, make_tiled_copy
+from flydsl.expr.atoms.indexed_copies import gather, scatter
+from flydsl.expr.atoms.mma import MmaAtom, ThrMma, TiledMma
+from flydsl.expr.flydsl_names.keywords import accept_keywords
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.layouts.algebra import make_layout
+from flydsl.expr.memory.tensors import Tensor, memref_alloca
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.operands import is_runtime, located
+from flydsl.expr.tracing.operands import is_runtime, located
 from flydsl.layout import Layout
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ __getattr__ = unknown_name(__name__, globals())
 def make_rmem_tensor(shape: IntTupleLike | AnyLayout, dtype: type[Numeric]) -> Tensor:
     """Create a tensor in registers, private to each thread. It must be written before it is read.
 
-    A read of which nothing can have been written is a CompileError. What only some paths have written is zero on the
-    others, unless an index is known at run time only: then the tensor is memory, of which `simulator.checking` follows
-    what nothing wrote.
+    A read of elements that nothing can have written is a CompileError. Elements that only some paths write are zero on
+    the others, unless an index is known at run time only: then the tensor is memory, and `simulator.checking` reports
+    reads of what nothing wrote.
 
     shape: a static shape (leftmost mode fastest) or a static Layout.
     dtype: the element type.
@@ -52,7 +52,7 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Result, Layo
     """
     if is_runtime((thr_layout, val_layout)):
         raise argument_error(
-            "make_layout_tv takes layouts that are known when compiling",
+            "make_layout_tv takes layouts that are known at compile time",
             "make them of Python ints or fx.Constexpr values",
         )
     return located(algebra.make_layout_tv, thr_layout, val_layout)
@@ -81,7 +81,7 @@ def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 def _copy_of_operand(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     if not isinstance(tiled_mma, TiledMma):
-        raise argument_error(f"{tiled_mma!r} is not a tiled MMA", "fx.make_tiled_mma(...)")
+        raise argument_error(f"{tiled_mma!r} is not a tiled MMA", "pass fx.make_tiled_mma(...)")
     mma = tiled_mma.type.mma
     return make_tiled_copy(atom, located(mma.layout_tv, operand), mma.tile_of(operand))
 

@@ -11,12 +11,12 @@ from mlir import ir
 from flydsl.arch import DEFAULT_ARCH, get_arch
 from flydsl.dialect.context import context
 from flydsl.errors import TraceError
-from flydsl.expr.block_threads import traced_kernel
-from flydsl.expr.emit import emit, require_trace, target_name
-from flydsl.expr.names import unknown_name
-from flydsl.expr.positions import Tuple3D, block_dim, block_id, block_idx, grid_dim, thread_id, thread_idx
-from flydsl.expr.shared_allocator import SharedAllocator
-from flydsl.expr.shuffle import shuffle, shuffle_down, shuffle_idx, shuffle_up, shuffle_xor
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.memory.shared_allocator import SharedAllocator
+from flydsl.expr.threads.block_threads import traced_kernel
+from flydsl.expr.threads.positions import Tuple3D, block_dim, block_id, block_idx, grid_dim, thread_id, thread_idx
+from flydsl.expr.threads.shuffle import shuffle, shuffle_down, shuffle_idx, shuffle_up, shuffle_xor
+from flydsl.expr.tracing.emit import emit, require_trace, target_name
 from flydsl.places import user_location
 
 __all__ = [
@@ -47,7 +47,7 @@ lds_space = smem_space
 def known_block_size() -> tuple[int, int, int]:
     """The block size of the kernel, as Python ints: that of its decorator, or of its launch.
 
-    Raises BlockSizeError, a TraceError, where neither is known when compiling.
+    Raises BlockSizeError, a TraceError, where neither is known at compile time.
     """
     kernel = traced_kernel()
     sizes = None if kernel is None else kernel.attributes.get("known_block_size")

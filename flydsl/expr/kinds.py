@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from mlir import ir
 
-    from flydsl.expr.algebra import IntTuple, LayoutValue
-    from flydsl.expr.coord_tensor import CoordTensor
-    from flydsl.expr.fastmath_flags import FastMathFlags
-    from flydsl.expr.memory import Pointer, Tensor
+    from flydsl.expr.layouts.algebra import IntTuple, LayoutValue
+    from flydsl.expr.layouts.coord_tensor import CoordTensor
+    from flydsl.expr.memory.tensors import Pointer, Tensor
+    from flydsl.expr.numbers.fastmath_flags import FastMathFlags
+    from flydsl.expr.numbers.vector_value import ReductionOp, Vector
     from flydsl.expr.numeric import Numeric
-    from flydsl.expr.vector_value import ReductionOp, Vector
     from flydsl.layout import ComposedLayout, Layout
 
     # A scalar: of Python, of the DSL, or a value of MLIR.

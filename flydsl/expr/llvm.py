@@ -13,8 +13,7 @@ from mlir import ir
 from flydsl.dialect.elements import element_type, scalar_of
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.atomics import (
+from flydsl.expr.memory.atomics import (
     atomic_add,
     atomic_and,
     atomic_fmax,
@@ -26,8 +25,7 @@ from flydsl.expr.atomics import (
     atomic_xchg,
     atomic_xor,
 )
-from flydsl.expr.emit import emit
-from flydsl.expr.memory_order import (
+from flydsl.expr.memory.memory_order import (
     FENCES,
     LOADS,
     STORES,
@@ -38,9 +36,11 @@ from flydsl.expr.memory_order import (
     ordering_number,
     scope_name,
 )
+from flydsl.expr.numbers.arith_value import ArithValue
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean, Integer, Numeric, numeric_class
-from flydsl.expr.operands import ir_type_of
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.tracing.emit import emit
+from flydsl.expr.tracing.operands import ir_type_of
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyPointer, Number, Result, ScalarType, Scope, Value

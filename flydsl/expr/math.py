@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from flydsl.dialect.location import argument_error
-from flydsl.expr.arith_value import ArithValue, add_methods
-from flydsl.expr.described import described
-from flydsl.expr.elementwise import (
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.numbers.arith_value import ArithValue, add_methods
+from flydsl.expr.numbers.elementwise import (
     arith_result,
     check_operands,
     converted_like,
@@ -31,11 +31,11 @@ from flydsl.expr.elementwise import (
     shape_of,
     type_like,
 )
-from flydsl.expr.emit import emit
-from flydsl.expr.fastmath_flags import fastmath_attribute
-from flydsl.expr.names import unknown_name
+from flydsl.expr.numbers.fastmath_flags import fastmath_attribute
+from flydsl.expr.numbers.rounding_mode import RoundingMode, check_rounding
 from flydsl.expr.numeric import Boolean, Float32, Int32, as_numeric, bare_like, is_python_number
-from flydsl.expr.rounding_mode import RoundingMode, check_rounding
+from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.emit import emit
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import FastMath, Number, Value

@@ -19,13 +19,13 @@ from mlir import ir
 from flydsl.dialect.elements import ARITHMETIC_FLOATS, TORCH_ELEMENTS, element_bits, element_type, round_float
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.errors import ArgumentError
-from flydsl.expr.arith_value import ArithValue, functions
-from flydsl.expr.emit import emit, require_trace
-from flydsl.expr.names import unknown_name
-from flydsl.expr.outlived import note
-from flydsl.expr.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
-from flydsl.expr.rounding_mode import RoundingMode, check_rounded_conversion
-from flydsl.expr.undefined import Undefined, refuse_undefined
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.numbers.arith_value import ArithValue, functions
+from flydsl.expr.numbers.rounding_mode import RoundingMode, check_rounded_conversion
+from flydsl.expr.printing.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
+from flydsl.expr.tracing.emit import emit, require_trace
+from flydsl.expr.tracing.outlived import note
+from flydsl.expr.tracing.undefined import Undefined, refuse_undefined
 from flydsl.places import user_location
 
 if TYPE_CHECKING:
@@ -157,13 +157,18 @@ class Numeric(ArithValue, metaclass=NumericMeta):
 
     @classmethod
     def taken(cls, where: str, value: Any) -> Any:
-        """A number for a parameter or field of this type: nobody asked to drop a float's fraction."""
+        """A number for a parameter or field of this type: nobody asked to drop a float's fraction, or to wrap 3e9."""
         number = wrap_scalar(value) if isinstance(value, ir.Value) else value
         if isinstance(number, Numeric) and number.is_float and not cls.is_float:
             raise argument_error(
                 f"{where} is {cls.__name__}, got {type(number).__name__}", f"convert it with .to(fx.{cls.__name__})"
             )
-        return cls(number)
+        if issubclass(cls, Integer) and isinstance(number, int):
+            cls._require_fit(where, number)
+        try:
+            return cls(number)
+        except ArgumentError as error:
+            raise argument_error(f"{where} expects {cls.__name__}: {error.message}", error.hint) from None
 
     @classmethod
     def _checked(cls, value: Any) -> Any:
@@ -307,7 +312,7 @@ class Integer(Numeric):
             low, high = cls.limits()
             raise argument_error(
                 f"{cls.__name__}({number}): outside {low} to {high}",
-                "a wider type holds it; fx.Int32(value).to(type) keeps the lower bits",
+                "take a wider type, or keep the lower bits with fx.Int32(value).to(type)",
             )
         return cls.wrapped_to_width(number)
 
@@ -337,6 +342,19 @@ class Integer(Numeric):
         """True if a Python integer is in this type's range."""
         low, high = cls.limits()
         return low <= number <= high
+
+    @classmethod
+    def _require_fit(cls, where: str, number: int) -> None:
+        """Raise ArgumentError for a number out of range, though `cls(number)` may take it as a mask of as many bits."""
+        if cls.fits(number):
+            return
+        low, high = cls.limits()
+        unsigned = "an unsigned or " if number > 0 and cls.signed else ""
+        mask = f"; as a mask of bits, write fx.{cls.__name__}({number})" if 0 < number < 1 << cls.width else ""
+        raise argument_error(
+            f"{where} must be {cls.__name__}, from {low} to {high}, got {number}",
+            f"annotate it with {unsigned}a wider type{mask}",
+        )
 
     @classmethod
     def wrapped_to_width(cls, number: int) -> int:
@@ -384,6 +402,10 @@ class Boolean(Integer):
     @classmethod
     def _checked(cls, value: Any) -> bool:
         return bool(value)
+
+    @classmethod
+    def _require_fit(cls, where: str, number: int) -> None:
+        """Every number is a truth value."""
 
     @classmethod
     def _attribute(cls, value: int) -> ir.Attribute:
@@ -538,7 +560,7 @@ def require_numeric(what: str, dtype: Any) -> type[Numeric]:
         return numeric_class(dtype)
     if isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name"):
         return dtype
-    raise argument_error(f"{what}: {dtype!r} is not a scalar type", "such as fx.Float32")
+    raise argument_error(f"{what}: {dtype!r} is not a scalar type", "pass fx.Float32, for example")
 
 
 def wrap_scalar(value: ir.Value) -> Any:
@@ -615,7 +637,7 @@ def _static_integer(number: int | float, value: Numeric, target: type[Numeric]) 
     """A static number as an integer. Integers wrap and floats truncate, as on the device. Out of range is an error."""
     assert issubclass(target, Integer)
     if isinstance(number, float) and not (math.isfinite(number) and target.fits(int(number))):
-        raise argument_error(f"{value!r} as {target.__name__}: outside of its range", "a wider type holds it")
+        raise argument_error(f"{value!r} as {target.__name__}: outside of its range", "take a wider type")
     return target.wrapped_to_width(int(number))
 
 
@@ -653,6 +675,8 @@ def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
 
 def _stepping_stone(source: type[Numeric], target: type[Numeric]) -> type[Numeric] | None:
     """The intermediate type to use if MLIR, or the lowering, has no direct cast."""
+    if not has_arithmetic(target) and source is Float64:
+        return None  # by f32 it would be rounded twice
     if not has_arithmetic(source) or not has_arithmetic(target):
         return None if Float32 in (source, target) else Float32
     if source.is_float and target.is_float:
@@ -681,5 +705,5 @@ def cast_elements(
 
 
 functions.bare_value = bare_value
-_FAST_DIVISION = dict.fromkeys(("FastDivmod", "fast_divmod", "fastdivmod_magic"), "flydsl.expr.fast_division")
+_FAST_DIVISION = dict.fromkeys(("FastDivmod", "fast_divmod", "fastdivmod_magic"), "flydsl.expr.numbers.fast_division")
 __getattr__ = unknown_name(__name__, globals(), _FAST_DIVISION)

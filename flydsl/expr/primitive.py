@@ -23,24 +23,25 @@ from flydsl.dialect.types import (
     TileType,
 )
 from flydsl.errors import FlyError
-from flydsl.expr.algebra import *
-from flydsl.expr.algebra import __all__ as _algebra
-from flydsl.expr.atom_values import *
-from flydsl.expr.atom_values import __all__ as _atom_values
-from flydsl.expr.atomics import *
-from flydsl.expr.atomics import __all__ as _atomics
-from flydsl.expr.coord_tensor import *
-from flydsl.expr.coord_tensor import __all__ as _coord_tensor
-from flydsl.expr.copies import *
-from flydsl.expr.copies import __all__ as _copies
-from flydsl.expr.keywords import accept_keywords
-from flydsl.expr.memory import *
-from flydsl.expr.memory import __all__ as _memory
-from flydsl.expr.mma import *
-from flydsl.expr.mma import __all__ as _mma
-from flydsl.expr.names import unknown_name
-from flydsl.expr.operands import is_runtime
-from flydsl.expr.printing import printf, refuse
+from flydsl.expr.atoms.atom_values import *
+from flydsl.expr.atoms.atom_values import __all__ as _atom_values
+from flydsl.expr.atoms.copies import *
+from flydsl.expr.atoms.copies import __all__ as _copies
+from flydsl.expr.atoms.mma import *
+from flydsl.expr.atoms.mma import __all__ as _mma
+from flydsl.expr.flydsl_names.keywords import accept_keywords
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.layouts.algebra import *
+from flydsl.expr.layouts.algebra import __all__ as _algebra
+from flydsl.expr.layouts.coord_tensor import *
+from flydsl.expr.layouts.coord_tensor import __all__ as _coord_tensor
+from flydsl.expr.memory.atomics import *
+from flydsl.expr.memory.atomics import __all__ as _atomics
+from flydsl.expr.memory.tensors import *
+from flydsl.expr.memory.tensors import __all__ as _memory
+from flydsl.expr.printing.assertions import device_assert
+from flydsl.expr.printing.printf import printf, refuse
+from flydsl.expr.tracing.operands import is_runtime
 from flydsl.expr.typing import T
 from flydsl.places import user_location
 
@@ -49,14 +50,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ComposedLayoutType", "CopyAtomType", "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType", "PointerType",
-    "SwizzleType", "T", "TileType", "TiledCopyType", "TiledMmaType", "const_expr", "printf", "range",
-    "range_constexpr", "refuse", "static",
+    "SwizzleType", "T", "TileType", "TiledCopyType", "TiledMmaType", "const_expr", "device_assert", "printf",
+    "range", "range_constexpr", "refuse", "static",
     *_algebra, *_atom_values, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
 ]  # fmt: skip
 
 
 def range_constexpr(*arguments: int) -> range:
-    """A range that is unrolled: the loop body is traced once per value. Its bounds must be known when compiling."""
+    """A range that is unrolled: the loop body is traced once per value. Its bounds must be known at compile time."""
     try:
         return range(*(argument.__index__() for argument in arguments))
     except (AttributeError, TypeError, ValueError) as error:
@@ -64,7 +65,7 @@ def range_constexpr(*arguments: int) -> range:
             raise error.located(user_location()) from None
         raise argument_error(
             f"range_constexpr{arguments!r}: {error}",
-            "it takes what Python's range takes, known when compiling; range(...) is a loop on the device",
+            "it takes what Python's range takes, known at compile time; range(...) is a loop on the device",
         ) from None
 
 
@@ -73,7 +74,7 @@ range = range
 
 
 def const_expr(value: object) -> Result:
-    """Mark a value as known when compiling; raises TraceError for a runtime value."""
+    """Mark a value as known at compile time; raises TraceError for a runtime value."""
     if is_runtime(value):
         raise trace_error("const_expr of a runtime value", "pass it as fx.Constexpr to know it when compiling")
     return value

@@ -6,7 +6,7 @@ A number depends on its seed and offset only, so a thread that draws at an offse
 launch draws the same again. The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as
 easy as 1, 2, 3", SC 2011); its words and what is made of them are those of Triton's `tl.rand` and its like.
 
-seed, offset: integers, of Python or of run time, of up to 64 bits. n_rounds: of Philox, known when compiling.
+seed, offset: integers, of Python or of run time, of up to 64 bits. n_rounds: of Philox, known at compile time.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flydsl.expr.math import cos, isnan, log, sin, sqrt
+from flydsl.expr.numbers.operators import max
 from flydsl.expr.numeric import BFloat16, Float32, Int32, Uint16, Uint32, Uint64
-from flydsl.expr.operators import max
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import Number
@@ -55,7 +55,7 @@ def philox_4x32(counter: Number, key: Number, rounds: int = _ROUNDS) -> tuple[Ui
 def cvt_f32_to_bf16_sr(x: Number, rand: Number) -> BFloat16:
     """A Float32 rounded to one of the two BFloat16 around it, so that the mean over many `rand` is the number.
 
-    rand: a word of `randint`, of which the lower 16 bits count. What BFloat16 can hold stays as it is.
+    rand: a word of `randint`; its lower 16 bits count. Values that BFloat16 can hold stay as they are.
     """
     exact = Float32(x)
     rounded = Uint16((exact.bitcast(Uint32) + (Uint32(rand) & Uint32(0xFFFF))) >> Uint32(16)).bitcast(BFloat16)

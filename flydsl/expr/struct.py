@@ -21,10 +21,10 @@ from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.errors import ArgumentError
-from flydsl.expr.memory import Pointer, Tensor
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.memory.struct_value import Known, StructValue, is_own_value
+from flydsl.expr.memory.tensors import Pointer, Tensor
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.struct_value import Known, StructValue, is_own_value
 from flydsl.expr.typing import Constexpr
 
 __all__ = [
@@ -64,7 +64,7 @@ class Array:
         _check_number("fx.Array", dtype)
         if not isinstance(size, int) or size < 1:
             raise argument_error(
-                f"fx.Array of {size!r} elements: a positive integer", "its size is known when compiling: a Python int"
+                f"fx.Array of {size!r} elements: a positive integer", "its size is known at compile time: a Python int"
             )
         return _array(dtype, size, align_of(dtype) if align is None else _checked_alignment(align))
 
@@ -81,13 +81,14 @@ class Align:
     def __class_getitem__(cls, parameters: Any) -> type[Align]:
         if not isinstance(parameters, tuple) or len(parameters) != 2:
             raise argument_error(
-                f"fx.Align[{parameters!r}]: it is fx.Align[Type, N], N in bytes", "such as fx.Align[fx.Float32, 16]"
+                f"fx.Align[{parameters!r}]: it is fx.Align[Type, N], N in bytes",
+                "pass fx.Align[fx.Float32, 16], for example",
             )
         dtype, align = parameters
         if _checked_alignment(align) < align_of(dtype):
             raise argument_error(
                 f"fx.Align[{dtype.__name__}, {align}]: {align} is smaller than natural, which is {align_of(dtype)}",
-                "align it to more, or leave fx.Align away",
+                "align it to more, or omit fx.Align",
             )
         return _align(dtype, align)
 
@@ -112,13 +113,13 @@ def _checked_alignment(align: Any) -> int:
         wrong = f"it must be a power of two up to {_MAX_ALIGNMENT_BYTES}"
     else:
         return align
-    raise argument_error(f"an alignment of {align!r} bytes: {wrong}", "such as 16")
+    raise argument_error(f"an alignment of {align!r} bytes: {wrong}", "pass 16, for example")
 
 
 def _check_number(what: str, dtype: Any) -> None:
     if not (isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name")):
         raise argument_error(
-            f"{what} of {dtype!r}: it takes a Numeric subclass or another Storable type", "such as fx.Float16"
+            f"{what} of {dtype!r}: it takes a Numeric subclass or another Storable type", "pass fx.Float16, for example"
         )
     dtype.__dsl_size_of__()  # raises for one that is not whole bytes
 
@@ -288,7 +289,7 @@ def is_struct_type(kind: object) -> bool:
 
 
 def is_specializable_struct_type(kind: object) -> bool:
-    """True if a type is a struct with a field that is known when compiling, or with such a struct in it."""
+    """True if a type is a struct with a field that is known at compile time, or with such a struct in it."""
     kind = _unaligned(kind) if isinstance(kind, type) else kind
     kinds = fields_of(kind).kinds.values() if is_struct_type(kind) else ()
     return any(isinstance(field, Known) or is_specializable_struct_type(field) for field in kinds)
@@ -332,4 +333,6 @@ def _number_bytes(kind: Any) -> int:
     return kind.__dsl_size_of__()
 
 
-__getattr__ = unknown_name(__name__, globals(), {"Arena": "flydsl.expr.storage", "Storage": "flydsl.expr.storage"})
+__getattr__ = unknown_name(
+    __name__, globals(), {"Arena": "flydsl.expr.memory.storage", "Storage": "flydsl.expr.memory.storage"}
+)

@@ -15,12 +15,14 @@ from flydsl.dialect.context import context
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.errors import ArchError, ArgumentError
-from flydsl.expr.algebra import IntTuple, LayoutValue
-from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy
-from flydsl.expr.emit import target_name
-from flydsl.expr.memory import AddressSpace, Pointer, Tensor, is_generic_address_space, is_target_address_space
-from flydsl.expr.mma import MmaAtom, ThrMma, TiledMma
-from flydsl.expr.names import unknown_name
+from flydsl.expr.atoms.copies import CopyAtom, ThrCopy, TiledCopy
+from flydsl.expr.atoms.mma import MmaAtom, ThrMma, TiledMma
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.layouts.algebra import IntTuple, LayoutValue
+from flydsl.expr.memory.tensors import AddressSpace, Pointer, Tensor, is_generic_address_space, is_target_address_space
+from flydsl.expr.numbers.raw_values import as_dsl_value, as_ir_value
+from flydsl.expr.numbers.vector_alias import vector_names
+from flydsl.expr.numbers.vector_value import ReductionOp, Vector, empty_like, full, full_like, ones_like, zeros_like
 from flydsl.expr.numeric import (
     BFloat16,
     Boolean,
@@ -52,10 +54,8 @@ from flydsl.expr.numeric import (
     Uint64,
     Uint128,
 )
-from flydsl.expr.positions import Tuple3D
-from flydsl.expr.raw_values import as_dsl_value, as_ir_value
-from flydsl.expr.vector_alias import vector_names
-from flydsl.expr.vector_value import ReductionOp, Vector, empty_like, full, full_like, ones_like, zeros_like
+from flydsl.expr.threads.positions import Tuple3D
+from flydsl.expr.tracing.emit import target_name
 from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
 from flydsl.places import user_location
 
@@ -73,11 +73,11 @@ _T = TypeVar("_T")
 
 if TYPE_CHECKING:
     # To a type checker the parameter is what it is in the body: a plain int.
-    Constexpr: TypeAlias = Annotated[_T, "known when compiling"]
+    Constexpr: TypeAlias = Annotated[_T, "known at compile time"]
 else:
 
     class Constexpr(Generic[_T]):
-        """A parameter known when compiling: `n: fx.Constexpr[int]`. Each value compiles its own kernel."""
+        """A parameter known at compile time: `n: fx.Constexpr[int]`. Each value compiles its own kernel."""
 
 
 class Stream:
@@ -141,7 +141,7 @@ class Types:
         """A vector type of `n` elements. elem: an MLIR type or a scalar type."""
         kind = elem.ir_type if isinstance(elem, type) and issubclass(elem, Numeric) else elem
         if not isinstance(kind, ir.Type) or not isinstance(n, int) or n < 1:
-            raise argument_error(f"T.vec({n!r}, {elem!r})", "such as T.vec(4, T.f32)")
+            raise argument_error(f"T.vec({n!r}, {elem!r})", "pass T.vec(4, T.f32), for example")
         return _VectorTypes.get([n], kind)
 
     def __getattr__(self, name: str) -> ir.Type:
@@ -162,6 +162,6 @@ T = Types()
 
 _ELSEWHERE = {
     "Array": "flydsl.expr.struct", "PointerType": "flydsl.dialect.types",
-    "address_space_from_attr": "flydsl.expr.memory",
+    "address_space_from_attr": "flydsl.expr.memory.tensors",
 }  # fmt: skip
 __getattr__ = vector_names(unknown_name(__name__, globals(), _ELSEWHERE))

@@ -1,6 +1,6 @@
 """The vector operations of MLIR by name. The methods of `Vector` do the same and are shorter.
 
-Result types are MLIR vector types, `fx.T.vec(4, fx.T.f32)`. Results are bare (see `flydsl.expr.promotion`).
+Result types are MLIR vector types, `fx.T.vec(4, fx.T.f32)`. Results are bare (see `flydsl.expr.numbers.promotion`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,10 @@ from mlir import ir
 
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.upstream import upstream
-from flydsl.expr import math, vector_memory
-from flydsl.expr.builder import MlirBuilder
-from flydsl.expr.emit import emit
-from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import as_numeric, bare_value, numeric_class
-from flydsl.expr.traced_value import with_operators
-from flydsl.expr.vector_value import (
+from flydsl.expr import math
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.memory import vector_memory
+from flydsl.expr.numbers.vector_value import (
     ReductionOp,
     Vector,
     as_vector,
@@ -33,6 +30,10 @@ from flydsl.expr.vector_value import (
     runtime_position,
     zeros_like,
 )
+from flydsl.expr.numeric import as_numeric, bare_value, numeric_class
+from flydsl.expr.tracing.builder import MlirBuilder
+from flydsl.expr.tracing.emit import emit
+from flydsl.expr.tracing.traced_value import with_operators
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -153,7 +154,7 @@ def insert(
         position = _one_position(static_position, dynamic_position)
     if isinstance(position, tuple | list):
         if len(position) != 1:
-            raise argument_error(f"insert at {position!r}", "one position: an integer, or a list of one")
+            raise argument_error(f"insert at {position!r}", "pass one position: an integer, or a list of one")
         (position,) = position
     return insertelement(vector, value, position)
 

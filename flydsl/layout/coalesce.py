@@ -38,7 +38,7 @@ def _coalesced_by(layout: Layout, profile: AnyTuple) -> Layout:
     modes = modes_of(layout)
     if len(profile) > len(modes):
         raise Inadmissible(
-            f"the profile {to_text(profile)} has more modes than {layout}", hint="leave modes of the profile away"
+            f"the profile {to_text(profile)} has more modes than {layout}", hint="omit modes of the profile"
         )
     return of_modes([_coalesced_by(m, p) for m, p in zip(modes, profile, strict=False)] + modes[len(profile) :])
 

@@ -52,7 +52,7 @@ def complement_of(layout: Layout, bound: Leaf) -> Layout:
         if gap == 0:
             raise Inadmissible(
                 f"the layout overlaps itself: {extents[i]}:{strides[i]} begins below {reached}",
-                hint="a complement exists where each stride passes what the modes before it cover",
+                hint="make each stride pass the indices that the modes before it cover",
             )
         if gap > 1:
             gaps.append(gap)

@@ -112,7 +112,7 @@ class _Passage:
                 )
         elif isinstance(stride, Basis):
             raise Inadmissible(
-                f"{to_text(shape)}:{stride} gives coordinates, which are no indices",
+                f"{to_text(shape)}:{stride} gives coordinates, where indices are needed",
                 hint="compose with a layout of integer strides",
             )
         if len(self.extents) > 1:
@@ -192,7 +192,7 @@ def _filled(extent: Leaf, shape: Leaf, stride: Leaf) -> int:
     if extent % stride:
         raise Inadmissible(
             f"the stride {stride} and the extent {extent}: neither divides the other",
-            hint="a stride of B steps over whole modes of A, or divides an extent of A",
+            hint="choose strides of B that step over whole modes of A, or divide an extent of A",
         )
     count = extent // stride
     if not divides(count, shape):

@@ -64,7 +64,7 @@ def _sum_at(coord: Any, shape: AnyTuple, stride: AnyTuple) -> Any:
 def counted_sum(coord: Leaf, extents: Sequence[Leaf], strides: Sequence[Any], of: AnyTuple) -> Any:
     """The index of flat modes at the coordinate that an int counts to, leftmost mode fastest; the last takes the rest.
 
-    of: the strides that the modes come from, of which the last counts where no mode has a size.
+    of: the strides that the modes come from; the last one counts where no mode has a size.
     """
     if not extents:
         return coord * _last(of)

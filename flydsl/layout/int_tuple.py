@@ -82,7 +82,7 @@ class IntTuple(tuple[Any, ...]):
     @property
     def get_static_leaf_int(self) -> int:
         """The integer of a leaf, which this is not: raises LayoutError."""
-        raise LayoutError(f"{self} is no leaf", hint="take a leaf with [...], or fx.size(...) of it")
+        raise LayoutError(f"a leaf is needed, got {self}", hint="take a leaf with [...], or fx.size(...) of it")
 
     def to_py_value(self) -> tuple[Any, ...]:
         """The plain tuple."""

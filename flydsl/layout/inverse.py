@@ -77,6 +77,6 @@ def _gap(stride: int, extent: Leaf, above: int) -> int:
     if above % stride:
         raise Inadmissible(
             f"the stride {stride} does not divide the stride {above}",
-            hint="an inverse exists where each stride divides the next",
+            hint="make each stride divide the next one",
         )
     return above // stride

@@ -146,7 +146,7 @@ class Layout(_OpenLayout, Immutable, Explorable):
             ) from None
         except TypeError:
             raise LayoutError(
-                f"{self}[{shown(mode)}]: a mode is known when compiling",
+                f"{self}[{shown(mode)}]: a mode is known at compile time",
                 hint="an integer takes a mode; layout(coordinate) is the index of a coordinate",
             ) from None
 
@@ -179,12 +179,12 @@ class Layout(_OpenLayout, Immutable, Explorable):
 
     @property
     def is_static_shape(self) -> bool:
-        """True if all extents are known when compiling."""
+        """True if all extents are known at compile time."""
         return not any(isinstance(leaf, Dynamic) for leaf in leaves(self.extents))
 
     @property
     def is_static_stride(self) -> bool:
-        """True if all strides are known when compiling."""
+        """True if all strides are known at compile time."""
         return all(is_static(leaf) for leaf in leaves(self.strides))
 
     @property
@@ -337,7 +337,7 @@ class ComposedLayout(Immutable, Explorable):
 
     @property
     def is_static_offset(self) -> bool:
-        """True if the offset is known when compiling."""
+        """True if the offset is known at compile time."""
         return is_static(self.offset)
 
     @property
@@ -515,7 +515,8 @@ def composed_get_outer(layout: ComposedLayout) -> AnyLayout:
 def _as_composed(value: object) -> ComposedLayout:
     if type(value) is not ComposedLayout:
         raise Inadmissible(
-            f"{shown(value)} is not a composed layout", hint="fx.make_composed_layout(swizzle, layout) makes one"
+            f"a composed layout is needed, got {shown(value)}",
+            hint="make one with fx.make_composed_layout(swizzle, layout)",
         )
     return value
 
@@ -546,7 +547,7 @@ def as_layout(value: object) -> Layout:
         )
     extent = checked_shape(value)
     if type(extent) is tuple:
-        raise Inadmissible(f"{shown(value)} is not a layout", hint="make one with make_layout(shape, stride)")
+        raise Inadmissible(f"a layout is needed, got {shown(value)}", hint="make one with make_layout(shape, stride)")
     return unchecked_layout(extent, 1)
 
 

@@ -46,7 +46,9 @@ class Dynamic:
                 f"a dynamic leaf is 32 or 64 bits wide, not {shown(width)}", hint="use fx.Int32 or fx.Int64"
             )
         if not is_integer(divisibility) or divisibility < 1:
-            raise LayoutError(f"divisibility must be a positive int, not {shown(divisibility)}", hint="such as 16")
+            raise LayoutError(
+                f"divisibility must be a positive int, not {shown(divisibility)}", hint="pass 16, for example"
+            )
         object.__setattr__(self, "width", width)
         object.__setattr__(self, "divisibility", divisibility)
 
@@ -149,10 +151,10 @@ class Basis:
         if type(modes) is not tuple or not modes or any(not is_integer(m) or not 0 <= m < _MOST_MODES for m in modes):
             raise LayoutError(
                 f"a basis vector needs modes from 0 to {_MOST_MODES - 1}, not {shown(modes)}",
-                hint="such as fx.E(0), or fx.E(0, 1) for a mode inside of a mode",
+                hint="pass fx.E(0), or fx.E(0, 1) for a mode inside a mode, for example",
             )
         if not is_integer(coefficient) and not isinstance(coefficient, Dynamic):
-            raise LayoutError(f"{shown(coefficient)} is not a coefficient of a basis vector", hint="an integer")
+            raise LayoutError(f"{shown(coefficient)} is not a coefficient of a basis vector", hint="pass an integer")
         object.__setattr__(self, "coefficient", coefficient)
         object.__setattr__(self, "modes", modes)
 
@@ -207,7 +209,7 @@ class BasisSum:
         if isinstance(other, int) and other == 0:
             return self
         raise Inadmissible(
-            "an index and a coordinate do not add up", hint="add indices to indices, coordinates to coordinates"
+            "an index and a coordinate cannot be added", hint="add indices to indices, coordinates to coordinates"
         )
 
     __radd__ = __add__

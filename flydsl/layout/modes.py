@@ -113,11 +113,13 @@ def _joined(value: Any, mode: Any, n: int | None, front: bool) -> Any:
             hint="fx.make_layout(4, 1) is a mode for a layout, 4 one for an int tuple",
         )
     if n is not None and (not is_integer(n) or n > _MOST_MODES):
-        raise Inadmissible(f"{shown(n)} as a number of modes: an int, at most {_MOST_MODES}", hint="such as 4")
+        raise Inadmissible(
+            f"{shown(n)} as a number of modes: an int, at most {_MOST_MODES}", hint="pass 4, for example"
+        )
     parts = _parts(value)
     count = 1 if n is None else n - len(parts)
     if count < 0:
-        raise Inadmissible(f"it has {len(parts)} modes already, more than {n}", hint="leave n away, or pass more")
+        raise Inadmissible(f"it has {len(parts)} modes already, more than {n}", hint="omit n, or pass more")
     added = [mode if isinstance(mode, Layout) else normal_form(mode)] * count
     if not added:
         return value if isinstance(value, Layout) else as_int_tuple(normal_form(value))

@@ -37,7 +37,7 @@ def parse(text: str) -> Any:
     ([8|*|4:2], (1E0,*))
     """
     if not isinstance(text, str):
-        raise Inadmissible("only text can be parsed", hint='such as "(4,8):(8,1)"')
+        raise Inadmissible("only text can be parsed", hint='for example "(4,8):(8,1)"')
     return _read(text)
 
 

@@ -27,7 +27,9 @@ def recast_layout(layout: AnyLayout, old_bits: int, new_bits: int) -> LayoutLike
     """
     for bits in (old_bits, new_bits):
         if type(bits) is not int or not 0 < bits <= MOST_BITS:
-            raise Inadmissible(f"{shown(bits)} is not a width in bits", hint="such as 32")
+            raise Inadmissible(
+                f"a width must be a positive number of bits, got {shown(bits)}", hint="pass 16 or 32, for example"
+            )
     common = gcd(old_bits, new_bits)
     up, down = new_bits // common, old_bits // common
     if isinstance(layout, ComposedLayout):

@@ -63,9 +63,12 @@ def apply_swizzle(index: Leaf, swizzle: Swizzle) -> Leaf:
     [0, 1, 2, 3, 5, 4, 7, 6]
     """
     if not isinstance(swizzle, Swizzle):
-        raise Inadmissible(f"{shown(swizzle)} is not a swizzle", hint="fx.Swizzle(mask_bits, base, shift) makes one")
+        raise Inadmissible(
+            f"the swizzle must be a Swizzle, got {shown(swizzle)}",
+            hint="make one with fx.Swizzle(mask_bits, base, shift)",
+        )
     if not is_integer(index) and not isinstance(index, Dynamic):
-        raise Inadmissible(f"{shown(index)} is not an index", hint="an integer")
+        raise Inadmissible(f"the index must be an integer, got {shown(index)}", hint="pass an integer")
     field = index & swizzle.mask
     return index ^ (field >> swizzle.shift if swizzle.shift >= 0 else field << -swizzle.shift)
 

@@ -149,7 +149,7 @@ def _convert_pointers_of(op: ir.Operation) -> None:
 
 
 def _hoist_registers(function: ir.Operation) -> None:
-    """Allocate register memory first of all, in its order: inside of a loop each iteration would allocate anew."""
+    """Allocate register memory first of all, in its order: inside a loop each iteration would allocate anew."""
     allocations = [op for op in operations(function) if fly_name(op) == "make_ptr" and not len(op.operands)]
     start = next(op for op in entry_block(function).operations if op.operation not in allocations)
     for op in allocations:

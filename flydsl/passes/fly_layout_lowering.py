@@ -227,7 +227,7 @@ class _Lowering:
         op.erase()
 
     def get_leaves(self, op: ir.Operation) -> None:
-        """Lower get_leaves with a result for each leaf, or for each that is not known when compiling."""
+        """Lower get_leaves with a result for each leaf, or for each that is not known at compile time."""
         only_dynamic = len(op.results) < len(algebra.flatten((fly_type(op.operands[0].type).value,)))
         leaves = algebra.flatten((self.of(op.operands[0]),))
         given = [leaf for leaf in leaves if isinstance(leaf, SsaLeaf) or not only_dynamic]
@@ -449,7 +449,7 @@ class _Lowering:
         return self._address(parts, algebra.crd2idx(self.of(coordinate), parts.layout))
 
     def _registers(self, tensor: ir.Value) -> _Tensor:
-        """The parts of a tensor whose layout is known when compiling."""
+        """The parts of a tensor whose layout is known at compile time."""
         parts = self.of(tensor)
         register_elements(parts.kind.with_layout(erase_values(parts.layout)))
         return parts

@@ -5,9 +5,9 @@ A tensor parameter becomes its pointer and, where its layout has dynamic leaves,
     gpu.func @k(%a: !fly.memref<f32, global, (?,?):(?{i64},1)>)
     gpu.func @k(%a: !fly.ptr<f32, global>, %l: !llvm.struct<packed (struct<packed (i32, i32)>, struct<packed (i64)>)>)
 
-The body rebuilds the tensor from them, and every launch passes them. Operands and results of `scf` operations are
-replaced in the same way. A value that its type describes fully, such as a tile or a matrix instruction, is not passed
-at all; an atom that carries values, such as scales, passes these in a struct.
+The body rebuilds the tensor from them, and every launch and call passes them. Operands and results of `scf`
+operations are replaced in the same way. A value that its type describes fully, such as a tile or a matrix instruction,
+is not passed at all; an atom that carries values, such as scales, passes these in a struct.
 """
 
 from __future__ import annotations
@@ -61,10 +61,13 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     for declaration in declarations(module):
         _rewrite_declaration(declaration)
     launches = [op for op in operations(module) if op.name == launch_func.NAME]
+    calls = [op for op in operations(module) if op.name == "func.call"]
     for op in [op for op in operations(module) if op.name in _CONTROL_FLOW]:
         _rewrite_control_flow(op, parts)
     for op in launches:
         _rewrite_launch(op, parts)
+    for op in calls:
+        _rewrite_call(op, parts)
 
 
 def packed_type(kind: FlyType) -> ir.Type | None:
@@ -293,7 +296,7 @@ def _require_no_buffers(op: ir.Operation, edges: Sequence[ir.Value]) -> None:
             )
 
 
-# --- launches --------------------------------------------------------------------------------------------------------
+# --- launches and calls -----------------------------------------------------------------------------------------------
 
 
 def _rewrite_launch(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> None:
@@ -302,6 +305,19 @@ def _rewrite_launch(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> 
         with ir.InsertionPoint(op):
             plain = [part for value in operands for part in _plain_values(value, parts, op.location)]
         launch_func.with_kernel_operands(op, plain)
+
+
+def _rewrite_call(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> None:
+    """Pass the plain values to another function of the module."""
+    if not any(_split_type(value.type) for value in op.operands):
+        return
+    with ir.InsertionPoint(op):
+        plain = [part for value in op.operands for part in _plain_values(value, parts, op.location)]
+        attributes = {attribute: op.attributes[attribute] for attribute in op.attributes}
+        new = create(op.name, plain, [result.type for result in op.results], op.location, attributes)
+    for old_result, result in zip(op.results, new.results, strict=True):
+        old_result.replace_all_uses_with(result)
+    op.erase()
 
 
 def _plain_values(value: ir.Value, parts: dict[ir.Value, list[ir.Value]], at: ir.Location) -> list[ir.Value]:

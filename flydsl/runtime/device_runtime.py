@@ -80,7 +80,10 @@ def register_device_runtime(runtime_cls: type[DeviceRuntime], *, force: bool = F
     """Register a device runtime under its kind. force: replace the one that is in use."""
     global _instance
     if not (isinstance(runtime_cls, type) and issubclass(runtime_cls, DeviceRuntime)):
-        raise RuntimeKindError(f"{runtime_cls!r} is no device runtime", hint="derive a class from DeviceRuntime")
+        raise RuntimeKindError(
+            f"a device runtime must be a class derived from DeviceRuntime, got {runtime_cls!r}",
+            hint="derive a class from DeviceRuntime",
+        )
     if _runtimes.get(runtime_cls.kind, runtime_cls) is not runtime_cls and not force:
         raise PairingError(f"there is a device runtime {runtime_cls.kind!r} already", hint="force=True replaces it")
     _runtimes[runtime_cls.kind] = runtime_cls

@@ -113,7 +113,7 @@ class _HipModule(LoadedCode):
         if kernel in self._clustered:
             raise DeviceError(
                 f"launching {kernel} with clusters of workgroups through HIP is unsupported",
-                hint="leave cluster= away, or launch with CPU tensors, on the simulator",
+                hint="omit cluster=, or launch with CPU tensors, on the simulator",
             )
 
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,17 +17,16 @@ from mlir.execution_engine import ExecutionEngine
 
 from flydsl.arch import launch_limits
 from flydsl.codegen import CodeObject
-from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
+from flydsl.errors import ArgumentError, DeviceAssertion, DeviceError, FlyError, SourceLocation
 from flydsl.printing import FORMATS, HOST_FORMATS, HOST_PRINTF, Format
 from flydsl.runtime.host_target import for_any_host
 from flydsl.runtime.interface import Device, LoadedCode
 from flydsl.runtime.printer import Printer
 
 _POINTER, _INTPTR = ctypes.c_void_p, ctypes.c_ssize_t
-# The functions that `gpu-to-llvm` leaves undefined: mlir/lib/ExecutionEngine/RocmRuntimeWrappers.cpp.
+# The functions that `gpu-to-llvm` leaves undefined: mlir/lib/ExecutionEngine/RocmRuntimeWrappers.cpp. Those that Python
+# implements may be called in `HostProgram._enter` only, which keeps a Ctrl-C.
 _SIGNATURES = {
-    "mgpuModuleLoad": ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_size_t),
-    "mgpuModuleUnload": ctypes.CFUNCTYPE(None, _POINTER),
     "mgpuLaunchKernel": ctypes.CFUNCTYPE(
         None, _POINTER, *[_INTPTR] * 6, ctypes.c_int32, _POINTER, ctypes.POINTER(_POINTER), _POINTER, ctypes.c_size_t
     ),
@@ -36,11 +35,17 @@ _SIGNATURES = {
     "mgpuStreamDestroy": ctypes.CFUNCTYPE(None, _POINTER),
     HOST_PRINTF: ctypes.CFUNCTYPE(None, ctypes.c_int32, _POINTER),
 }
-_MODULE_HANDLE = 1
-_GET_FUNCTION = """
+# The others, which the engine also calls when it starts and ends. A kernel's handle is the address of its name.
+_OWN_FUNCTIONS = """
+llvm.func @mgpuModuleLoad(%data: !llvm.ptr, %size: i64) -> !llvm.ptr { llvm.return %data : !llvm.ptr }
+llvm.func @mgpuModuleUnload(%module: !llvm.ptr) { llvm.return }
 llvm.func @mgpuModuleGetFunction(%module: !llvm.ptr, %name: !llvm.ptr) -> !llvm.ptr { llvm.return %name : !llvm.ptr }
 """
 _SLOT_BYTES = 8
+
+
+class TooLarge(Exception):
+    """A number does not fit into the type in which it is passed to the compiled launcher."""
 
 
 class HostProgram:
@@ -92,18 +97,15 @@ class HostProgram:
 
     def _compile(self, module: ir.Module, entry: str) -> None:
         # The engine keeps what it calls, in C++, where no garbage collector looks: nothing of it may keep the launcher.
-        # It calls once more when it is gone itself (`mgpuModuleUnload`), so the callbacks are the engine's to keep.
         program = weakref.ref(self)
         implementations: dict[str, Callable[..., Any]] = {
-            "mgpuModuleLoad": lambda data, size: _MODULE_HANDLE,
-            "mgpuModuleUnload": lambda module: None,
             "mgpuLaunchKernel": lambda *arguments: _alive(program)._launch_kernel(*arguments),
             "mgpuStreamCreate": lambda: 0,
             "mgpuStreamSynchronize": lambda stream: None,
             "mgpuStreamDestroy": lambda stream: None,
             HOST_PRINTF: lambda number, values: _alive(program)._print(number, values),
         }
-        with _names_as_handles(module), for_any_host(module):
+        with _own_functions(module), for_any_host(module):
             self._engine = ExecutionEngine(module, opt_level=0)
         for name, function in implementations.items():
             self._engine.raw_register_runtime(name, ctypes.cast(_SIGNATURES[name](function), _POINTER))
@@ -111,17 +113,17 @@ class HostProgram:
         self._entry = ctypes.CFUNCTYPE(None, _POINTER)(self._engine.raw_lookup(entry))
 
     def run(self, values: Sequence[Any], session: Any) -> None:
-        """Run the launcher on its flattened arguments. The caller must hold `lock`. Raises what a launch raised."""
+        """Run the launcher on its flattened arguments. The caller must hold `lock`.
+
+        Raises what a launch raised, and TooLarge.
+        """
         if self._formats:
             self._printer = Printer(self._formats, self._device)
             values = [*values, self._printer.address(session)]
         try:
             self._struct.pack_into(self._buffer, 0, *values)
         except (struct.error, OverflowError) as error:
-            raise ArgumentError(
-                f"a size, stride or number is too large for the type in which it is passed: {error}",
-                hint="sizes are 32-bit integers, strides 64-bit ones, numbers as the parameter says",
-            ) from None
+            raise TooLarge from error
         self._session, self._error = session, None
         try:
             self._enter()
@@ -191,13 +193,17 @@ class HostProgram:
 
     @contextmanager
     def _printing(self, printer: Printer, stream: int) -> Iterator[None]:
-        """Print the output of the launch inside, also if it fails: then its error takes precedence."""
+        """Print the output of the launch inside, also if it fails: then only an assertion precedes its error."""
         flush = partial(printer.flush, stream)
         try:
             yield
-        except FlyError:
-            with suppress(DeviceError):
+        except FlyError as error:
+            try:
                 self._device.after_launch(flush, self._session)
+            except DeviceAssertion as assertion:
+                raise assertion from error
+            except DeviceError:
+                pass  # the buffer cannot be read, either
             raise
         self._device.after_launch(flush, self._session)
 
@@ -211,20 +217,19 @@ class HostProgram:
 
 
 @contextmanager
-def _names_as_handles(module: ir.Module) -> Iterator[None]:
-    """Let the module define `mgpuModuleGetFunction` itself: every launch calls it, and a callback to Python is slow.
-
-    A kernel's handle is then the address of its name.
-    """
+def _own_functions(module: ir.Module) -> Iterator[None]:
+    """Let the module define what needs no Python: it is called at every launch, or where a Ctrl-C would be lost."""
     with module.context, ir.Location.unknown():
-        parsed = ir.Module.parse(_GET_FUNCTION)
-        function = parsed.body.operations[0].operation
-        function.detach_from_parent()
-        module.body.append(function)
+        parsed = ir.Module.parse(_OWN_FUNCTIONS)
+        functions = [view.operation for view in parsed.body.operations]
+        for function in functions:
+            function.detach_from_parent()
+            module.body.append(function)
     try:
         yield
     finally:
-        function.erase()
+        for function in functions:
+            function.erase()
 
 
 def _formats(module: ir.Module, name: str) -> list[Format]:

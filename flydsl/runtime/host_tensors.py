@@ -7,7 +7,7 @@ import sys
 import weakref
 from typing import Any
 
-from flydsl.simulator.memory import Buffer
+from flydsl.simulator.memory.buffers import Buffer
 
 _MOST_KEPT = 64
 _found: list[weakref.ref[Any]] = []

@@ -12,6 +12,9 @@ from flydsl.codegen import CodeObject
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.places import user_location
 
+READ_ONLY = "_flydsl_read_only"
+"""The attribute of a tensor whose memory another library says must not be written; torch knows no such tensors."""
+
 
 @dataclass(slots=True)
 class NamedTensor:
@@ -30,7 +33,7 @@ class NamedTensor:
 
     @property
     def address(self) -> int:
-        """Where its first element is. ArgumentError for a tensor without memory, or with too little."""
+        """The address of its first element. ArgumentError for a tensor without memory, or with too little."""
         tensor = self.tensor
         try:
             address = int(tensor.data_ptr())
@@ -45,6 +48,11 @@ class NamedTensor:
                 hint="pass a tensor of its own; flyc.custom_op makes an operator that torch can transform",
             )
         return address
+
+    @property
+    def writable(self) -> bool:
+        """False for memory that must not be written."""
+        return not hasattr(self.tensor, READ_ONLY)
 
     @property
     def label(self) -> str:
@@ -118,5 +126,7 @@ def raw_stream(stream: Any) -> int | None:
         return stream
     handle = getattr(stream, "cuda_stream", None)
     if handle is None:
-        raise ArgumentError(f"{stream!r} is not a stream", hint="fx.Stream(torch.cuda.Stream()), or None")
+        raise ArgumentError(
+            f"stream must be an fx.Stream or None, got {stream!r}", hint="pass fx.Stream(torch.cuda.Stream()), or None"
+        )
     return int(handle)

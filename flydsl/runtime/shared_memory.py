@@ -26,10 +26,10 @@ from flydsl import env
 from flydsl.errors import DeviceError
 from flydsl.runtime.device_memory import IPC_HANDLE_BYTES, DeviceMemory
 from flydsl.runtime.host_tensors import host_tensor_memory
-from flydsl.simulator.allocations import allocations
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.memory import Buffer
-from flydsl.simulator.peers import Peer
+from flydsl.simulator.memory.allocations import allocations
+from flydsl.simulator.memory.buffers import Buffer
+from flydsl.simulator.memory.peers import Peer
 
 _GUARD_BYTES = 1 << 16
 """Follows each allocation in its file, so that an access beyond the end does not reach the next one."""
@@ -161,7 +161,7 @@ def _take(address: int, *, opened: bool) -> _Mapping:
         mapping = _mappings.get(address)
         if mapping is None or (mapping.peer is not None) != opened:
             wanted = "hipIpcOpenMemHandle" if opened else "hipMalloc"
-            raise DeviceError(f"{function}({address:#x})", hint=f"an address that {wanted} gave, once")
+            raise DeviceError(f"{function}({address:#x})", hint=f"pass an address that {wanted} gave, once")
         return _mappings.pop(address)
 
 

@@ -14,10 +14,10 @@ from flydsl.codegen import CodeObject
 from flydsl.runtime.host_tensors import host_tensor_memory
 from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, PrintBuffer, raw_stream
 from flydsl.simulator import Memory, Program, launch, prepare
-from flydsl.simulator.allocations import allocations
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.gaps import rows_of
 from flydsl.simulator.launching import check_simulated
+from flydsl.simulator.memory.allocations import allocations
+from flydsl.simulator.memory.gaps import rows_of
 
 allocations.find = host_tensor_memory
 
@@ -39,6 +39,7 @@ class SimulatedDevice(Device):
             name=name,
             element_bytes=tensor.element_size(),
             label=argument.label,
+            writable=argument.writable,
             rows=rows_of(tensor.shape, tensor.stride(), tensor.element_size()),
             offset_bytes=tensor.storage_offset() * tensor.element_size(),
         )

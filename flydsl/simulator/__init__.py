@@ -12,10 +12,10 @@ Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. Th
 
 `checks.checking` turns more checks on; `Simulation` runs a launch instruction by instruction, `Recording` also back.
 
-How to read this package: `flydsl.hsaco` reads the code object and its listing, `program` decodes, `admission` and
-`modifier_rules` say what operands and modifiers an instruction may have, `isa/` is the table of semantics (listed in
-COVERAGE.md). `memory` is the address space (with `gaps`), `waves` the state of waves (with `modes`), `dispatch` their
-initial state. Launches enter at `launching`, files at `loading`.
+How to read this package: `flydsl.hsaco` reads the code object and its listing; `decoding/` makes a `Program` of it and
+says what operands and modifiers an instruction may have; `isa/` is the table of semantics (listed in COVERAGE.md).
+`memory/` is the address space, `waves` the state of waves (with `modes`), `dispatch` their first state. Launches enter
+at `launching`, files at `loading`.
 
 Two backends execute the table: `lockstep/`, a machine of numpy arrays, and `native/`, host code, which `launch` uses by
 default. `checks` turns further checks on, and `lockstep/checked/` performs them. `stepping/` runs a lock-step machine
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from flydsl.hsaco.listing import ListingError
     from flydsl.simulator.checks import checking, limited
     from flydsl.simulator.counters import counting
+    from flydsl.simulator.decoding.program import Program
     from flydsl.simulator.dispatch import LaunchStatistics
     from flydsl.simulator.errors import (
         BarrierDeadlock,
@@ -50,8 +51,7 @@ if TYPE_CHECKING:
     )
     from flydsl.simulator.launching import launch, prepare
     from flydsl.simulator.loading import LoadedKernel, LoadedModule, Struct, load
-    from flydsl.simulator.memory import Memory
-    from flydsl.simulator.program import Program
+    from flydsl.simulator.memory.buffers import Memory
     from flydsl.simulator.stepping import Recording, Simulation
     from flydsl.simulator.timing import tracing
 
@@ -66,8 +66,8 @@ _NAMES = {
     ),
     "flydsl.simulator.launching": "launch prepare",
     "flydsl.simulator.loading": "LoadedKernel LoadedModule Struct load",
-    "flydsl.simulator.memory": "Memory",
-    "flydsl.simulator.program": "Program",
+    "flydsl.simulator.memory.buffers": "Memory",
+    "flydsl.simulator.decoding.program": "Program",
     "flydsl.simulator.stepping": "Recording Simulation",
     "flydsl.simulator.timing": "tracing",
 }

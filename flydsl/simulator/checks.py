@@ -7,12 +7,25 @@
 | check | finds |
 | --- | --- |
 | `uninitialized` | a read of LDS that nothing wrote, and use of registers or scratch that nothing wrote (see below) |
+| `index` | an index outside of its mode of a tensor, though within the tensor's memory (see below) |
 | `races` | accesses to the same bytes of LDS or global memory, one of them writing, that nothing orders (see below) |
 | `alignment` | as a hint, accesses that are slow for their address |
+| `barriers` | as a hint, barriers that some waves of a workgroup end without reaching |
 
 Each raises an error at the instruction that does it: `UninitializedLds`, `UninitializedRegister`, `LdsRace`,
 `GlobalRace`; hints are in what the block is given. Launches are checked by the lock-step backend, several times slower
 than without.
+
+# Indices
+
+`x[row, column]` past the end of its row reads the next row, and an index past one array of LDS reads another array:
+nothing is wrong for the machine, but the tensor knows its shape. With this check, the launchers called in the block are
+compiled with an assertion at each access by a coordinate, in global memory, LDS and registers. It raises
+`flydsl.errors.DeviceAssertion` with the mode, its size and the index. `checking("index")` runs this code, on GPUs, too.
+
+With other checks it runs first, on the simulator, and its effects are undone; then the launch itself is checked, whose
+code has no assertions. Copies, pointers and vectors at an offset have no coordinate to look at, and the programs of
+other compilers and saved artifacts have no tensors.
 
 # Registers
 
@@ -60,9 +73,10 @@ ignore the two low bits of their address.
 
 # Always
 
-Bounds, barriers that cannot be passed, and a limit of 10 million instructions per wave (see `limited`) are always
-checked. The lock-step backend would take minutes to reach the limit. So when waves have run for a while, native code
-runs ahead, on copies of registers and memory, and if that reaches the limit, the launch ends with its error.
+Bounds, barriers that nobody can pass (waves that have ended are not waited for), and a limit of 10 million instructions
+per wave (see `limited`) are always checked. The lock-step backend would take minutes to reach the limit. So when waves
+have run for a while, native code runs ahead, on copies of registers and memory, and if that reaches the limit, the
+launch ends with its error.
 """
 
 from __future__ import annotations
@@ -76,10 +90,12 @@ from typing import TYPE_CHECKING
 from flydsl.errors import ArgumentError, SourceLocation
 
 if TYPE_CHECKING:
+    from flydsl.simulator.decoding.program import Instruction
     from flydsl.simulator.errors import Access
-    from flydsl.simulator.program import Instruction
 
-CHECKS = ("uninitialized", "races", "alignment")
+CHECKS = ("uninitialized", "index", "races", "alignment", "barriers")
+
+_COMPILED_IN = frozenset({"index"})
 
 DEFAULT_INSTRUCTION_LIMIT = 10_000_000
 
@@ -112,21 +128,48 @@ class MisalignedHint:
         )
 
 
+@dataclass(frozen=True)
+class BarrierHint:
+    """A barrier that waves of a workgroup ended without reaching, at which the hardware waits for the others alone.
+
+    waiting, ended: the waves of that workgroup, by their number in it.
+    """
+
+    instruction: str
+    isa_line: int
+    at: SourceLocation | None
+    workgroup: tuple[int, int, int]
+    waiting: tuple[int, ...]
+    ended: tuple[int, ...]
+
+    def __str__(self) -> str:
+        place = f", {self.at}" if self.at else ""
+        return (
+            f"{self.instruction} (ISA line {self.isa_line}{place}): in workgroup {self.workgroup} waves "
+            f"{list(self.waiting)} wait, and waves {list(self.ended)} ended without coming there; the barrier does not "
+            "order what those did"
+        )
+
+
 class Findings:
     """The findings of a `with` block that are not errors. Prints as a list; without findings, as an empty text."""
 
     def __init__(self) -> None:
         self._misaligned: dict[tuple[str, int], MisalignedHint] = {}
+        self._barriers: dict[int, BarrierHint] = {}
 
     @property
-    def hints(self) -> list[MisalignedHint]:
-        """Accesses that are slow because of their address, one for each instruction."""
-        return list(self._misaligned.values())
+    def hints(self) -> list[MisalignedHint | BarrierHint]:
+        """Accesses that are slow because of their address, and barriers that waves miss, one for each instruction."""
+        return [*self._misaligned.values(), *self._barriers.values()]
 
     def add_misaligned(self, instruction: Instruction, access: Access, alignment: int, count: int) -> None:
         listed = instruction.listed
         hint = MisalignedHint(listed.text, listed.line, listed.location, alignment, access)
         self._misaligned.setdefault((listed.text, listed.line), hint).count += count
+
+    def add_barrier(self, hint: BarrierHint) -> None:
+        self._barriers.setdefault(hint.isa_line, hint)
 
     def __str__(self) -> str:
         return "\n".join(str(hint) for hint in self.hints)
@@ -154,7 +197,9 @@ def checking(*checks: str) -> Iterator[Findings]:
 def limited(*, instructions: int) -> Iterator[None]:
     """Limit the instructions of a wave inside the `with` block: a wave that executes more is reported as endless."""
     if type(instructions) is not int or instructions < 1:
-        raise ArgumentError(f"limited(instructions={instructions!r})", hint="a number from 1 on, such as 100_000_000")
+        raise ArgumentError(
+            f"limited(instructions={instructions!r})", hint="pass a number from 1 on, such as 100_000_000"
+        )
     token = _instruction_limit.set(instructions)
     try:
         yield
@@ -173,5 +218,20 @@ def current_findings() -> Findings:
 
 
 def enabled_checks() -> frozenset[str]:
-    """The checks that are enabled here."""
-    return _enabled.get()
+    """The checks that are enabled here and that are the simulator's to perform."""
+    return _enabled.get() - _COMPILED_IN
+
+
+def indices_are_checked() -> bool:
+    """True if launchers are to be compiled with an assertion at each access by a coordinate."""
+    return "index" in _enabled.get()
+
+
+@contextmanager
+def no_checks() -> Iterator[None]:
+    """Launch inside of the `with` block without checks."""
+    token = _enabled.set(frozenset())
+    try:
+        yield
+    finally:
+        _enabled.reset(token)

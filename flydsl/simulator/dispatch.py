@@ -18,9 +18,9 @@ from flydsl.hsaco import KernelInfo, UserSgpr
 from flydsl.hsaco.data import DataSegment, page_aligned
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, ttmp
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.memory import PRIVATE_APERTURE, SCRATCH_RESOURCE, SHARED_APERTURE, Memory
+from flydsl.simulator.decoding.program import CODE_BASE, INSTRUCTION_BYTES, Program
+from flydsl.simulator.memory.buffers import PRIVATE_APERTURE, SCRATCH_RESOURCE, SHARED_APERTURE, Memory
 from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
 from flydsl.simulator.waves import Waves
 
 _WAVE_NUMBER_BIT = 25

@@ -13,9 +13,9 @@ from flydsl.progress import Task
 from flydsl.simulator import checks
 from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.counters.session import Counting, current_counting
+from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics, LdsSize
-from flydsl.simulator.memory import Memory
-from flydsl.simulator.program import Program
+from flydsl.simulator.memory.buffers import Memory
 from flydsl.simulator.timing.session import TracedLaunch, current_tracing
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _kernel(program: Program, name: str) -> KernelInfo:
 def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3, lds_bytes: int) -> None:
     for name, sizes in (("grid", grid), ("block", block)):
         if not isinstance(sizes, tuple) or len(sizes) != 3 or not all(isinstance(size, int) for size in sizes):
-            raise LaunchError(f"{name} {sizes!r} is not a tuple of three whole numbers, such as (4, 1, 1)")
+            raise LaunchError(f"{name} must be a tuple of three integers, such as (4, 1, 1), got {sizes!r}")
         launch_limits.check_extents(name, sizes)
     _check_registers(arch, kernel)
     launch_limits.check_block(arch, block)

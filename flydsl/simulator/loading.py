@@ -21,10 +21,10 @@ from flydsl.hsaco.data import page_aligned
 from flydsl.hsaco.listing import ListingError
 from flydsl.hsaco.same_code import check_listing as compare
 from flydsl.places import open_folder
+from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.launching import launch, prepare
-from flydsl.simulator.memory import Memory
-from flydsl.simulator.program import Program
+from flydsl.simulator.memory.buffers import Memory
 
 if TYPE_CHECKING:
     from flydsl.simulator.stepping.simulation import Simulation
@@ -60,7 +60,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise MissingFile(f"there is no file {path}", hint="a path of a code object, or its bytes") from None
+        raise MissingFile(f"there is no file {path}", hint="pass a path of a code object, or its bytes") from None
 
 
 def _listing_text(code: str | Path | bytes, listing: str | Path | None) -> str:

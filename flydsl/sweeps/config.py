@@ -27,7 +27,7 @@ class Config:
         if positional:
             raise ArgumentError(
                 f"Config({', '.join(map(repr, positional))}): a configuration takes the launcher's parameters by name",
-                hint="such as Config(block=64, waves_per_eu=2)",
+                hint="pass Config(block=64, waves_per_eu=2), for example",
             )
         self.kwargs = kwargs if num_warps is None else {**kwargs, "num_warps": num_warps}
         self.num_warps, self.waves_per_eu, self.maxnreg = num_warps, waves_per_eu, maxnreg

@@ -32,7 +32,9 @@ class Journal:
             text = self.path.read_text("utf-8", "replace") if self.path.exists() else ""
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         except OSError as error:
-            raise JournalError(f"path={str(path)!r}: {error.strerror}", hint="a file that can be written") from error
+            raise JournalError(
+                f"path={str(path)!r}: {error.strerror}", hint="pass a file that can be written"
+            ) from error
         self._starts_line = text.endswith("\n") or not text
         self.kept: dict[str, dict[str, Any]] = {}
         for line in text.splitlines():

@@ -113,7 +113,8 @@ def by_name(launcher: Callable[..., Any], arguments: Mapping[str, Any] | Sequenc
         return dict(arguments)
     if not isinstance(arguments, tuple | list):
         raise ArgumentError(
-            f"arguments returned {type(arguments).__name__}", hint="a dict by parameter name, or a tuple in their order"
+            f"arguments returned {type(arguments).__name__}",
+            hint="pass a dict by parameter name, or a tuple in their order",
         )
     return dict(inspect.signature(launcher).bind_partial(*arguments).arguments)
 
@@ -148,7 +149,7 @@ def error_text(error: BaseException) -> str:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Random numbers of torch, numpy and Python begin with a seed inside of the block, and go on as before after it."""
+    """Random numbers of torch, numpy and Python begin with a seed inside the block, and go on as before after it."""
     import numpy as np
     import torch
 

@@ -32,7 +32,7 @@ def packed(value: Any, what: str) -> bytes:
     except Exception as error:
         raise ArgumentError(
             f"{what} cannot be sent to a worker: {error_text(error)}",
-            hint="create tensors, locks and files inside of the function, or leave executor= away",
+            hint="create tensors, locks and files inside the function, or omit executor=",
         ) from error
 
 

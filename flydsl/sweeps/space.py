@@ -53,7 +53,10 @@ def named(launchers: Launchers) -> dict[str, Callable[..., Any]]:
             raise ArgumentError("two launchers have the same name", hint='name them: {"first": ..., "second": ...}')
     for launcher in found.values():
         if not callable(launcher):
-            raise ArgumentError(f"{launcher!r} is no launcher", hint="a @flyc.jit function, or one that calls some")
+            raise ArgumentError(
+                f"a launcher must be a function, got {launcher!r}",
+                hint="pass a @flyc.jit function, or one that calls some",
+            )
     return found
 
 
@@ -93,8 +96,8 @@ def _configs(configs: Configs) -> Iterator[Config]:
     for config in [configs] if isinstance(configs, Config) else configs:
         if not isinstance(config, Config):
             raise ArgumentError(
-                f"configs: {config!r} is no configuration",
-                hint='a list of flydsl.Config, or the values of each parameter: {"block": [64, 128]}',
+                f"configs must be flydsl.Config objects, got {config!r}",
+                hint='pass a list of flydsl.Config, or the values of each parameter: {"block": [64, 128]}',
             )
         yield config
 
@@ -105,7 +108,9 @@ def _shapes(shapes: Shapes) -> Iterator[dict[str, Any]]:
         return
     for shape in shapes:
         if not isinstance(shape, Mapping):
-            raise ArgumentError(f"shapes: {shape!r} is no shape", hint='a list of dicts such as {"m": 128, "n": 256}')
+            raise ArgumentError(
+                f"shapes must be dicts, got {shape!r}", hint='pass a list of dicts such as {"m": 128, "n": 256}'
+            )
         yield dict(shape)
 
 
@@ -113,7 +118,9 @@ def _grid(values: Mapping[str, Sequence[Any]], what: str) -> Iterator[dict[str, 
     """Every combination, the last name varying fastest."""
     for name, given in values.items():
         if isinstance(given, str) or not isinstance(given, Sequence):
-            raise ArgumentError(f"{what}: {name}={given!r} is no list of values", hint=f"{name}: [{given!r}]")
+            raise ArgumentError(
+                f"{what}: {name} must be a list of values, got {given!r}", hint=f"write {name}: [{given!r}]"
+            )
     return (dict(zip(values, chosen, strict=True)) for chosen in product(*values.values()))
 
 
@@ -121,6 +128,8 @@ def _check_names(configs: list[Config], shapes: list[dict[str, Any]]) -> None:
     of_configs = {name for config in configs for name in config.to_dict()}
     of_shapes = {name for shape in shapes for name in shape}
     if both := sorted(of_configs & of_shapes):
-        raise ArgumentError(f"{', '.join(both)}: both a shape's and a configuration's", hint="a name means one thing")
+        raise ArgumentError(
+            f"{', '.join(both)}: both a shape's and a configuration's", hint="give each name one meaning"
+        )
     if taken := sorted((of_configs | of_shapes) & RESERVED):
         raise ArgumentError(f"{', '.join(taken)}: the table has a column of that name", hint="call it otherwise")

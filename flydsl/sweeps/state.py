@@ -28,7 +28,7 @@ def digest_of(value: Any, what: str) -> str:
     except UnknownStateError as error:
         raise ArgumentError(
             f"{what} cannot be told apart from one of another process: {error}",
-            hint="create tensors and open files inside of `arguments`, or leave path= away",
+            hint="create tensors and open files inside `arguments`, or omit path=",
         ) from None
 
 

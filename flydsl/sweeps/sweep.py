@@ -49,7 +49,7 @@ def sweep(
         table = flydsl.sweep(scale, {"block": [64, 128, 256]}, {"n": [1000, 4096]}, arguments=tensors)
 
     launchers: a @flyc.jit function, or a function that calls some; several in a list, or in a dict by name.
-    configs: `flydsl.Config` objects, or the values of each parameter, of which all combinations are taken.
+    configs: `flydsl.Config` objects, or the values of each parameter, to be taken in all combinations.
     shapes: dicts, or the values of each name likewise.
     arguments: called with a shape's values, returns the arguments of a launch, by name or in order, without those of
     the configuration. By default they are the shape's values. Its random numbers begin with `seed` each time.
@@ -81,11 +81,11 @@ def sweep(
     job = SweepJob(known, arguments, check, launch, _checked_seed(seed), env.code_variables())
     every = points(known, configs, shapes, [archs] if isinstance(archs, str) else [None] if archs is None else archs)
     if retries < 1:
-        raise ArgumentError(f"retries={retries} is not a number of times", hint="1 or more")
+        raise ArgumentError(f"retries must be at least 1, got {retries}", hint="pass 1 or more")
     for name, function in (("arguments", arguments), ("check", check)):
         if function is not None and not callable(function):
             raise ArgumentError(
-                f"{name}={function!r} is no function", hint="it is called with a shape's values by name"
+                f"{name} must be a function, got {function!r}", hint="pass one that takes a shape's values by name"
             )
     check_parameters(known, every, arguments)
     _check_archs(every)
@@ -176,4 +176,4 @@ def _check_archs(points: Sequence[Point]) -> None:
 def _checked_seed(seed: int) -> int:
     if isinstance(seed, int) and 0 <= seed < 1 << 32:
         return seed
-    raise ArgumentError(f"seed={seed!r} is not a number from 0 to {(1 << 32) - 1}")
+    raise ArgumentError(f"seed must be an integer from 0 to {(1 << 32) - 1}, got {seed!r}")

@@ -177,7 +177,7 @@ class Table(Explained, Sequence[Row]):
         return min(found, key=lambda row: row[column])
 
     def best_of_each(self, by: str | None = None) -> list[Row]:
-        """The best row of each shape and architecture, without those of which no row has a time."""
+        """The best row of each shape and architecture; those without any timed row are left out."""
         column, found = by or self.measure, dict[tuple[str, str], Row]()
         for row in self.rows:
             if row.error is None and isinstance(row[column], int | float):

@@ -135,8 +135,8 @@ class _Pool:
         made = self._make() if callable(self._make) else None
         if not isinstance(made, Executor):
             raise ArgumentError(
-                f"executor={self._make!r} is no executor, and makes none",
-                hint="concurrent.futures.ProcessPoolExecutor(2), or client.get_executor() of a dask.distributed.Client",
+                f"executor must be an Executor or a function that makes one, got {self._make!r}",
+                hint="pass concurrent.futures.ProcessPoolExecutor(2), or client.get_executor() of a Dask client",
             )
         return made
 

@@ -14,7 +14,9 @@ def _made() -> logging.Logger:
     logger = logging.getLogger("flydsl")
     level = env.text("FLYDSL_DEBUG_LOG_LEVEL", "WARNING").upper()
     if not isinstance(logging.getLevelName(level), int):
-        raise ArgumentError(f"FLYDSL_DEBUG_LOG_LEVEL={level!r} is not a level", hint="DEBUG, INFO, WARNING or ERROR")
+        raise ArgumentError(
+            f"FLYDSL_DEBUG_LOG_LEVEL must be a level, got {level!r}", hint="set DEBUG, INFO, WARNING or ERROR"
+        )
     logger.setLevel(level)
     form = logging.Formatter("%(asctime)s %(name)s %(levelname)s: %(message)s")
     handlers: list[logging.Handler] = []

@@ -1,3 +1,3 @@
-"""`flydsl.expr.smem_allocator` under the name that the DSL's documents promise."""
+"""`flydsl.expr.memory.smem_allocator` under the name that the DSL's documents promise."""
 
-from flydsl.expr.smem_allocator import *  # noqa: F403
+from flydsl.expr.memory.smem_allocator import *  # noqa: F403

@@ -43,7 +43,7 @@ _TILE = {"tile_m": 16, "tile_n": 64, "tile_k": 128}
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of a layer. inter: columns of an expert; page: tokens of a block of the cache."""
+    """The sizes of a layer. inter: columns of an expert; page: tokens of a block of the cache."""
 
     model: int = 256
     heads: int = 4
@@ -122,7 +122,7 @@ class TransformerLayer:
 
     @property
     def unused(self) -> tuple[Any, Any]:
-        """What stands for scales where there are none."""
+        """The stand-in for scales where there are none."""
         return (self.empty(1),) * 2
 
     def rotations(self, positions: int) -> tuple[Any, Any]:
@@ -162,7 +162,7 @@ def _shuffled(weights: Any) -> Any:
 def timeline(launches: Any, width: int = 60) -> str:
     """The launches of a `tracing` session, one after the other, as lines of text: when, how long, and a bar.
 
-    Those of a `counting` session inside of one will do, too.
+    Those of a `counting` session inside one will do, too.
     """
     times = [launch.trace.estimate for launch in launches]
     scale, start, lines = width / sum(time.time_us for time in times), 0.0, []

@@ -1,5 +1,5 @@
 // The texts below an element that are hard to read: less contrast than `least` (WCAG 2) with what is behind them.
-// Not looked at: what cannot be used now (WCAG excepts it), and the numbers inside of plotly's cells, whose background
+// Not looked at: what cannot be used now (WCAG excepts it), and the numbers inside plotly's cells, whose background
 // is a picture (a test of the colours has these), and the numbers of outputs, which JupyterLab colours.
 (root, least) => {
   const pixel = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });

@@ -19,7 +19,7 @@ from flydsl import layout as algebra
 from flydsl.arch import ARCHS
 from flydsl.compiler import TensorSpec, saved
 from flydsl.disk_cache import packed, unpacked
-from flydsl.errors import ArchError, ArgumentError, FlyError
+from flydsl.errors import ArchError, ArgumentError, CompileError, FlyError
 
 
 @flyc.kernel
@@ -174,10 +174,10 @@ def test_pointers_constants_and_parameters_without_annotation(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TensorSpec(fx.Float32, 0), "rank=0 is a positive integer"),
-        (lambda: TensorSpec(fx.Float32, 2, 2), "unit_stride=2 is none of 2 dimensions"),
+        (lambda: TensorSpec(fx.Float32, 0), "rank must be a positive integer, got 0"),
+        (lambda: TensorSpec(fx.Float32, 2, 2), "unit_stride must be one of the 2 dimensions, got 2"),
         (lambda: TensorSpec("f32"), "not supported"),
-        (lambda: TensorSpec(fx.Float32, layout="(4):(1)"), "is not a layout"),
+        (lambda: TensorSpec(fx.Float32, layout="(4):(1)"), "layout must be a layout"),
         (lambda: flyc.compile(scale, TensorSpec(fx.Float32), TensorSpec(fx.Float32), 1), "factor is Float32, got"),
         (lambda: flyc.compile(scale, TensorSpec(fx.Float32), 1.0, fx.Float32), "n is Int32, got"),
         (lambda: flyc.compile(scale, fx.Float32, 1.0, 1), "A is Tensor, got"),
@@ -239,6 +239,17 @@ def test_records_that_make_no_sense_are_refused(field: str, value: Any, artifact
         saved.from_bytes(content[:start] + packed({**record, field: value}))
 
 
+def test_a_damaged_source_can_be_launched(artifact: flyc.CompiledArtifact) -> None:
+    content = saved.to_bytes(artifact)
+    start = content.index(b"\n") + 1
+    record = unpacked(content[start:])
+    assert record is not None
+    found = saved.from_bytes(content[:start] + packed({**record, "origin": b"no bytecode"}))
+    assert found.isa == artifact.isa
+    with pytest.raises(CompileError, match=r"the module as traced.* is damaged"):
+        _ = found.source_ir
+
+
 @pytest.mark.parametrize(
     "text", ["1 +", "[" * 5000, "-" * 200_000 + "1", "print()"], ids=["cut", "open", "deep", "call"]
 )
@@ -263,7 +274,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(artifact: flyc.CompiledArt
     ("use", "says"),
     [
         (lambda artifact: flyc.load("no/such.flydsl"), "no/such.flydsl: No such file"),
-        (lambda artifact: flyc.load(3), "3 is not a path"),
+        (lambda artifact: flyc.load(3), "path must be a str or a path, got 3"),
         (lambda artifact: flyc.save(artifact, "no/such.flydsl"), "there is no folder no to write it to"),
         (lambda artifact: flyc.save(flyc.compile, "such.flydsl"), "save takes an artifact"),
     ],

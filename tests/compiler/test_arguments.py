@@ -11,6 +11,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from flydsl.simulator import MemoryFault
 from tests.launchers import launcher_of
 
 
@@ -126,3 +127,18 @@ def test_annotations_may_use_imports_of_the_enclosing_function() -> None:
     x = torch.arange(64.0)
     build(64)(x, 3)
     assert torch.equal(x, torch.arange(64.0) * 3)
+
+
+def test_an_array_that_must_not_be_written_is_not() -> None:
+    @flyc.kernel
+    def kernel(x: fx.Tensor, y: fx.Tensor):
+        x[0] = y[0]
+
+    launch = launcher_of(kernel, grid=1, block=1)
+    known = np.full(4, 7, np.float32)
+    known.flags.writeable = False
+    out = torch.zeros(4)
+    launch(out, flyc.from_dlpack(known))
+    assert out[0] == 7
+    with pytest.raises(MemoryFault, match="read-only"):
+        launch(flyc.from_dlpack(known), out)

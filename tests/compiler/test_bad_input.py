@@ -20,6 +20,7 @@ import flydsl.expr as fx
 from flydsl.compiler import arguments, jit_argument, user_error
 from flydsl.errors import ArchError, ArgumentError, FlyError, LaunchError, LayoutError, TraceError
 from tests.launchers import launcher_of
+from tests.pythons import NEEDS_COLUMNS
 
 
 @flyc.kernel
@@ -65,13 +66,14 @@ A = torch.zeros(64)
         (lambda: launch([1.0, 2.0]), ["A takes a tensor", "list"]),  # here
         (lambda: launch(A, 1.5), ["n is Int32", "1.5 (float)"]),  # here
         (lambda: launch(A, "1"), ["n is Int32", "'1' (str)"]),  # here
-        (lambda: launch(A, 1 << 40), ["n: Int32(1099511627776)"]),  # here
+        (lambda: launch(A, 1 << 40), ["n must be Int32, from -2147483648 to 2147483647, got 1099511627776"]),  # here
+        (lambda: launch(A, 3_000_000_000), ["n must be Int32", "got 3000000000", "unsigned", "mask"]),  # here
         (lambda: launch(A, A), ["n is Int32", "Tensor"]),  # here
         (lambda: launch(A, fx.Int64(1)), ["n is Int32", "Int64(1)"]),  # here
         (lambda: launch(A, 1, "x"), ["f is Float32", "'x'"]),  # here
         (lambda: launch(A, c=1.0), ["c is Constexpr[int]", "1.0 (float)"]),  # here
         (lambda: launch(torch.zeros(8, dtype=torch.complex64)), ["torch.complex64"]),  # here
-        (lambda: launch(torch.zeros(1).expand(1 << 32)), ["too large", "32-bit"]),  # here
+        (lambda: launch(torch.zeros(1).expand(1 << 32)), ["A: dimension 0 must have", "got 4294967296"]),  # here
         (lambda: launch(torch.tensor(1.0)), ["A: a tensor without dimensions", "(1,)"]),  # here
         (lambda: launch(torch.zeros(8).to_sparse()), ["A:", "sparse"]),  # here
         (lambda: launch(torch.zeros(8, device="meta")), ["A:", "meta"]),  # here
@@ -152,10 +154,10 @@ def test_a_type_that_a_launcher_cannot_take() -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ((0, 64, 0), "grid=(0, 1, 1)"),
-        ((-3, 64, 0), "grid=(-3, 1, 1)"),
+        ((0, 64, 0), "grid must be at least 1 in every dimension, got (0, 1, 1)"),
+        ((-3, 64, 0), "grid must be at least 1 in every dimension, got (-3, 1, 1)"),
         ((1, 1025, 0), "1025 threads"),
-        ((1, 0, 0), "block=(0, 1, 1)"),
+        ((1, 0, 0), "block must be at least 1 in every dimension, got (0, 1, 1)"),
         ((1 << 30, 64, 0), "a dimension has at most"),
         ((1, 64, 1 << 20), "1048576 bytes of LDS"),
         ((1, 64, -4), "smem=-4"),
@@ -235,8 +237,7 @@ def continues(A: fx.Tensor, n: fx.Int32):
 
 def returns(A: fx.Tensor, n: fx.Int32):
     for _ in range(n):
-        if n > 3:
-            return  # here
+        return  # here
 
 
 def returns_values_of_two_types(A: fx.Tensor, n: fx.Int32):
@@ -539,7 +540,7 @@ def indexes(A: fx.Tensor, n: fx.Int32):
         (catches_an_exception_inside, "`try` in a runtime loop"),
         (becomes_another_type, "'x' is i32 before a runtime loop and f32 after an iteration"),
         (changes_structure, "'x' is"),
-        (indexes, "is the index into [1.0, 2.0]"),
+        pytest.param(indexes, "is the index into [1.0, 2.0]", marks=NEEDS_COLUMNS, id="indexes"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -554,12 +555,12 @@ def test_what_cannot_be_traced(body: Callable[..., Any], says: str) -> None:
 
 
 def frames(error: BaseException) -> list[str]:
-    """The functions in an error's traceback, from this file on."""
+    """The functions in an error's traceback, from this file on. Python 3.10 adds the one that raises it to the user."""
     names, step = [], error.__traceback__
     while step is not None:
         names.append(step.tb_frame.f_code.co_name)
         step = step.tb_next
-    return names
+    return [name for name in names if name != "called" or sys.version_info >= (3, 11)]
 
 
 def misspells(A: fx.Tensor, n: fx.Int32):

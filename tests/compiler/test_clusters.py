@@ -52,7 +52,7 @@ def test_a_cluster_of_one_workgroup_is_none() -> None:
     ("cluster", "arch", "message"),
     [
         ((2, 1, 1), "gfx942", "gfx942 has no clusters"),
-        ((3, 1, 1), "gfx1250", "4 workgroups along x are no clusters of 3"),
+        ((3, 1, 1), "gfx1250", "got 4 workgroups in clusters of 3 along x"),
         ((0, 1, 1), "gfx1250", "at least 1"),
         ((4, 1, 5), "gfx1250", "has 20 workgroups; gfx1250 takes up to 16"),
         ("two", "gfx1250", "is not an integer"),

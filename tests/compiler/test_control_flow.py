@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -262,6 +263,79 @@ def returns_from_helpers(A: Any, B: Any, a: Any, b: Any):
     B[3] = known(a)
 
 
+def returns_from_loops(A: Any, B: Any, a: Any, b: Any):
+    def find(x: Any) -> Any:
+        for i in range(N):
+            if A[i] == x:
+                return i
+        return -1
+
+    def pair(x: Any) -> Any:
+        count = 0
+        for i in range(a):
+            if i > 9:
+                return (i, 100)
+            for j in range(i):
+                count += 1
+                if i * j == x:
+                    B[5] = B[5] + 1
+                    return (i, j)
+                if j > 5:
+                    break
+            if count > 20:
+                continue
+            B[6] = B[6] + count
+        return (count, -1)
+
+    def halves(x: Any) -> Any:
+        steps = 0
+        while x > 0:
+            x = x // 2
+            steps += 1
+            if steps == 3:
+                return x
+        if steps == 0:
+            return 77
+        return steps
+
+    def counts_until(x: Any) -> Any:
+        k = x - x
+        while True:
+            k += 1
+            if k * k > x:
+                return k
+
+    def known(x: Any) -> Any:
+        for j in range_constexpr(4):
+            if j == x:
+                return j * 10
+            if j > x + 2:
+                return j
+        return 99
+
+    def in_a_branch(x: Any) -> Any:
+        if x > 2:
+            for i in range(x):
+                if A[i] == b:
+                    return i
+            y = x * 3
+        else:
+            y = 4
+        return y + 1
+
+    B[0] = find(b)
+    B[1], B[2] = pair(b)
+    B[3] = halves(a)
+    B[4] = counts_until(b)
+    B[7] = known(b)
+    B[8] = in_a_branch(a)
+    for k in range(a):
+        if k == b:
+            return
+        B[9] = k
+    B[10] = 1
+
+
 def nested_loops(A: Any, B: Any, a: Any, b: Any):
     i, total = 0, 0
     while i < a:
@@ -338,8 +412,8 @@ def unlucky_names(A: Any, B: Any, a: Any, b: Any):
 
 BODIES = [
     collatz, guards, elif_chain, guarded_loads, list_elements, aliases, objects, nonlocals, closures_see_carried_values,
-    expressions, continues, breaks, returns_from_helpers, nested_loops, known_conditions, assigns_in_a_condition,
-    names_of_one_branch, unlucky_names,
+    expressions, continues, breaks, returns_from_helpers, returns_from_loops, nested_loops, known_conditions,
+    assigns_in_a_condition, names_of_one_branch, unlucky_names,
 ]  # fmt: skip
 
 
@@ -517,3 +591,42 @@ def test_a_while_on_the_length_of_a_list_runs_while_tracing() -> None:
     a, out = torch.arange(69.0), torch.zeros(64)
     launch(a, out)
     assert torch.equal(out, a.unfold(0, 6, 1).sum(1))
+
+
+# --- handlers of exceptions ------------------------------------------------------------------------------------------
+
+
+def run_once(body: Callable[[Any], None]) -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        rewrite(body)(A)
+
+    launcher_of(kernel, grid=1, block=1)(torch.zeros(4))
+
+
+def test_a_handler_of_what_the_device_never_raises_is_warned_of() -> None:
+    def body(A: Any) -> None:
+        try:
+            A[0] = A[1] / 0.0
+        except Exception:  # noqa: BLE001 - here
+            A[0] = 1.0
+
+    with pytest.warns(UserWarning, match=r"`except Exception` catches what tracing raises") as found:
+        run_once(body)
+    assert linecache.getline(found[0].filename, found[0].lineno).rstrip().endswith("- here")
+
+
+@pytest.mark.filterwarnings("error")
+def test_handlers_of_what_tracing_raises_are_silent() -> None:
+    def body(A: Any) -> None:
+        try:
+            A[0] = fx.no_such_name(A[1])
+        except (AttributeError, ImportError):
+            A[0] = 1.0
+        try:
+            known = int("7")
+        except ValueError:
+            known = 8
+        A[1] = float(known)
+
+    run_once(body)

@@ -73,6 +73,11 @@ _SIZE = 1
 _cached = functools.cache(lambda: _SIZE)
 
 
+_library, _inner = types.ModuleType("json.made"), types.ModuleType("json.made.inner")
+vars(_library).update(inner=_inner)
+vars(_inner).update(size=1)
+
+
 def _with(held: Any, use: Callable[[Any], Any], change: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
     return held, use, change
 
@@ -98,6 +103,7 @@ def _with(held: Any, use: Callable[[Any], Any], change: Callable[[Any], Any]) ->
         _with(_Color, lambda color: color.RED.value, lambda color: setattr(color.RED, "_value_", 2)),
         _with(globals, lambda names: globals().get("_ABSENT"), lambda names: names().update(_ABSENT=2)),
         _with(_cached, lambda f: f(), lambda f: globals().update(_SIZE=2)),
+        _with(_library, lambda library: library.inner.size, lambda library: setattr(library.inner, "size", 2)),
     ],
 )
 def test_what_a_function_holds_is_seen_to_change(held: Any, use: Any, change: Any) -> None:

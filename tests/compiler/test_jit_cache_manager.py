@@ -58,7 +58,7 @@ def test_a_trace_can_be_opened_by_hand() -> None:
         assert state.link_libs == []
         fx.Int32(3).ir_value()
         assert len(state.gpu_module_body.operations) == 1
-        with pytest.raises(TraceError, match="a trace inside of a trace"), CompilationContext.create():
+        with pytest.raises(TraceError, match="a trace inside a trace"), CompilationContext.create():
             pass
     with pytest.raises(TraceError, match="nothing is being traced"):
         CompilationContext.get_current()

@@ -30,7 +30,7 @@ FEWEST_DECIDED = 4  # of ROUNDS; the others need what divides a number that is n
 # The DSL's form of each function of the algebra.
 IN_PROGRAMS = {spec.algebra: getattr(fx, spec.name) for spec in OPS.values() if spec.algebra is not None}
 IN_PROGRAMS[algebra.make_layout] = fx.make_layout
-# Tiles are known when compiling.
+# Tiles are known at compile time.
 NOT_COMPILED = {"zipped_divide by dynamic tile"}
 COMPILED = [name for name, (function, _) in CASES.items() if function in IN_PROGRAMS and name not in NOT_COMPILED]
 

@@ -29,7 +29,7 @@ class Line:
 
 
 class DslLine:
-    """The same inside of a kernel."""
+    """The same inside a kernel."""
 
     def __init__(self, slope: Any, start: Any) -> None:
         self.slope, self.start = slope, start

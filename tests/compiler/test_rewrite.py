@@ -92,7 +92,7 @@ def test_functions_without_runtime_control_flow_stay_themselves() -> None:
 
 
 def test_long_chains_of_elif() -> None:
-    """Python allows twenty statements with a block of their own inside of each other, and any number of branches."""
+    """Python allows twenty statements with a block of their own inside each other, and any number of branches."""
     cases = "".join(f"    elif n == {i}:\n        A[0] = {i}\n" for i in range(2, 40))
     body = f"def chain(A, n):\n    if n == 1:\n        A[0] = 1\n{cases}"
     file = "<a chain of elif>"

@@ -161,7 +161,7 @@ WRONG = {
     ),
     "a tile of a runtime value": (
         "%0 = fly.make_tile(%c) : (!fly.int_tuple<?>) -> !fly.tile<[8]>",
-        "a tile is known when compiling",
+        "a tile is known at compile time",
     ),
     "an address of the wrong width": (
         "%0 = fly.inttoptr(%i) : (i32) -> !fly.ptr<f32, global>",

@@ -124,5 +124,5 @@ def test_facts_of_the_target_and_waits() -> None:
 def test_waits_are_checked(trace: Callable[..., Any]) -> None:
     with pytest.raises(ArgumentError, match="a bit field and counters"):
         trace(lambda A, Out: fx.rocdl.s_waitcnt(0, vmcnt=1))
-    with pytest.raises(ArgumentError, match="known when compiling"):
+    with pytest.raises(ArgumentError, match="known at compile time"):
         trace(lambda A, Out: fx.rocdl.wait_asyncmark(fx.Int32(fx.thread_idx.x)))

@@ -21,10 +21,10 @@ import flydsl.expr as fx
 from flydsl.compiler.user_error import shown_to_user
 from flydsl.dialect.types import FlyType
 from flydsl.errors import FlyError
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.coord_tensor import CoordTensor
+from flydsl.expr.layouts.coord_tensor import CoordTensor
+from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.operands import FlyValue, StaticFlyValue
+from flydsl.expr.tracing.operands import FlyValue, StaticFlyValue
 from tests.fuzz.workers import run_trials
 
 MOST_CALLS = 4

@@ -54,8 +54,8 @@ class Writer:
         self.register = ("R[1]", "R[a & 1]", "R[a]", "R[b - 2]")[seed % 4]
 
     def program(self) -> str:
-        helper = self.block(["p", "q"], 2, 2, "return {} & 63")
-        body = self.block(["x", "y", "z"], 1, 3, None)
+        helper = self.block(["p", "q"], 2, 3, ("return {} & 63",))
+        body = self.block(["x", "y", "z"], 1, 3, ())
         return PROGRAM.format(helper="\n".join(helper), body="\n".join(body))
 
     def number(self, names: list[str], depth: int = 2) -> str:
@@ -82,20 +82,20 @@ class Writer:
         ]
         return self.random.choice(forms)() if depth > 0 else simple
 
-    def block(self, names: list[str], indent: int, depth: int, leave: str | None) -> list[str]:
+    def block(self, names: list[str], indent: int, depth: int, leave: tuple[str, ...]) -> list[str]:
         lines = []
         for _ in range(self.random.randrange(1, 4)):
             statement = self.statement(names, depth, leave)
             lines += ["    " * indent + line for line in statement]
         return lines
 
-    def statement(self, names: list[str], depth: int, leave: str | None) -> list[str]:
-        def inner(leave: str | None) -> list[str]:
+    def statement(self, names: list[str], depth: int, leave: tuple[str, ...]) -> list[str]:
+        def inner(leave: tuple[str, ...]) -> list[str]:
             return self.block(names, 1, depth - 1, leave)
 
         kind = self.random.choice(["assign", "element", "call", "if", "for", "while", "unrolled", "leave"])
-        if kind == "leave" and leave is not None:
-            return [f"if {self.truth(names)}:", "    " + leave.format(self.number(names))]
+        if kind == "leave" and leave:
+            return [f"if {self.truth(names)}:", "    " + self.random.choice(leave).format(self.number(names))]
         if kind == "element":
             place = self.random.choice([f"L[{self.random.randrange(3)}]", "R[0]", "R[1]", self.register])
             return [f"{place} = {self.number(names)} & 63"]
@@ -107,7 +107,7 @@ class Writer:
             return [f"if {self.truth(names)}:", *inner(leave), f"elif {self.truth(names)}:", *inner(leave), "else:",
                     *inner(leave)]  # fmt: skip
         self.count += 1
-        name, out = f"i{self.count}", self.random.choice(["break", "continue"])
+        name, out = f"i{self.count}", ("break", "continue", *(way for way in leave if way.startswith("return")))
         if kind == "for":
             return [f"for {name} in range({self.random.choice(['a & 3', '2', 'b & 3'])}):", *inner(out)]
         if kind == "unrolled":

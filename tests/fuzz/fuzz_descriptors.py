@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from flydsl.errors import FlyError
 from flydsl.simulator import Memory
-from flydsl.simulator.tensor_descriptor import FIELDS
+from flydsl.simulator.memory.tensor_descriptor import FIELDS
 from tests.fuzz.launching import prepare
 from tests.fuzz.workers import run_trials
 from tests.simulator.conftest import run_instructions

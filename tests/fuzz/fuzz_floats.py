@@ -222,7 +222,7 @@ class Chain:
                 lambda values: meaning(kind, values[a], values[b]), kind)  # fmt: skip
 
     def _by_known(self) -> Step:
-        """With a number that is known when compiling, on either side."""
+        """With a number that is known at compile time, on either side."""
         a, sign = self._any(), self.random.choice(list(BINARY))
         kind, (on_device, meaning) = self.types[a], BINARY[sign]
         number = float(as_kind(kind, [self._number(kind, 1.0)])[0])
@@ -261,7 +261,7 @@ class Chain:
                 lambda values: np.where(compare(values[a], values[b]), values[c], values[d]), kind)  # fmt: skip
 
     def _bounded(self) -> Step:
-        """By a zero that is known when compiling."""
+        """By a zero that is known at compile time."""
         a, compare, known = self._any(), self.random.choice(COMPARISONS), self.random.choices(ZEROS, k=2)
         kind, before = self.types[a], self.random.random() < 0.5
 

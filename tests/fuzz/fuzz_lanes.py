@@ -1,6 +1,6 @@
 """Lanes that read each other's numbers: shuffles, broadcasts, reductions and scans of waves and blocks, votes.
 
-Numbers of several types and groups of all widths; distances that are known when compiling, at the launch, or in the
+Numbers of several types and groups of all widths; distances that are known at compile time, at the launch, or in the
 lane only. The threads compute what NumPy computes, on each GPU, at every opt level, in both backends.
 """
 

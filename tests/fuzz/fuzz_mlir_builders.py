@@ -18,7 +18,7 @@ import flydsl.expr as fx
 from flydsl._mlir import ir
 from flydsl._mlir.dialects import func, scf
 from flydsl.errors import FlyError
-from flydsl.expr.builder import MlirBuilder
+from flydsl.expr.tracing.builder import MlirBuilder
 from flydsl.expr.typing import T
 from tests.fuzz.workers import run_trials
 

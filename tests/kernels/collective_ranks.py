@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from flydsl.errors import ArgumentError, DeviceError
-from flydsl.simulator.peers import PeerLost
+from flydsl.simulator.memory.peers import PeerLost
 from kernels import custom_all_reduce_kernel as kernel
 from kernels.custom_all_reduce import FlyDSLAllreduce
 from kernels.dispatch_combine_intranode_op import DispatchCombine

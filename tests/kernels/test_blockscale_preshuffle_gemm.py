@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import blockscale_preshuffle_gemm as kernel
+from tests.kernels.checks import checking
 from tests.kernels.gemm import factors, nans, plain
 
 

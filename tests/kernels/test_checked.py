@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from flydsl.simulator import checking
 from kernels import preshuffle_gemm_v2, vector_add
 from tests.kernels import examples
+from tests.kernels.checks import checking
 
 
 @pytest.fixture(autouse=True)

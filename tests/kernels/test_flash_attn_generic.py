@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import flash_attn_generic as kernel
 from tests.kernels.attention import TYPES, check, operands
+from tests.kernels.checks import checking
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import flash_attn_gfx950 as kernel
 from tests.kernels.attention import TYPES, check, operands
+from tests.kernels.checks import checking
 
 
 @pytest.fixture(autouse=True)

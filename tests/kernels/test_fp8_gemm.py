@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import fp8_gemm_4wave as kernel
 from kernels.fp8_gemm_4wave import compile_fp8_gemm_4w
 from kernels.fp8_gemm_8wave import compile_fp8_gemm_8w
 from kernels.shuffles import shuffle_weight
+from tests.kernels.checks import checking
 from tests.kernels.gemm import factors, nans, torch_type, whole_numbers
 
 SMALL = {"BLOCK_M": 64, "BLOCK_N": 64}

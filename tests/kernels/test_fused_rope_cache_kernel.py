@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import fused_rope_cache_kernel as kernel
+from tests.kernels.checks import checking
 from tests.kernels.rows import TYPES
 
 FP8 = torch.float8_e4m3fnuz

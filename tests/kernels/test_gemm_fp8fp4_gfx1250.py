@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import gemm_fp8fp4_gfx1250 as kernel
 from kernels.gemm_fp8fp4_gfx1250 import compile_a8w4_gemm, compile_fp8fp4_gemm, compile_ptpc_gemm, tiled_scales
 from kernels.shuffles import shuffle_weight
 from tests.kernels.archs import executed_on
+from tests.kernels.checks import checking
 from tests.kernels.gemm import FP4, factors, nans, packed_fp4, whole_numbers
 
 SMALL: dict[str, Any] = {"tile_m": 32, "tile_n": 64, "m_warp": 1, "n_warp": 2}

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import hgemm_splitk as kernel
 from kernels import splitk_hgemm
+from tests.kernels.checks import checking
 from tests.kernels.gemm import TYPES, whole_numbers
 
 RING: dict[str, Any] = {"B_TO_LDS": True}

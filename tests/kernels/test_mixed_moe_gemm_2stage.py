@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import mixed_moe_gemm_2stage as kernel
 from kernels.moe_gemm_2stage import reference1, reference2
 from kernels.shuffles import shuffle_scale, shuffle_weight
+from tests.kernels.checks import checking
 from tests.kernels.gemm import FP4, packed_fp4, powers, whole_numbers
 from tests.kernels.moe import OUT, TOLERANCES, Layer
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import mla_fwd_decode as kernel
 from kernels.mla_fwd_decode_m16x8_fp8_fp8 import HEADS, KEY_BYTES, VALUE_BYTES
 from kernels.pa_metadata import get_pa_metadata
+from tests.kernels.checks import checking
 
 FP8 = torch.float8_e4m3fnuz
 SCALE = KEY_BYTES**-0.5

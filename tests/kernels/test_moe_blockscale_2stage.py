@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import moe_blockscale_2stage as kernel
 from kernels.moe_gemm_2stage import reference1, reference2
 from kernels.quant import build_block_quant_module
 from kernels.shuffles import shuffle_weight
+from tests.kernels.checks import checking
 from tests.kernels.gemm import factors, torch_type, whole_numbers
 from tests.kernels.moe import OUT, TOLERANCES, Layer
 

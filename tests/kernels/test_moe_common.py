@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import moe_common as kernel
+from tests.kernels.checks import checking
 from tests.kernels.rows import TYPES, assert_close
 
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import moe_gemm_2stage as kernel
 from kernels import moe_sorting_kernel as sorting
 from kernels.shuffles import pack_int4, shuffle_weight
+from tests.kernels.checks import checking
 from tests.kernels.gemm import factors, torch_type, whole_numbers
 from tests.kernels.moe import OUT, TOLERANCES, Layer
 

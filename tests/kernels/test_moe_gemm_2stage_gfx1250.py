@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import moe_gemm_2stage_mxscale_gfx1250 as scaled
 from kernels import moe_gemm_2stage_wmma_gfx1250 as plain
 from kernels.moe_gemm_2stage import MoeGemm2Mode
 from kernels.shuffles import shuffle_weight
 from tests.kernels.archs import executed_on
+from tests.kernels.checks import checking
 from tests.kernels.gemm import FP4, TYPES, packed_fp4, powers, whole_numbers
 from tests.kernels.moe import OUT, TOLERANCES, Layer
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import moe_sorting_kernel as kernel
 from kernels import topk_gating_softmax_kernel as gating
+from tests.kernels.checks import checking
 
 
 def routing(tokens: int, experts: int, topk: int) -> tuple[torch.Tensor, torch.Tensor]:

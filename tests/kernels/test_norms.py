@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import layernorm_kernel, rmsnorm_kernel
 from kernels.norms import Norm, build
+from tests.kernels.checks import checking
 from tests.kernels.norms import VARIANTS, check, operands
 from tests.kernels.rows import around, assert_close, matrix, odd_rows
 

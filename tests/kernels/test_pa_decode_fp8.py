@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import pa_decode_fp8 as kernel
 from kernels.fused_rope_cache_kernel import build_fused_rope_cache_module
 from kernels.pa_metadata import get_pa_metadata, reduce_shares
 from kernels.paged_attention import SCALES
+from tests.kernels.checks import checking
 from tests.kernels.paged import FP8, Requests, assert_close, requests
 
 BF16 = torch.bfloat16

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import pa_decode_swa as kernel
 from kernels.launches import launch_flat
 from kernels.paged_attention import SCALES
+from tests.kernels.checks import checking
 from tests.kernels.paged import FP8, assert_close, requests
 
 

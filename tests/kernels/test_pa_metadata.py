@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import pa_metadata as kernel
+from tests.kernels.checks import checking
 
 
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=lambda shape: str(shape)[:40])

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import preshuffle_gemm as kernel
+from tests.kernels.checks import checking
 from tests.kernels.gemm import factors, micro_scaled, nans, plain, torch_type
 
 NONE = torch.zeros(1)

@@ -11,9 +11,9 @@ import torch
 import flydsl.expr as fx
 from flydsl.compiler import jit_function
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import preshuffle_gemm
 from kernels import preshuffle_gemm_v2 as kernel
+from tests.kernels.checks import checking
 from tests.kernels.gemm import factors, nans, plain
 
 F16, FP8 = (getattr(torch, name) for name in kernel.DTYPES)

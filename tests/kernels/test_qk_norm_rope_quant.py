@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import qk_norm_rope_quant as kernel
+from tests.kernels.checks import checking
 from tests.kernels.rows import strided
 
 # (weighted q, group, scales)
@@ -60,7 +60,7 @@ def test_equals_torch(number: int, shape: tuple[int, int, int], variant: tuple[b
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [({"head_dim": 128}, "heads of 128"), ({"rope_head_dim": 12}, "12 turn"), ({"num_q_heads": 3}, "1536 elements"),
+    [({"head_dim": 128}, "heads of 128"), ({"rope_head_dim": 12}, "12 rotated"), ({"num_q_heads": 3}, "1536 elements"),
      ({"quant": True, "quant_group_size": 100}, "groups of 100"), ({"quant": True, "scale_dtype": "f16"}, "'f16'")],
 )  # fmt: skip
 def test_wrong_arguments(given: Any, said: str) -> None:

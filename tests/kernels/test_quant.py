@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import quant as kernel
+from tests.kernels.checks import checking
 from tests.kernels.norms import CODES, LARGEST
 from tests.kernels.rows import matrix, strided
 

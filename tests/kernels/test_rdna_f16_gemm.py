@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import rdna3_f16_gemm, rdna_f16_gemm
 from tests.kernels.archs import executed_on
+from tests.kernels.checks import checking
 from tests.kernels.gemm import TYPES, nans, whole_numbers
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import rdna_fp8_preshuffle_gemm as kernel
 from kernels.rdna_fp8_preshuffle_gemm import compile_fp8_gemm, preshuffle_b_fp8, quantize
 from tests.kernels.archs import executed_on
+from tests.kernels.checks import checking
 from tests.kernels.gemm import factors, nans, whole_numbers
 
 FP8 = torch.float8_e4m3fn

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import silu_and_mul_fq as kernel
+from tests.kernels.checks import checking
 from tests.kernels.test_quant import decoded
 
 CASES = [

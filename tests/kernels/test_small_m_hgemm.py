@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import small_m_hgemm as kernel
+from tests.kernels.checks import checking
 from tests.kernels.gemm import whole_numbers
 
 WORDS = torch.zeros(256, dtype=torch.int32)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import softmax_kernel as kernel
+from tests.kernels.checks import checking
 from tests.kernels.rows import around, assert_close, matrix, odd_rows, strided
 
 EVERY_DTYPE = pytest.mark.parametrize("dtype", kernel.DTYPES)

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import topk_gating_softmax_kernel as kernel
+from tests.kernels.checks import checking
 from tests.kernels.rows import TYPES, strided
 
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from flydsl.simulator import checking, counting, tracing
+from flydsl.simulator import counting, tracing
 from kernels.examples.transformer_layer import Sizes, TransformerLayer, timeline
+from tests.kernels.checks import checking
 
 
 @pytest.mark.slow

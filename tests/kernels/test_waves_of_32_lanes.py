@@ -8,11 +8,11 @@ import torch
 
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import softmax_kernel, topk_gating_softmax_kernel, vector_add
 from kernels.norms import Norm, build
 from tests.kernels import examples, norms
 from tests.kernels import test_moe_sorting_kernel as sorting
+from tests.kernels.checks import checking
 from tests.kernels.rows import assert_close, matrix
 from tests.kernels.test_fused_rope_cache_kernel import test_equals_torch as check_rotation
 from tests.kernels.test_tiled_copy import copied

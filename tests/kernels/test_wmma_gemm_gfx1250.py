@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
-from flydsl.simulator import checking
 from kernels import wmma_gemm_gfx1250 as kernel
 from kernels.wmma_gemm_gfx1250 import compile_wmma_gemm_tdm
 from tests.kernels.archs import executed_on
+from tests.kernels.checks import checking
 from tests.kernels.gemm import TYPES, nans, whole_numbers
 
 SMALL: dict[str, Any] = {"tile_m": 32, "tile_n": 64, "tile_k": 32, "m_warp": 1, "n_warp": 2}

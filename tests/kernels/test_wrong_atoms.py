@@ -51,12 +51,12 @@ def copy_noatom(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(tile_of(A, 4), tile_of(C, 4))  # here
 
 
-@programs.kernel("copy takes a copy atom first, not Tensor(!fly.memref<f32, global, (4):")
+@programs.kernel("copy: atom must be a copy atom, got Tensor(!fly.memref<f32, global, (4):")
 def copy_order(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(tile_of(A, 4), tile_of(C, 4), atom())  # here
 
 
-@programs.kernel("copy takes a copy atom first, not MmaAtom(!fly.mma_atom<!fly_rocdl.cdn")
+@programs.kernel("copy: atom must be a copy atom, got MmaAtom(!fly.mma_atom<!fly_rocdl.cdn")
 def copy_mmaatom(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)), tile_of(A, 4), tile_of(C, 4))  # here
 
@@ -183,7 +183,7 @@ def gemm_args(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.gemm(mma(), tile_of(C, 16, 16))  # here
 
 
-@programs.kernel("gemm takes an MMA atom or a tiled MMA first, not CopyAtom(!fly.copy_at")
+@programs.kernel("gemm: mma must be an MMA atom or a tiled MMA, got CopyAtom(!fly.copy_at")
 def gemm_notmma(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.gemm(atom(), C, A, A, C)  # here
 
@@ -199,7 +199,7 @@ def tiledcopy_partial(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     tc.get_slice(fx.thread_idx.x).partition_S(tile_of(A, 4, 4))  # here
 
 
-@programs.kernel("a thread holds 1 values of this copy, in (64,1):(1,0), which are no wh")
+@programs.kernel("a thread holds 1 values of this copy, in (64,1):(1,0), which must be")
 def retile_plain(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     tc = fx.make_tiled_copy_tv(atom(), fx.make_layout((8, 8)), fx.make_layout((1, 1)))
     tc.get_slice(fx.thread_idx.x).retile(A)  # here

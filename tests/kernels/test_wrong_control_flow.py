@@ -28,17 +28,6 @@ def raise_for(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
         raise ValueError("no")  # here
 
 
-@programs.kernel("`assert` on a runtime Boolean cannot be traced")
-def uses_assert(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    assert n > 3  # here
-
-
-@programs.kernel("`assert` on a runtime Boolean cannot be traced")
-def assert_in_if(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    if n > 3:
-        assert n < 5, "x"  # here
-
-
 @programs.kernel("`match` on a runtime Boolean cannot be traced")
 def uses_match(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     match n:

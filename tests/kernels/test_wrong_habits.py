@@ -22,7 +22,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 import workbench
 from flydsl.errors import FlyError
-from flydsl.expr.other_names import OTHER_NAMES
+from flydsl.expr.flydsl_names.other_names import OTHER_NAMES
 from flydsl.simulator import limited
 from tests.kernels.wrong import Programs, check
 
@@ -88,12 +88,6 @@ def ellipsis_in_an_index(A, C, I, n):
     C[0, 0] = A[..., 0][0]  # here
 
 
-@habit("`assert` on a runtime Boolean", "write a flag to a tensor")
-def assert_in_a_loop(A, C, I, n):
-    for i in range(n):
-        assert i < 64, "too many"  # here
-
-
 @habit("`match` on a runtime Boolean", "elif")
 def match_of_a_tuple(A, C, I, n):
     match (n, 1):
@@ -152,7 +146,7 @@ def histogram_in_a_dict(A, C, I, n):
     I[0] = counts[5]
 
 
-@habit("Python's hash() of a runtime Int32", "known when compiling")
+@habit("Python's hash() of a runtime Int32", "known at compile time")
 def hash_of_a_value(A, C, I, n):
     I[0] = hash(n) & 63  # here
 
@@ -263,7 +257,7 @@ def in_a_range(A, C, I, n):
         I[0] = 1
 
 
-@habit("'x' is [i32] in one branch of a runtime `if` and [i32, i32] in the other", "known when compiling")
+@habit("'x' is [i32] in one branch of a runtime `if` and [i32, i32] in the other", "known at compile time")
 def pop_under_a_condition(A, C, I, n):
     x = [1, 2]
     if n > 3:
@@ -550,7 +544,7 @@ def short_smem() -> None:
     launched(uses_shared, smem=64)
 
 
-@programs.program("grid=(0, 1, 1): every dimension is at least 1")
+@programs.program("grid must be at least 1 in every dimension, got (0, 1, 1)")
 def empty_launch() -> None:
     def body(A: fx.Tensor):
         A[fx.thread_idx.x] = 1.0

@@ -82,12 +82,12 @@ def badkw(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=1, threads=64)  # here
 
 
-@programs.launcher("grid=(0): every dimension is at least 1")
+@programs.launcher("grid must be at least 1 in every dimension, got (0)")
 def grid0(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=0, block=64)  # here
 
 
-@programs.launcher("grid=(-1): every dimension is at least 1")
+@programs.launcher("grid must be at least 1 in every dimension, got (-1)")
 def gridneg(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=-1, block=64)  # here
 
@@ -137,7 +137,7 @@ def block3d(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=1, block=(32, 32, 2))  # here
 
 
-@programs.launcher("block=(0): every dimension is at least 1")
+@programs.launcher("block must be at least 1 in every dimension, got (0)")
 def block0(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=1, block=0)  # here
 

@@ -166,7 +166,7 @@ def tile0(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.zipped_divide(A, fx.make_tile(0, 4))  # here
 
 
-@programs.kernel("make_tile of runtime values: a tile is known when compiling")
+@programs.kernel("make_tile of runtime values: a tile is known at compile time")
 def tilert(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.zipped_divide(A, fx.make_tile(n, 4))  # here
 

@@ -180,7 +180,7 @@ def bperm_f(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.rocdl.ds_bpermute(A[0, 0], A[0, 0])  # here
 
 
-@programs.kernel("s_waitcnt: Int32(?) is part of the instruction and must be known when ")
+@programs.kernel("s_waitcnt: Int32(?) is part of the instruction and must be known at compile time")
 def waitcnt(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.rocdl.s_waitcnt(n)  # here
 
@@ -190,7 +190,7 @@ def setprio(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.rocdl.s_setprio(99999)  # here
 
 
-@programs.kernel("s_sleep: 'x' is part of the instruction and must be known when compili")
+@programs.kernel("s_sleep: 'x' is part of the instruction and must be known at compile time")
 def sleep(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.rocdl.s_sleep("x")  # here
 

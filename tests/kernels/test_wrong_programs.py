@@ -237,13 +237,13 @@ def gemm_of_what_lies_in_memory(A, C):
     fx.gemm(mma, c, tile_of(A, 1, 2, 2), registers(1, 2, 2), c)
 
 
-@wrong(LayoutError, "fx.gemm(mma, C, A, A, C)", "(?,?)", "known when compiling")
+@wrong(LayoutError, "fx.gemm(mma, C, A, A, C)", "(?,?)", "known at compile time")
 def gemm_of_what_is_not_partitioned(A, C):
     mma = tiled_mma()
     fx.gemm(mma, C, A, A, C)
 
 
-@wrong(LayoutError, "make_fragment_A(A)", "(1,?,?)", "known when compiling")
+@wrong(LayoutError, "make_fragment_A(A)", "(1,?,?)", "known at compile time")
 def fragment_of_what_has_no_static_shape(A, C):
     tiled_mma().get_slice(fx.thread_idx.x).make_fragment_A(A)
 
@@ -267,7 +267,7 @@ def fragment_filled_with_too_few_values(A, C):
     fragment.store(registers(3).load())
 
 
-@wrong(LayoutError, "tile.fill(0)", "(8,8):(?{i64},1)", "known when compiling")
+@wrong(LayoutError, "tile.fill(0)", "(8,8):(?{i64},1)", "known at compile time")
 def fill_of_what_is_no_fragment(A, C):
     tile = fx.zipped_divide(C, fx.make_tile(8, 8))[None, 0]
     tile.fill(0)

@@ -117,12 +117,12 @@ def base_index_of_a_list(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.buffer_ops.extract_base_index([])  # here
 
 
-@programs.kernel("which is no type of pointers")
+@programs.kernel("make_ptr: the type must be a pointer type")
 def pointer_of_a_tensor(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_ptr(A)  # here
 
 
-@programs.kernel("a mode is known when compiling")
+@programs.kernel("a mode is known at compile time")
 def layout_mode_of_runtime(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout((4, 4))[A]  # here
 
@@ -132,7 +132,7 @@ def immediate_of_a_fraction(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int3
     fx.rocdl.s_nop(0.5)  # here
 
 
-@programs.kernel("must be known when compiling")
+@programs.kernel("must be known at compile time")
 def immediate_of_a_type(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.rocdl.s_nop(fx.Int32)  # here
 
@@ -191,7 +191,7 @@ def product_of_tensors_in_memory(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx
     fx.gemm(mma(), tile_of(C, 16, 16), tile_of(A, 16, 4), tile_of(A, 16, 4), tile_of(C, 16, 16))  # here
 
 
-@programs.kernel("takes a copy atom first")
+@programs.kernel("atom must be a copy atom")
 def copy_by_a_tiled_product(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(mma(), tile_of(A, 4), tile_of(C, 4))  # here
 
@@ -241,18 +241,6 @@ def read_past_the_end() -> None:
         A[0] = A[fx.thread_idx.x + 64]  # here
 
     launch_one(body)
-
-
-@programs.program("barrier")
-def wave_that_does_not_come() -> None:
-    def body(A: fx.Tensor):
-        if fx.thread_idx.x < 64:
-            fx.barrier()  # here
-        else:
-            while A[0] == 0.0:
-                pass
-
-    launch_one(body, block=128)
 
 
 @programs.program("160000 bytes of LDS: 94464 bytes more")

@@ -101,7 +101,7 @@ def test_basis_vectors() -> None:
     assert slice_and_offset((None, 3), identity) == (parse("4:1E0"), (0, 3))
     assert make_identity_layout((1, 4))(2) == (0, 2)
     assert make_identity_layout((1, 1))(0) == (0, 0)
-    with pytest.raises(LayoutError, match="do not add up"):
+    with pytest.raises(LayoutError, match="cannot be added"):
         Layout((4, 8), (Basis(1, (0,)), 1))(1, 1)
 
 

@@ -42,6 +42,24 @@ def test_a_static_tensor_is_a_pointer_alone(check: Callable[..., str]) -> None:
     )
 
 
+def test_a_call_passes_the_plain_values(check: Callable[..., str]) -> None:
+    check(
+        """
+        // CHECK: func.func @f(%arg0: !fly.ptr<f32, global>, %arg1: !llvm.struct<packed (struct<packed (i32)>
+        func.func @f(%a: !fly.memref<f32, global, ?:1>, %l: !fly.layout<4:1>) -> i32 {
+          %c = arith.constant 1 : i32
+          return %c : i32
+        }
+        // CHECK: func.func @g(%arg0: !fly.ptr<f32, global>, %arg1:
+        // CHECK: call @f(%arg0, %arg1) : (!fly.ptr<f32, global>, !llvm.struct<packed (
+        func.func @g(%a: !fly.memref<f32, global, ?:1>, %l: !fly.layout<4:1>) -> i32 {
+          %r = func.call @f(%a, %l) : (!fly.memref<f32, global, ?:1>, !fly.layout<4:1>) -> i32
+          return %r : i32
+        }""",
+        PASS,
+    )
+
+
 def test_a_launch_passes_the_plain_values(check: Callable[..., str]) -> None:
     check(
         """

@@ -17,7 +17,7 @@ from flydsl.hsaco.listing import read_listing
 from flydsl.hsaco.operands import EXEC, VCC
 from flydsl.simulator import Memory, Program
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
+from flydsl.simulator.decoding.program import CODE_BASE, INSTRUCTION_BYTES
 from flydsl.simulator.waves import Waves
 from tests.simulator import backends
 

@@ -71,6 +71,66 @@ def half_a_barrier(A: fx.Tensor, Out: fx.Tensor):
 
 
 @flyc.kernel
+def missed_barrier_kernel(A: fx.Tensor, Out: fx.Tensor):
+    """The second wave ends without the barrier, after which the first reads what it wrote."""
+    tile, t = shared(THREADS), fx.thread_idx.x
+    tile[t] = A[t]
+    if t < 64:
+        fx.gpu.barrier()
+        Out[t] = tile[t + 64]
+
+
+@flyc.jit
+def missed_barrier(A: fx.Tensor, Out: fx.Tensor):
+    missed_barrier_kernel(A, Out).launch(grid=1, block=THREADS, smem=4 * THREADS)
+
+
+@flyc.jit
+def wait_until(flag: fx.Pointer, value: Any) -> None:
+    """Load a flag until it has a value; acquire it."""
+    seen = fx.generic_load(flag, memory_order="acquire", syncscope="agent")
+    while seen != value:
+        seen = fx.generic_load(flag, memory_order="acquire", syncscope="agent")
+
+
+@flyc.kernel
+def hand_over_kernel(Data: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
+    """The first block fills Data and sets a flag, for which the second one waits."""
+    t, flag = fx.thread_idx.x, fx.get_iter(Flag)
+    if fx.block_idx.x == 0:
+        Data[t] = t
+        fx.barrier()
+        if t == 0:
+            fx.generic_store(flag, fx.Int32(1), memory_order="release", syncscope="agent")
+    else:
+        if t == 0:
+            wait_until(flag, 1)
+        fx.barrier()
+        Out[t] = Data[t] + 1
+
+
+@flyc.jit
+def hand_over(Data: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
+    hand_over_kernel(Data, Flag, Out).launch(grid=2, block=THREADS)
+
+
+@flyc.kernel
+def grid_barrier_kernel(Data: fx.Tensor, Count: fx.Tensor, Out: fx.Tensor, blocks: fx.Int32):
+    """Each block adds what its neighbour stored before all of them met."""
+    block, count = fx.block_idx.x, fx.get_iter(Count)
+    if fx.thread_idx.x == 0:
+        Data[block] = block
+        fx.atomic_add(count, fx.Int32(1))
+        wait_until(count, blocks)
+        Out[block] = Data[(block + 1) % blocks]
+
+
+@flyc.jit
+def grid_barrier(Data: fx.Tensor, Count: fx.Tensor, Out: fx.Tensor, blocks: fx.Int32):
+    grid_barrier_kernel(Data, Count, Out, blocks).launch(grid=blocks, block=64)
+
+
+@flyc.kernel
 def endless_kernel(A: fx.Tensor, Out: fx.Tensor):
     t = fx.thread_idx.x
     while A[t] > 0.0:

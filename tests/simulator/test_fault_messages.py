@@ -11,7 +11,7 @@ from flydsl import simulator
 from flydsl.errors import ArchError, LaunchError, SimulatorError
 from flydsl.simulator import ListingError, MemoryFault, UninitializedLds, checking
 from flydsl.simulator.counters import counting
-from flydsl.simulator.memory import Memory
+from flydsl.simulator.memory.buffers import Memory
 
 WIDE = """
 define amdgpu_kernel void @wide(ptr addrspace(1) %out, i32 %lds, i32 %element) {

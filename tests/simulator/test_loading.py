@@ -484,7 +484,9 @@ def test_a_listing_shows_no_lines_of_files_that_it_has_not_brought(files: Path, 
 
 def test_labels_that_are_numbers() -> None:
     """`1f` is the next one, `1b` the last, as often as there are any of that number."""
-    text = "k:\n1: s_add_u32 s0, s0, 1\ns_cmp_lt_u32 s0, 3\ns_cbranch_scc1 1b\ns_branch 1f\ns_mov_b32 s0, 9\n1:\ns_nop 0\n"
+    text = (
+        "k:\n1: s_add_u32 s0, s0, 1\ns_cmp_lt_u32 s0, 3\ns_cbranch_scc1 1b\ns_branch 1f\ns_mov_b32 s0, 9\n1:\ns_nop 0\n"
+    )
     found = read_listing(text + "2: s_cbranch_scc0 2b\n")
     branches = [i.text.split()[-1] for i in found.instructions if "branch" in i.text]
     assert [found.labels[name] for name in branches] == [0, 5, 6]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ import torch
 from flydsl import simulator
 from flydsl.errors import SimulatorError
 from flydsl.simulator import (
-    BarrierDeadlock,
     InstructionLimit,
     LdsRace,
     MemoryFault,
@@ -19,6 +19,7 @@ from flydsl.simulator import (
     UninitializedRegister,
     checking,
 )
+from tests.pythons import NEEDS_COLUMNS
 from tests.simulator import mistaken_kernels as kernels
 from tests.simulator.mistaken_kernels import line_of, operands
 
@@ -55,10 +56,38 @@ def test_one_element_past_a_tensor() -> None:
 
 
 def test_a_barrier_that_not_every_wave_reaches() -> None:
-    error = failing(BarrierDeadlock, kernels.half_a_barrier)
-    assert_says(error, "only one wave comes here", "waves [0] wait", "waves [1] ended", "instruction: s_barrier")
+    a, out = operands()
+    kernels.half_a_barrier(a, out)
+    assert torch.equal(out, a)  # the barrier does not wait for waves that have ended
+    with checking() as found:
+        kernels.half_a_barrier(a, out)
+    (hint,) = found.hints
+    assert (hint.at.file, hint.at.line) == (kernels.__file__, line_of("only one wave comes here"))
+    assert (hint.waiting, hint.ended) == ((0,), (1,))
+    assert "waves [0] wait, and waves [1] ended" in str(found)
 
 
+def test_a_barrier_does_not_order_what_a_wave_did_that_missed_it() -> None:
+    a, out = operands()
+    with checking("races"), pytest.raises(LdsRace, match="no barrier"):
+        kernels.missed_barrier(a, out)
+
+
+def test_workgroups_that_wait_for_each_other() -> None:
+    """A flag, and a barrier of a grid of more waves than a batch has: with checks and without."""
+    for check in (nullcontext(), checking("races")):
+        with check:
+            kernels.hand_over(zeros(kernels.THREADS), zeros(1), out := zeros(kernels.THREADS))
+            kernels.grid_barrier(zeros(600), zeros(1), neighbours := zeros(600), 600)
+        assert torch.equal(out, torch.arange(1, 1 + kernels.THREADS).int())
+        assert torch.equal(neighbours, torch.arange(1, 601).int() % 600)
+
+
+def zeros(length: int) -> torch.Tensor:
+    return torch.zeros(length, dtype=torch.int32)
+
+
+@NEEDS_COLUMNS  # without them, LLVM takes the loop's first instructions for those of no line
 def test_a_loop_that_never_ends() -> None:
     with simulator.limited(instructions=2000):
         error = failing(InstructionLimit, kernels.endless)

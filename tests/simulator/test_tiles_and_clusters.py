@@ -512,7 +512,7 @@ def test_workgroups_without_the_barrier_race() -> None:
 
 
 def test_a_grid_must_be_of_whole_clusters() -> None:
-    with pytest.raises(LaunchError, match="5 workgroups along x are no clusters of 2") as caught:
+    with pytest.raises(LaunchError, match="got 5 workgroups in clusters of 2 along x") as caught:
         exchange(workgroups=5)
     assert caught.value.at.file == __file__
 

@@ -136,16 +136,16 @@ def test_best_and_pareto() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"configs": {"block": 64}}, "is no list of values"),
-        ({"configs": [{"block": 64}]}, "is no configuration"),
-        ({"shapes": [3]}, "is no shape"),
+        ({"configs": {"block": 64}}, "must be a list of values"),
+        ({"configs": [{"block": 64}]}, "must be flydsl.Config objects"),
+        ({"shapes": [3]}, "shapes must be dicts"),
         ({"configs": {"n": [1]}}, "n: both a shape's and a configuration's"),
         ({"shapes": {"arch": [1]}}, "arch: the table has a column of that name"),
         ({"configs": []}, "nothing to sweep"),
-        ({"seed": -1}, "seed=-1"),
-        ({"retries": 0}, "retries=0"),
-        ({"executor": 2}, "executor=2 is no executor"),
-        ({"executor": lambda: 2}, "makes none"),
+        ({"seed": -1}, "seed must be an integer from 0 to 4294967295, got -1"),
+        ({"retries": 0}, "retries must be at least 1, got 0"),
+        ({"executor": 2}, "executor must be an Executor or a function that makes one, got 2"),
+        ({"executor": lambda: 2}, "a function that makes one"),
     ],
 )
 def test_wrong_use(options: dict[str, Any], says: str) -> None:
@@ -156,7 +156,7 @@ def test_wrong_use(options: dict[str, Any], says: str) -> None:
 def test_wrong_names() -> None:
     with pytest.raises(ArchError, match="gfx999"):
         swept(archs="gfx999")
-    with pytest.raises(ArgumentError, match="3 is no launcher"):
+    with pytest.raises(ArgumentError, match="a launcher must be a function, got 3"):
         flydsl.sweep([3])  # type: ignore[list-item]
     with pytest.raises(ArgumentError, match="two launchers have the same name"):
         flydsl.sweep([scale, scale])

@@ -132,7 +132,7 @@ def test_what_if(read):
     control(what_if, "Architecture").value = "gfx950"
     assert "3 of 8 waves per SIMD, limited by LDS" in text(what_if, read)
     control(what_if, "VGPRs").value = 300
-    assert "vgprs = 300 is outside of what gfx950 has" in text(what_if, read)
+    assert "on gfx950, got 300" in text(what_if, read)
     control(what_if, "Reset").click()
     assert "8 of 8 waves per SIMD" in text(what_if, read)
     assert control(what_if, "Architecture").value == "gfx942"

@@ -15,6 +15,8 @@ import pytest
 
 import workbench
 from flydsl.errors import ArgumentError
+from tests.kernels.cases import every_case
+from tests.kernels.test_figures import PLACES
 from workbench.__main__ import main
 from workbench.machine_code import content as machine_code
 from workbench.page import page
@@ -192,6 +194,27 @@ def test_an_unfinished_pipeline_has_a_page(launcher, tensors):
     assert "0 of 19 stages done" in page([pipeline])
     pipeline.run(until=2)
     assert "2 of 19 stages done" in page([pipeline])
+
+
+def test_a_section_that_fails_is_a_line(pipeline, monkeypatch):
+    def fails(*_):
+        raise ValueError("no <layouts> today")
+
+    monkeypatch.setattr("workbench.page.layouts_html", fails)
+    with pytest.warns(UserWarning, match="the page has no section 'Layouts': no <layouts> today"):
+        read = Reader(page([pipeline.run()]))
+    assert "could not be made: ValueError: no <layouts> today" in read.text
+    assert "Machine code" in read.text
+
+
+@pytest.mark.sweep
+@pytest.mark.filterwarnings("error:the page has no section")
+@pytest.mark.parametrize(("name", "arch"), PLACES)
+def test_every_kernel_of_the_library_has_a_page(name, arch):
+    launcher, arguments = every_case()[name].make()
+    pipeline = launcher.lower(*arguments, arch=arch)
+    pipeline.run()
+    assert "Occupancy" in Reader(page([pipeline])).text
 
 
 def test_what_has_no_page():

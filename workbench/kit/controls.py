@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import ipywidgets as widgets
-
 from workbench.kit.html import escape
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.kit.slider import Slider
 
 _WIDE = {"description_width": "initial"}

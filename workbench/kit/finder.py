@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-import ipywidgets as widgets
-import traitlets
-
 from workbench.kit.assets import asset_text
 from workbench.kit.line_list import theme
+from workbench.kit.notebook import ipywidgets as widgets
+from workbench.kit.notebook import traitlets
 from workbench.kit.scripted import Scripted
 
 _count = itertools.count(1)

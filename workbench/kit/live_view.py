@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import ipywidgets as widgets
-from IPython.display import display
-
 from workbench.kit.html import ON_PAPER, faint, title
+from workbench.kit.notebook import display
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.kit.room import Room
 from workbench.kit.static_page import static_page
 
 _VIEW = "application/vnd.jupyter.widget-view+json"
 # A trusted notebook without its kernel tries the widget all the same, and says "model not found". So a view is two
-# outputs, a static one and the widget, of which JupyterLab shows the widget if there is one. Where styles are removed,
+# outputs, a static one and the widget; JupyterLab shows the widget if there is one. Where styles are removed,
 # in notebooks that are not trusted, widgets are not shown either.
 _ONE_OF_TWO = (
     '<style class="fly-twin">'
@@ -56,7 +55,7 @@ class LiveView(widgets.VBox):
             display(view, raw=True)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        if self._framed is None:  # a view inside of another one is never shown itself, and needs no buttons
+        if self._framed is None:  # a view inside another one is never shown itself, and needs no buttons
             self._framed = widgets.VBox([Room(self.page), self])
             self._framed.add_class("fly-framed")
         bundle: dict[str, Any] = self._framed._repr_mimebundle_(**options) or {}

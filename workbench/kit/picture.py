@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plotly import graph_objects as go
+from workbench.kit.notebook import graph_objects as go
 
 
 class Picture(go.Figure):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import anywidget
-
 from workbench.kit.assets import asset_text
+from workbench.kit.notebook import anywidget
 
 _HEARING = asset_text(__file__, "scripted.js")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import traitlets
-
 from workbench.kit.assets import asset_text
 from workbench.kit.line_list import theme
+from workbench.kit.notebook import traitlets
 from workbench.kit.scripted import Scripted
 
 

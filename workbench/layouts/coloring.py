@@ -131,7 +131,7 @@ def _label(names: list[str]) -> str:
 
 @cache
 def _cividis() -> tuple[str, ...]:
-    from plotly.colors import sequential
+    from workbench.kit.notebook import sequential
 
     return tuple(_tint(color) for color in sequential.Cividis)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from flydsl.arch import Arch
 from flydsl.errors import ArgumentError, LayoutError
-from flydsl.expr.coord_tensor import CoordTensor
+from flydsl.expr.layouts.coord_tensor import CoordTensor
 from flydsl.layout import Layout, get_shape, make_layout, size
 from workbench.layouts.grid import AnyLayout, Grid, Numbers
 from workbench.layouts.panel import Panel

@@ -7,7 +7,7 @@ from typing import Any
 from flydsl import atoms
 from flydsl import expr as fx
 from flydsl.errors import ArgumentError, LayoutError
-from flydsl.expr.coord_tensor import CoordTensor
+from flydsl.expr.layouts.coord_tensor import CoordTensor
 from flydsl.layout import ComposedLayout, Layout
 from workbench.kit.html import code, escape, faint, title
 from workbench.layouts.view import view_of

@@ -47,8 +47,7 @@ def panels_figure(
     lit: Sequence[Numbers | None] | None = None,
 ) -> Picture:
     """Panels side by side as a plotly figure. lit: for each panel the cells to light, as booleans; None for all."""
-    from plotly import graph_objects as go
-
+    from workbench.kit.notebook import graph_objects as go
     from workbench.kit.picture import Picture
 
     static_html = panels_html(panels, title, color_by=color_by, arch=arch, lit=lit)

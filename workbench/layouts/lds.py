@@ -86,7 +86,8 @@ class LdsAccess:
             raise ArgumentError(f"lanes go {ACROSS} or {ALONG}, not {self.order!r}")
         if self.bits % self.element_bits:
             raise ArgumentError(
-                f"{self.op} takes no whole number of elements of {self.element_bits} bits", hint="take a wider access"
+                f"{self.op} must take a whole number of elements of {self.element_bits} bits",
+                hint="take a wider access",
             )
         self.addresses(_MOST_LANES)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from plotly import graph_objects as go
+
+from workbench.kit.notebook import graph_objects as go
 
 
 class LiveFigure:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import ipywidgets as widgets
-
 from flydsl.arch import ARCHS, DEFAULT_ARCH, get_arch
 from flydsl.errors import ArgumentError
 from workbench.kit.controls import dropdown, scrolled, slider
 from workbench.kit.download import Download
 from workbench.kit.html import escape, table
 from workbench.kit.live_view import LiveView
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.layouts.coloring import COLOR_BY
 from workbench.layouts.figure import TRACES_PER_PANEL, panels_data
 from workbench.layouts.live_figure import LiveFigure

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 
 from flydsl import layout as algebra
@@ -18,6 +17,7 @@ from workbench.kit.controls import Field, Note, dropdown, scrolled, slider
 from workbench.kit.download import Download
 from workbench.kit.html import escape, listing
 from workbench.kit.live_view import LiveView
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.layouts.figure import panels_data
 from workbench.layouts.grid import AnyLayout, Grid, Numbers
 from workbench.layouts.lds import ACROSS, ALONG, OPS, LdsAccess
@@ -244,7 +244,9 @@ def _explained(operation: str, layout: Layout, operand: str) -> Explanation:
     if operand and not others:
         raise LayoutError(f"{operation} takes no operand besides the layout", hint="leave the field empty")
     if not operand and others and others[0].default is inspect.Parameter.empty:
-        raise LayoutError(f"{operation} takes an operand", hint="a layout such as 4:2, a tile such as [2|4], a number")
+        raise LayoutError(
+            f"{operation} takes an operand", hint="pass a layout such as 4:2, a tile such as [2|4], a number"
+        )
     explanation = explain(operation, layout, *([parse(operand)] if operand else []))
     if not isinstance(explanation.result, Layout):
         raise LayoutError(f"{operation} gives {explanation.result}, which is not a layout")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from flydsl.simulator.instruction_help import InstructionHelp, instruction_help
+from flydsl.simulator.decoding.instruction_help import InstructionHelp, instruction_help
 from workbench.kit.html import code, escape, table
 from workbench.machine_code.analysis import Analysis
 from workbench.machine_code.instructions import MachineInstruction

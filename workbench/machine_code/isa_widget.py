@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import ipywidgets as widgets
-import traitlets
-
 from flydsl.codegen import CodeObject
 from workbench.kit import line_list
 from workbench.kit.controls import dropdown
 from workbench.kit.html import title
 from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.kit.notebook import ipywidgets as widgets
+from workbench.kit.notebook import traitlets
 from workbench.kit.scripted import Scripted
 from workbench.machine_code.analysis import analyse, analyses
 from workbench.machine_code.content import content, script, style

@@ -94,7 +94,7 @@ def part_of(
     if not isinstance(value, CompiledArtifact | CodeObject):
         raise ArgumentError(
             f"a {type(value).__name__} has no machine code",
-            hint="a pipeline, p, p.artifact, or a module that was opened",
+            hint="pass a pipeline, p, p.artifact, or a module that was opened",
         )
     if not all(isinstance(number, int) and number >= 1 for number in (first, count)):
         raise ArgumentError(f"lines {first!r} and on, {count!r} of them", hint="both are numbers from 1 on")

@@ -9,7 +9,7 @@ from workbench.machine_code.registers import RegisterSet
 
 
 def live_ranges(pressures: Sequence[Pressure]) -> dict[str, list[tuple[int, int]]]:
-    """Of each register, the runs of instructions at which it is in use: the first and the last of each run.
+    """The runs of instructions at which each register is in use: the first and the last of each run.
 
     >>> from workbench.machine_code.registers import registers_of
     >>> at = [registers_of(text) for text in ("v0", "v0 v1", "v1", "", "v0")]

@@ -31,9 +31,8 @@ def occupancy_figure(kernel: Kernel | Usage) -> Figure:
 
     kernel: of an artifact, `p.artifact.kernels[0]`. Raises ArgumentError for anything else.
     """
-    from plotly import graph_objects as go
-    from plotly.subplots import make_subplots
-
+    from workbench.kit.notebook import graph_objects as go
+    from workbench.kit.notebook import make_subplots
     from workbench.kit.picture import Picture
 
     require("occupancy_figure", kernel, (Kernel, Usage), "a kernel: p.artifact.kernels[0] of a compilation p")

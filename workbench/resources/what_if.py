@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import ipywidgets as widgets
-
 from flydsl.arch import ARCHS, Usage, get_arch
 from flydsl.arch.occupancy import MAX_SGPRS
 from flydsl.errors import ArchError
 from workbench.kit.controls import dropdown
 from workbench.kit.html import escape, message, title
 from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.kit.slider import Slider
 from workbench.resources.occupancy import occupancy_text, usage_html
 

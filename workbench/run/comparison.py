@@ -102,7 +102,7 @@ def _counted(run: Run) -> Sequence[LaunchCounters]:
         return [run]
     if isinstance(run, Counting):
         found = run.launches
-        reason = "no launch was counted: launch inside of the `with counting()` block"
+        reason = "no launch was counted: launch inside the `with counting()` block"
     else:
         found, reason = run.counters, "" if run.counters else why_not_counted(run)
     if not found:

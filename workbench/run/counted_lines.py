@@ -48,12 +48,12 @@ class LineColumns(Protocol[_Shown]):
 
 
 def source_lines(counters: LaunchCounters) -> dict[str, list[CountedLine[Counts]]]:
-    """Of each file the lines from the first with counts to the last."""
+    """The lines of each file, from the first with counts to the last."""
     return lines_of_files(counters.by_source_line)
 
 
 def lines_of_files(by_place: Mapping[SourceLocation, Amounts]) -> dict[str, list[CountedLine[Amounts]]]:
-    """Of each file the lines from the first with amounts to the last."""
+    """The lines of each file, from the first with amounts to the last."""
     found = {}
     for file in dict.fromkeys(place.file for place in by_place):
         numbers = [place.line for place in by_place if place.file == file]

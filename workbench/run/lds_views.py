@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from flydsl.dialect.elements import element_bits
 from flydsl.errors import FlyError
 from flydsl.layout import ComposedLayout, Layout, parse
-from flydsl.simulator.program import Program
+from flydsl.simulator.decoding.program import Program
 from workbench.run.number_formats import FORMS
 
 _RESULT = re.compile(r"\s*(%[\w#]+) = fly\.(\w+)(?:\(([^)]*)\))? : (.*)")
@@ -35,7 +35,7 @@ class LdsView:
 
 
 def views_of(program: Program, kernel: str, module: str) -> list[LdsView]:
-    """The views of LDS that a kernel makes, in order, each once; of those with a layout that is known when compiling.
+    """The views of LDS that a kernel makes, in order, each once; of those with a layout that is known at compile time.
 
     module: the text as traced; "" has none.
     """

@@ -162,8 +162,7 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
     counters: of a launch, `workbench.profile(...).counters[0]`. Raises ArgumentError for anything else, and ArchError
     for an architecture whose peak figures are not known.
     """
-    from plotly import graph_objects as go
-
+    from workbench.kit.notebook import graph_objects as go
     from workbench.kit.picture import Picture
 
     require("roofline_figure", counters, LaunchCounters, "counters: workbench.profile(launcher, ...).counters[0]")

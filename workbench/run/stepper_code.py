@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import traitlets
-
-from flydsl.simulator.program import Instruction
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.stepping.description import Standing
 from workbench.kit import line_list
 from workbench.kit.assets import asset_text
 from workbench.kit.highlight import highlight
 from workbench.kit.line_list import TAGS
+from workbench.kit.notebook import traitlets
 from workbench.kit.scripted import Scripted
 from workbench.stages.levels import Level, place_key, source_levels
 

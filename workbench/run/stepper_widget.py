@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ipywidgets as widgets
-
 from flydsl.errors import FlyError
 from flydsl.layout import ComposedLayout, Layout, parse
 from flydsl.simulator import Recording
@@ -14,6 +12,7 @@ from flydsl.simulator.stepping.simulation import Simulation
 from workbench.kit.controls import dropdown
 from workbench.kit.html import escape, message, title
 from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.kit.slider import Slider
 from workbench.run.lds_picture import BYTES_SHOWN
 from workbench.run.lds_views import LdsView, views_of

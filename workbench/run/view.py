@@ -77,7 +77,7 @@ def gpus_of(launch: Launch | BinaryLaunch) -> str:
 
 
 def tensors(values: Any) -> Iterator[Any]:
-    """The torch tensors among arguments, those inside of `from_dlpack(...)` included."""
+    """The torch tensors among arguments, those inside `from_dlpack(...)` included."""
     for value in values:
         tensor = getattr(value, "tensor", value)
         if hasattr(tensor, "untyped_storage"):

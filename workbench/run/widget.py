@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ipywidgets as widgets
-
 from flydsl.binary import BinaryLaunch
 from flydsl.compiler import Launch
 from flydsl.errors import FlyError
@@ -14,6 +12,7 @@ from flydsl.simulator.counters import LaunchCounters
 from workbench.kit.controls import dropdown
 from workbench.kit.html import details, escape, message, title
 from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.run.copies import simulate_copies
 from workbench.run.counted_lines import linked_levels
 from workbench.run.counters import LEGEND, launches_html, totals_html

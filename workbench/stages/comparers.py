@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import ipywidgets as widgets
-
 from workbench.kit.finder import Finder
 from workbench.kit.html import escape, title
 from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.stages.comparison import Comparison
 from workbench.stages.diff import Diff
 from workbench.stages.diff_widget import DiffWidget

@@ -39,7 +39,7 @@ def compare(before: Any, after: Any, stage: str | int | None = None) -> Comparis
         return TextComparison("one", "other", Diff.between(before, after, _language(before + after)))
     raise ArgumentError(
         f"{_kind(before)} and {_kind(after)} cannot be compared",
-        hint="two pipelines (launch.lower(...)), two artifacts, two stages (p[3]), or two texts",
+        hint="pass two pipelines (launch.lower(...)), two artifacts, two stages (p[3]), or two texts",
     )
 
 

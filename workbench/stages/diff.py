@@ -136,7 +136,7 @@ class Diff:
     def _line(self, change: Change) -> str:
         content = self.line_html(change, _STATIC_TAGS)
         style = _STYLES.get(change.sign)
-        # The line's end is inside of it: at the end of a block it takes no room, and without styles it is all there is.
+        # The line's end is inside it: at the end of a block it takes no room, and without styles it is all there is.
         return f'<span style="{style}">{change.sign}{content}\n</span>' if style else f" {content}\n"
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import traitlets
-
 from flydsl.errors import SourceLocation
 from workbench.kit import line_list
+from workbench.kit.notebook import traitlets
 from workbench.kit.scripted import Scripted
 from workbench.stages.diff import Diff
 from workbench.stages.diff_view import diff_rows, script, style

@@ -51,7 +51,7 @@ class Level:
 
     @cached_property
     def operation_names(self) -> tuple[str, ...]:
-        """Of each line the name of its operation or instruction; empty where it has none."""
+        """The name of each line's operation or instruction; empty if it has none."""
         pattern = {"isa": _INSTRUCTION, "llvm": _LLVM_OPERATION}.get(self.language, _OPERATION)
         found = (pattern.match(line) for line in self.lines)
         return tuple((match[1] or match[2] or "") if match is not None else "" for match in found)

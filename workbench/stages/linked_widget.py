@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import traitlets
-
 from workbench.kit import line_list
+from workbench.kit.notebook import traitlets
 from workbench.kit.scripted import Scripted
 from workbench.stages.levels import Level
 from workbench.stages.linked import Linked, script, style

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import traitlets
-
 from flydsl.compiler import Pipeline
 from workbench.kit import line_list
+from workbench.kit.notebook import traitlets
 from workbench.kit.scripted import Scripted
 from workbench.stages.strip import Strip, script, style
 

@@ -100,8 +100,7 @@ def heat_map_figure(
 
     Raises ArgumentError for what is no table, and for names that no row has.
     """
-    from plotly import graph_objects as go
-
+    from workbench.kit.notebook import graph_objects as go
     from workbench.kit.picture import Picture
 
     require("heat_map_figure", table, Table, "the table that flydsl.sweep returns")

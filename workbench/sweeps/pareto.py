@@ -55,11 +55,10 @@ def pareto(rows: Table, small: str | None = None, large: str = "waves_per_simd")
 def pareto_figure(table: Table, small: str | None = None, large: str = "waves_per_simd") -> Figure:
     """The rows of a sweep by time and waves per SIMD, and the front that no other row beats in both; for plotly.
 
-    small, large: other columns, of which small and large numbers are good. Raises ArgumentError for what is no table,
+    small, large: other columns, in which small or large numbers are good. Raises ArgumentError for what is no table,
     and for names that no row has.
     """
-    from plotly import graph_objects as go
-
+    from workbench.kit.notebook import graph_objects as go
     from workbench.kit.picture import Picture
 
     require("pareto_figure", table, Table, "the table that flydsl.sweep returns")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from IPython.display import display
-
 from flydsl.sweeps import Table
 from flydsl.sweeps.table import heading
 from workbench.kit.html import details
+from workbench.kit.notebook import display
 from workbench.sweeps.rows import heading_html, rows_html
 
 _SECONDS_BETWEEN = 0.25

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import ipywidgets as widgets
-
 from flydsl.sweeps import Table
 from flydsl.sweeps.table import cell_text
 from workbench.kit.controls import dropdown
 from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.kit.notebook import ipywidgets as widgets
 from workbench.sweeps.choice import distinct
 from workbench.sweeps.heat_map import heat_map, heat_map_image
 from workbench.sweeps.rows import rows_html, sweep_html, sweep_text

@@ -142,5 +142,5 @@ def compare_traces(before: Any, after: Any) -> TraceComparison:
     """Compare two traces. Raises ArgumentError for other objects."""
     for value in (before, after):
         if not isinstance(value, Trace):
-            raise ArgumentError(f"a {type(value).__name__} is no trace", hint="compare two traces")
+            raise ArgumentError(f"a trace must be a Trace, got {type(value).__name__}", hint="compare two traces")
     return TraceComparison(before, after)

@@ -21,7 +21,7 @@ LEGEND = (
 
 
 def source_lines(trace: Trace) -> dict[str, list[CountedLine[Cost]]]:
-    """Of each file the lines from the first that an executed instruction comes from to the last.
+    """The lines of each file, from the first to the last that an executed instruction comes from.
 
     The files in which most cycles go come first.
     """

@@ -52,7 +52,7 @@ __all__ = ["REASON_COLORS", "REASON_NAMES", "SHORT_REASONS", "UNIT_COLORS", "UNI
 
 
 def pale(color: str, part: float = 0.45) -> str:
-    """A colour on paper of which only a part is left.
+    """A colour on paper, faded to a part of it.
 
     >>> pale("#000000", 0.5)
     '#808080'

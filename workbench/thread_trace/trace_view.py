@@ -65,9 +65,9 @@ def open_trace(source: Any, arch: str | None = None, clock_mhz: float | None = N
     if isinstance(source, Tracing) and len(source.launches) == 1:
         return source.launches[0].trace
     if not isinstance(source, str | Path):
-        several = f"of {len(source.launches)} launches " if isinstance(source, Tracing) else ""
+        several = f" of {len(source.launches)} launches" if isinstance(source, Tracing) else ""
         raise ArgumentError(
-            f"a {type(source).__name__} {several}is no trace",
+            f"a trace must be one launch or a path, got {type(source).__name__}{several}",
             hint="give a Trace, a folder that rocprofv3 --att wrote, or a file that has Trace.to_json() in it",
         )
     path = Path(source)

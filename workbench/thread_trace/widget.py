@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import ipywidgets as widgets
-import traitlets
-
 from flydsl.simulator.timing import Trace
 from flydsl.simulator.timing.rocprofv3_counters import MeasuredDispatch
 from workbench.kit import line_list
 from workbench.kit.controls import dropdown
 from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.kit.notebook import ipywidgets as widgets
+from workbench.kit.notebook import traitlets
 from workbench.kit.scripted import Scripted
 from workbench.thread_trace.comparison import TraceComparison
 from workbench.thread_trace.content import Content, script, style
@@ -67,7 +66,7 @@ class TraceExplorer(LiveView):
 
 
 class TracesExplorer(LiveView):
-    """Traces, of which one is chosen."""
+    """Several traces, one of them shown."""
 
     def __init__(self, traces: Sequence[Trace]) -> None:
         self._traces = list(traces)

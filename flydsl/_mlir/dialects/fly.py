@@ -27,26 +27,26 @@ from flydsl.dialect.types import (
     fly_type,
 )
 from flydsl.expr import primitive
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.builder import MlirBuilder, to_mlir
-from flydsl.expr.coord_tensor import CoordTensorType
-from flydsl.expr.copies import CopyAtom
-from flydsl.expr.copies import copy_atom_call as _copy_atom_call
-from flydsl.expr.emit import emit
-from flydsl.expr.memory import Pointer, Tensor, get_iter, memref_alloca
-from flydsl.expr.missing import name_error, unsupported
-from flydsl.expr.mma import MmaAtom
-from flydsl.expr.mma import mma_atom_call as _mma_atom_call
-from flydsl.expr.names import FLYDSL_NAMES
+from flydsl.expr.atoms.copies import CopyAtom
+from flydsl.expr.atoms.copies import copy_atom_call as _copy_atom_call
+from flydsl.expr.atoms.mma import MmaAtom
+from flydsl.expr.atoms.mma import mma_atom_call as _mma_atom_call
+from flydsl.expr.flydsl_names.missing import name_error, unsupported
+from flydsl.expr.flydsl_names.names import FLYDSL_NAMES
+from flydsl.expr.layouts.coord_tensor import CoordTensorType
+from flydsl.expr.memory.tensors import Pointer, Tensor, get_iter, memref_alloca
+from flydsl.expr.numbers.arith_value import ArithValue
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean, Index, Int32, Int64, numeric_class
-from flydsl.expr.operands import as_fly_value, as_ir_value
 from flydsl.expr.rocdl.instruction_types import (
     CopyOpUniversalAtomicType,
     CopyOpUniversalCopyType,
     MmaOpUniversalFMAType,
 )
 from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, llvm_pointer
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.tracing.builder import MlirBuilder, to_mlir
+from flydsl.expr.tracing.emit import emit
+from flydsl.expr.tracing.operands import as_fly_value, as_ir_value
 
 __all__ = [
     "ComposedLayoutType", "CoordTensorType", "CopyAtomType", "CopyOpUniversalAtomicType", "CopyOpUniversalCopyType",
@@ -144,7 +144,7 @@ def mma_atom_call_ssa(results: Sequence[Any], atom: MmaAtom, a: Any, b: Any, c: 
 
 @MlirBuilder
 def get_scalar(int_tuple: Any) -> Any:
-    """The number in a tuple of one leaf, as a value even where it is known when compiling."""
+    """The number in a tuple of one leaf, as a value even where it is known at compile time."""
     number = primitive.get_scalar(int_tuple)
     return as_ir_value(number if isinstance(number, ArithValue) else Int32(int(number)))
 

@@ -1,6 +1,6 @@
 """Types and address spaces of AMD GPUs in FlyDSL's own dialects."""
 
-from flydsl.expr.memory import AddressSpace as TargetAddressSpace
+from flydsl.expr.memory.tensors import AddressSpace as TargetAddressSpace
 from flydsl.expr.rocdl.instruction_types import (
     CopyOpCDNA3BufferAtomicType,
     CopyOpCDNA3BufferCopyLDSType,

@@ -16,7 +16,7 @@ from flydsl.compiler.backends.base import BaseBackend, GPUTarget
 from flydsl.compiler.backends.rocm import RocmBackend
 from flydsl.compiler.stages import StageSpec, stage_of, stages
 from flydsl.errors import ArgumentError
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
 
 __all__ = ["BaseBackend", "GPUTarget", "RocmBackend", "compile_backend_name", "get_backend", "register_backend"]
 
@@ -37,7 +37,7 @@ def register_backend(name: str, backend_cls: type[BaseBackend], *, force: bool =
     if not (isinstance(backend_cls, type) and issubclass(backend_cls, BaseBackend)):
         raise ArgumentError(
             f"register_backend({name!r}, {backend_cls!r}): it takes a class",
-            hint="a subclass of BaseBackend, such as one of RocmBackend",
+            hint="pass a subclass of BaseBackend, such as one of RocmBackend",
         )
     if name.lower() in _BACKENDS and not force:
         raise ArgumentError(f"there is a backend {name!r} already", hint="force=True replaces it")

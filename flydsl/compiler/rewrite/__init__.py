@@ -23,7 +23,7 @@ from flydsl.compiler.rewrite.rewriter import Rewriter
 from flydsl.errors import TraceError
 from flydsl.expr.control_flow import RUNTIME
 from flydsl.expr.primitive import const_expr, range_constexpr
-from flydsl.expr.refusals import WITH_SOURCE
+from flydsl.expr.printing.refusals import WITH_SOURCE
 from flydsl.places import definition_location, source_lines
 
 
@@ -117,7 +117,7 @@ def _nested(code: types.CodeType) -> list[types.CodeType]:
 def _parse(code: types.CodeType) -> ast.FunctionDef | None:
     """A function's definition, with positions as in its file and without decorators.
 
-    None if the source is not available and the function has no loops: its branches may all be known when compiling, and
+    None if the source is not available and the function has no loops: its branches may be known at compile time, and
     one that is not is an error when it runs.
     """
     try:

@@ -59,7 +59,7 @@ def root(node: ast.expr) -> Iterator[str]:
 
 
 def read(nodes: Sequence[ast.expr]) -> list[str]:
-    """Names whose values expressions read; not those of which they only take the length, which a trace knows."""
+    """Names whose values expressions read; not those whose length alone they take, which a trace knows."""
     inner = [n for node in nodes for n in ast.walk(node)]
     measured = {id(n.args[0]) for n in inner if _is_length(n)}
     loaded = (n for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))

@@ -1,16 +1,24 @@
 """The walk over a function: every statement and expression that may depend on a runtime value is rewritten.
 
-Whether it does is known when the function runs. With values that are known when compiling, the rewritten code does what
+Whether it does is known when the function runs. For values that are known at compile time, the rewritten code does what
 Python would do.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from flydsl.compiler.rewrite import boolean_operators, conditional_expression, for_loop, if_statement, while_loop
+from flydsl.compiler.rewrite import (
+    assertion,
+    boolean_operators,
+    conditional_expression,
+    for_loop,
+    if_statement,
+    while_loop,
+)
 from flydsl.compiler.rewrite.early_exit import stopping_python_loop, with_one_return, without_break, without_continue
 from flydsl.compiler.rewrite.names import assigned, changed, in_function, read, root, shared, variables
 from flydsl.compiler.rewrite.template import expression, statements
@@ -18,6 +26,11 @@ from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.host_objects import CHANGING_METHODS
 
 _OF_VALUES = {"ArithmeticError", "FloatingPointError", "OverflowError", "ZeroDivisionError"}
+# What Python raises while it traces: programs ask for names and versions by it.
+_OF_TRACING = {
+    "AssertionError", "AttributeError", "ImportError", "KeyError", "LookupError", "ModuleNotFoundError", "NameError",
+    "NotImplementedError", "StopIteration", "SyntaxError", "TypeError", "UnboundLocalError",
+}  # fmt: skip
 _MAKING_TEXT = {"ascii", "format", "format_map", "join", "repr", "safe_substitute", "str", "substitute"}
 _HINT = "range(...) is a loop on the device; range_constexpr(...) unrolls and is plain Python"
 
@@ -47,7 +60,7 @@ class _Open:
 
 
 class Rewriter(ast.NodeTransformer):
-    """Rewrites one function and the functions inside of it. changed: whether anything was."""
+    """Rewrites one function and the functions inside it. changed: whether anything was."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -152,6 +165,14 @@ class Rewriter(ast.NodeTransformer):
             made += result if isinstance(result, list) else [result]
         return made
 
+    def visit_Assert(self, node: ast.Assert) -> ast.AST | list[ast.stmt]:
+        if _is_const_expr(node.test) or (node.msg is not None and _binds(node.msg)):
+            return self.generic_visit(node)
+        self.changed = True
+        node.msg = assertion.message(node)
+        node.test, node.msg = self.visit(node.test), self.visit(node.msg)
+        return assertion.rewritten(node)
+
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         checks = self._assigning_globals(node)
         self.generic_visit(node)
@@ -185,7 +206,20 @@ class Rewriter(ast.NodeTransformer):
         for handler in node.handlers:
             self._check_handler(handler)
         self.generic_visit(node)
+        self._tell_of_handlers(node)
         return self._escape(node, "try", innermost) if node.handlers else node
+
+    def _tell_of_handlers(self, node: ast.Try) -> None:
+        """Have the first handler that seems to wait for the device's errors warned of, if the body is on the device."""
+        waiting = next((h for h in node.handlers if not _is_of_tracing(h.type)), None)
+        if waiting is None:
+            return
+        self.changed = True
+        before = f"__fly_tried_{node.lineno}_{node.col_offset}"
+        what = "except" if waiting.type is None else f"except {ast.unparse(waiting.type)}"
+        first = statements(f"{before} = __fly_operations__()", node.body[0])
+        last = statements(f"__fly_caught__({before}, {what!r}, {waiting.lineno})", node.body[-1])
+        node.body = [*first, *node.body, *last]
 
     def _check_handler(self, handler: ast.ExceptHandler) -> None:
         """Refuse to wait for what a runtime value would raise in Python."""
@@ -368,8 +402,17 @@ def _has_init(node: ast.For) -> bool:
     return isinstance(node.iter, ast.Call) and any(k.arg == "init" for k in node.iter.keywords)
 
 
+def _is_of_tracing(kind: ast.expr | None) -> bool:
+    """True if a handler waits only for errors that tracing raises. Classes of the program's own count as such."""
+    if kind is None:
+        return False
+    parts = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+    builtin = [part.id for part in parts if isinstance(part, ast.Name) and hasattr(builtins, part.id)]
+    return all(name in _OF_TRACING for name in builtin)
+
+
 def _is_const_expr(node: ast.expr) -> bool:
-    """True if an expression is marked as known when compiling: a call of `const_expr`."""
+    """True if an expression is marked as known at compile time: a call of `const_expr`."""
     if not isinstance(node, ast.Call):
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)

@@ -26,14 +26,16 @@ from flydsl.expr.control_flow.host_objects import (
 from flydsl.expr.control_flow.if_statement import IfStatement
 from flydsl.expr.control_flow.undefined import UNSET
 from flydsl.expr.control_flow.while_loop import WhileLoop
-from flydsl.expr.refusals import text_of
-from flydsl.expr.trace_limit import counted, counted_items
+from flydsl.expr.printing.assertions import assert_statement
+from flydsl.expr.printing.refusals import text_of
+from flydsl.expr.tracing.trace_limit import counted, counted_items, traced_operations, warn_of_handler
 
 # The names under which rewritten functions see them, through their closure.
 RUNTIME: dict[str, Any] = {
     "__fly_if__": IfStatement,
     "__fly_for__": ForLoop,
     "__fly_while__": WhileLoop,
+    "__fly_assert__": assert_statement,
     "__fly_choose__": conditional_expression,
     "__fly_and__": all_of,
     "__fly_or__": any_of,
@@ -43,6 +45,8 @@ RUNTIME: dict[str, Any] = {
     "__fly_is__": identity,
     "__fly_get__": lookup,
     "__fly_text__": text_of,
+    "__fly_operations__": traced_operations,
+    "__fly_caught__": warn_of_handler,
     "__fly_counted__": counted,
     "__fly_items__": counted_items,
     "__fly_stops__": stops,

@@ -2,7 +2,7 @@
 
 Each operand is evaluated at most once, and only when needed.
 
-Values known when compiling follow Python's rules. A runtime `a and b` is `b if a else a`; if a and b have different
+Values known at compile time follow Python's rules. A runtime `a and b` is `b if a else a`; if a and b have different
 types, the result is a Boolean, never a Python bool, which a store would take for the number 0 or 1.
 """
 
@@ -18,9 +18,9 @@ from flydsl.dialect.location import trace_error
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.conditional_expression import chosen, traced
 from flydsl.expr.control_flow.containers import Reachable
+from flydsl.expr.control_flow.tree import is_leaf
 from flydsl.expr.numeric import Boolean, Numeric, as_numeric, is_python_number
-from flydsl.expr.refusals import no_truth
-from flydsl.expr.tree import is_leaf
+from flydsl.expr.printing.refusals import no_truth
 from flydsl.places import user_location
 
 Thunk = Callable[[], Any]

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flydsl.dialect.location import mlir_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.joining import Mismatch, matched
-from flydsl.expr.control_flow.region import TracedRegion
-from flydsl.expr.control_flow.undefined import assigned_in_loop
+from flydsl.expr.control_flow.region import TracedRegion, poison_like
+from flydsl.expr.control_flow.tree import Tree, describe, flatten, is_same_leaf, leaf_value, typed, write_into
+from flydsl.expr.control_flow.undefined import UNSET, assigned_in_loop
 from flydsl.expr.numeric import Numeric, is_python_number
-from flydsl.expr.operands import FlyValue
-from flydsl.expr.tree import Tree, describe, flatten, is_same_leaf, leaf_value, typed, write_into
-from flydsl.expr.undefined import Undefined
+from flydsl.expr.tracing.operands import FlyValue
+from flydsl.expr.tracing.undefined import Undefined
 
 
 class Slot:
@@ -74,7 +75,7 @@ class Entered:
 
     def _given_back(self, i: int, value: Any, at: SourceLocation | None) -> list[Any] | None:
         slot = self.slots[i]
-        if slot.is_undefined:
+        if slot.is_undefined or slot.before is UNSET:
             return None
         try:
             return matched(slot.tree, slot.before, value)
@@ -100,6 +101,34 @@ class Entered:
             for j, (leaf, argument) in enumerate(zip(slot.initial, arguments, strict=True)):
                 if (i, j) not in kept and self.region.is_used(argument):
                     self.region.replace(argument, leaf_value(leaf))
+
+
+class Returned:
+    """The results that a `return` in a loop sets: they have no value before it, and the iteration is the last one.
+
+    after: the slots' values at the end of an iteration. leaves: what the loop gives back for them.
+    """
+
+    def __init__(self, slots: Sequence[Slot], after: Sequence[Any]) -> None:
+        self._trees = {
+            i: flatten(value)
+            for i, (slot, value) in enumerate(zip(slots, after, strict=True))
+            if slot.before is UNSET and value is not UNSET and not isinstance(value, Undefined)
+        }
+        self.leaves = [typed(leaf) for tree in self._trees.values() for leaf in tree.leaves]
+
+    def before(self, at: SourceLocation | None) -> list[Any]:
+        """Placeholders for the leaves before the loop, which nothing reads."""
+        return [poison_like(leaf, mlir_location(at)) for leaf in self.leaves]
+
+    def arguments(self, region: TracedRegion) -> list[Any]:
+        """Stand-ins for the leaves in a region."""
+        return [region.argument(leaf) for leaf in self.leaves]
+
+    def values(self, results: Sequence[Any]) -> dict[int, Any]:
+        """The slots' values after the loop, of leaves that it returned."""
+        remaining = iter(results)
+        return {i: tree.rebuild([next(remaining) for _ in tree.leaves]) for i, tree in self._trees.items()}
 
 
 def changes(entered: Entered, after: Sequence[list[Any] | None]) -> set[tuple[int, int]]:
@@ -133,7 +162,7 @@ def after_loop(
     for i, (slot, leaves, value) in enumerate(zip(slots, given_back, values, strict=True)):
         if leaves is not None:
             found.append(slot.value([result(i, j) for j in range(len(leaves))]))
-        elif isinstance(value, Undefined):
+        elif isinstance(value, Undefined) or slot.before is UNSET:
             found.append(slot.before)
         else:
             found.append(assigned_in_loop(slot.label, slot.before, value))

@@ -10,7 +10,7 @@ from flydsl.expr.numeric import Boolean, Numeric, as_numeric
 
 
 def as_condition(value: Any) -> bool | Boolean:
-    """The truth of a value, as in Python's `if`: a bool if known when compiling, else a runtime Boolean.
+    """The truth of a value, as in Python's `if`: a bool if known at compile time, else a runtime Boolean.
 
     Raises TraceError for a vector, which has one truth value per element.
     """

@@ -17,9 +17,9 @@ from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.if_statement import scf_if
 from flydsl.expr.control_flow.joining import Join, Mismatch
 from flydsl.expr.control_flow.region import TracedRegion, regions_closed
+from flydsl.expr.control_flow.tree import leaf_like, leaf_value
 from flydsl.expr.numeric import Boolean
-from flydsl.expr.operands import FlyValue
-from flydsl.expr.tree import leaf_like, leaf_value
+from flydsl.expr.tracing.operands import FlyValue
 from flydsl.places import user_location
 
 Thunk = Callable[[], Any]
@@ -68,7 +68,7 @@ def chosen(
         raise TraceError(
             f"the value is {mismatch.a} where the condition holds and {mismatch.b} where it does not",
             at=at,
-            hint="a runtime condition chooses between values of one type: convert one, such as fx.Float32(...)",
+            hint="convert one to the other's type: fx.Float32(...), for example",
         ) from None
     regions = then[0], otherwise[0]
     if all(map(_is_cheap, regions)) and not any(isinstance(leaf, FlyValue) for leaf, _ in join.pairs):

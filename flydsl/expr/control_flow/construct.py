@@ -74,9 +74,7 @@ def escape(what: str, *constructs: Construct) -> None:
         raise trace_error(f"`{what}` in a runtime {runtime[0]} cannot be traced", _HINTS[what])
 
 
-_RETURN_IN_LOOP = (
-    "`break` leaves the loop: keep the result in a name, and whether there is one in another, such as found = n < 0"
-)
+_RETURN_IN_LOOP = "put it under an `if`, outside of `try` and `with`; one that always returns needs no loop"
 _HINTS = {
     "return": "put what follows into the other branch, or compute the result in a name and return it at the end",
     "break": "make the condition part of the loop: while condition and not done: ...",

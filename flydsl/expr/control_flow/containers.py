@@ -32,9 +32,9 @@ from typing import Any
 from mlir import ir
 
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.expr.control_flow.tree import flatten, is_leaf
 from flydsl.expr.numeric import is_python_number
-from flydsl.expr.refusals import change_within
-from flydsl.expr.tree import flatten, is_leaf
+from flydsl.expr.printing.refusals import change_within
 from flydsl.places import TRACER, user_frames
 
 # Objects of these packages do not change while they are traced, or are not ours to look into.

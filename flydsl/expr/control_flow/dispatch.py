@@ -20,7 +20,7 @@ from flydsl.expr.control_flow.for_loop import ForLoop
 from flydsl.expr.control_flow.if_statement import IfStatement
 from flydsl.expr.control_flow.while_loop import WhileLoop
 from flydsl.expr.numeric import Index
-from flydsl.expr.operands import as_ir_value
+from flydsl.expr.tracing.operands import as_ir_value
 
 Body = Callable[..., Any]
 

@@ -25,15 +25,15 @@ from mlir.dialects import arith
 
 from flydsl.dialect.location import mlir_location, trace_error
 from flydsl.errors import TraceError
-from flydsl.expr.control_flow.carried import Entered, Slot, changes
+from flydsl.expr.control_flow.carried import Entered, Returned, Slot, changes
 from flydsl.expr.control_flow.construct import Thunks
 from flydsl.expr.control_flow.loop import Loop
 from flydsl.expr.control_flow.region import TracedRegion
+from flydsl.expr.control_flow.tree import leaf_like, leaf_type, leaf_value
 from flydsl.expr.control_flow.unrolling import NAMES as UNROLLING
 from flydsl.expr.control_flow.unrolling import annotate, unroll_hint
-from flydsl.expr.emit import require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric
-from flydsl.expr.tree import leaf_like, leaf_type, leaf_value
+from flydsl.expr.tracing.emit import require_trace
 
 
 class ForLoop(Loop):
@@ -114,9 +114,10 @@ class ForLoop(Loop):
         given_back = entered.given_back(after, self._at)
         kept = changes(entered, given_back)
         order = sorted(kept)
-        initial = [self._slots[i].initial[j] for i, j in order]
-        inside = [entered.arguments[i][j] for i, j in order]
-        outputs = [(given_back[i] or [])[j] for i, j in order]
+        returned = Returned(self._slots, after)
+        initial = [*(self._slots[i].initial[j] for i, j in order), *returned.before(self._at)]
+        inside = [*(entered.arguments[i][j] for i, j in order), *returned.arguments(entered.region)]
+        outputs = [*((given_back[i] or [])[j] for i, j in order), *returned.leaves]
         if self._stop is None or (self._stop, 0) not in kept:
             entered.region.terminate("scf.yield", outputs)
             entered.settle(kept)
@@ -126,7 +127,8 @@ class ForLoop(Loop):
             entered.settle(kept)
             values = self._scf_while(initial, inside, order.index((self._stop, 0)))
         results = [leaf_like(leaf, value) for leaf, value in zip(initial, values, strict=True)]
-        self._finish(given_back, after, dict(zip(order, results, strict=True)))
+        self._finish(given_back, after, dict(zip(order, results, strict=False)))
+        self._finish_returned(returned, results[len(order) :])
 
     def _scf_for(self, initial: list[Any], inside: list[Any]) -> list[ir.Value]:
         operands = [leaf_value(leaf) for leaf in (*self._bounds, *initial)]
@@ -147,7 +149,7 @@ class ForLoop(Loop):
         """Build the loop with a `break`: it continues while the item is below the bound and the flag is not set."""
         if self._unroll:
             raise TraceError(
-                "unsupported: unroll of a loop with `break`", at=self._at, hint="leave unroll away, or the break"
+                "unsupported: unroll of a loop with `break`", at=self._at, hint="omit unroll, or the break"
             )
         lower, upper, _ = self._bounds
         condition = TracedRegion(self._at, self.word, {})

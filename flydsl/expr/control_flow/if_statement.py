@@ -26,11 +26,11 @@ from flydsl.expr.control_flow.containers import Reachable, write
 from flydsl.expr.control_flow.host_objects import HostObjects, refuse_globals
 from flydsl.expr.control_flow.joining import Join, Mismatch
 from flydsl.expr.control_flow.region import TracedRegion
+from flydsl.expr.control_flow.tree import leaf_like, leaf_type
 from flydsl.expr.control_flow.undefined import UNSET, assigned_in_one_branch
 from flydsl.expr.numeric import Boolean
-from flydsl.expr.refusals import change_within
-from flydsl.expr.tree import leaf_like, leaf_type
-from flydsl.expr.undefined import Undefined
+from flydsl.expr.printing.refusals import change_within
+from flydsl.expr.tracing.undefined import Undefined
 from flydsl.places import user_location
 
 Rebuild = Callable[[Sequence[Any]], Any]
@@ -39,7 +39,7 @@ Rebuild = Callable[[Sequence[Any]], Any]
 class IfStatement(Construct):
     """A branch on a condition that is a Python truth value or a runtime one.
 
-    containers, container_thunks: names of which a branch assigns elements or attributes.
+    containers, container_thunks: names whose elements or attributes a branch assigns.
     """
 
     word = "`if`"
@@ -87,17 +87,23 @@ class IfStatement(Construct):
         self._close()
         self._host.require_unchanged(self.word, self._at)
         self._objects.require_unchanged_data(self.word, self._at)
-        after_else = self._values()
+        then, otherwise = (self._without_left(values) for values in (self._after_then, self._values()))
         join = Join()
-        names = [
-            self._joined_name(join, *sides) for sides in zip(self._names, self._after_then, after_else, strict=True)
-        ]
+        names = [self._joined_name(join, *sides) for sides in zip(self._names, then, otherwise, strict=True)]
         objects = self._joined_objects(join)
         assert isinstance(self._condition, Boolean)
         results = scf_if(self._condition, self._then, self._else, join, self._at)
         for key, rebuild in objects.items():
             write(self._objects.objects[key], rebuild(results))
         return tuple(rebuild(results) for rebuild in names)
+
+    def _without_left(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The names' values after a branch; one that always takes an exit need not have any."""
+        left = any(
+            name.startswith(LEFT) and isinstance(value, bool) and value
+            for name, value in zip(self._names, values, strict=True)
+        )
+        return [UNSET if left and isinstance(value, Undefined) else value for value in values]
 
     def _joined_name(self, join: Join, name: str, then: Any, otherwise: Any) -> Rebuild:
         if isinstance(then, Undefined) or isinstance(otherwise, Undefined):
@@ -147,7 +153,7 @@ def _mismatch(name: str, mismatch: Mismatch, at: SourceLocation | None) -> Trace
             f"{name!r} is {mismatch.a} in one branch of a runtime `if` and {mismatch.b} in the other: "
             "changed container shape",
             at=change_within(at, name) or at or user_location(),
-            hint="how many elements it has must be known when compiling: change it in both branches alike, or keep "
+            hint="how many elements it has must be known at compile time: change it in both branches alike, or keep "
             "values in a tensor, such as fx.make_rmem_tensor(4, fx.Float32), and their number in a variable",
         )
     shown = "what is returned" if name == RETURNED else repr(name)
@@ -160,5 +166,6 @@ def _mismatch(name: str, mismatch: Mismatch, at: SourceLocation | None) -> Trace
     )
 
 
-# The name that holds a rewritten function's result.
+# The name that holds a rewritten function's result, and how those begin that say whether an exit was taken.
 RETURNED = "__fly_returned"
+LEFT = "__fly_left_"

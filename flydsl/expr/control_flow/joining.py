@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flydsl.errors import ArgumentError
+from flydsl.expr.control_flow.tree import Container, Tree, describe, flatten, is_leaf, is_same_leaf, leaf_type, typed
 from flydsl.expr.numeric import Boolean, Float32, Int64, Numeric, as_numeric, is_python_number
-from flydsl.expr.operands import FlyValue
-from flydsl.expr.tree import Container, Tree, describe, flatten, is_leaf, is_same_leaf, leaf_type, typed
+from flydsl.expr.tracing.operands import FlyValue
 
 
 class Mismatch(Exception):

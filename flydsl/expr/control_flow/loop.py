@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from flydsl.errors import TraceError
-from flydsl.expr.control_flow.carried import Slot, after_loop
+from flydsl.expr.control_flow.carried import Returned, Slot, after_loop
 from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
 from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.host_objects import HostObjects, is_global, refuse_globals
-from flydsl.expr.refusals import change_within
+from flydsl.expr.printing.refusals import change_within
 
 
 class Loop(Construct):
     """A loop of the user's source.
 
-    containers, container_thunks: names of which the body assigns elements or attributes.
+    containers, container_thunks: names whose elements or attributes the body assigns.
     """
 
     word = "loop"
@@ -67,6 +67,11 @@ class Loop(Construct):
         """Record the slots' values after the loop. results: the leaves that the loop returns, by (slot, leaf)."""
         leaves = [slot.tree.leaves for slot in self._slots]
         self._after = after_loop(self._slots, given_back, values, lambda i, j: results.get((i, j), leaves[i][j]))
+
+    def _finish_returned(self, returned: Returned, results: Sequence[Any]) -> None:
+        """Set the results of a `return` in the loop. results: the leaves that the loop gives back for them."""
+        for i, value in returned.values(results).items():
+            self._after[i] = value
 
     def results(self) -> tuple[Any, ...]:
         """The names' values after the loop."""

@@ -15,7 +15,7 @@ from mlir import ir
 
 from flydsl.dialect.location import mlir_location, source_location
 from flydsl.errors import SourceLocation, TraceError
-from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
+from flydsl.expr.control_flow.tree import flatten, leaf_like, leaf_type, leaf_value, typed
 
 # Regions that operations go to, innermost last. One thread traces at a time.
 _open: list[TracedRegion] = []
@@ -70,10 +70,7 @@ class TracedRegion:
         """A placeholder value with the structure and types of another; its contents are never read."""
         tree = flatten(value)
         with ir.InsertionPoint(self._block):
-            return tree.rebuild([self._poison(typed(leaf)) for leaf in tree.leaves])
-
-    def _poison(self, leaf: Any) -> Any:
-        return leaf_like(leaf, ir.Operation.create("ub.poison", results=[leaf_type(leaf)], loc=self._location).result)
+            return tree.rebuild([poison_like(typed(leaf), self._location) for leaf in tree.leaves])
 
     def terminate(self, operation: str, operands: Sequence[Any]) -> None:
         """End the region with an operation on typed leaves, which may be constants."""
@@ -99,13 +96,18 @@ class TracedRegion:
         self._scratch.erase()
 
 
+def poison_like(leaf: Any, at: ir.Location) -> Any:
+    """A placeholder of a typed leaf's type, at the insertion point; its content is never read."""
+    return leaf_like(leaf, ir.Operation.create("ub.poison", results=[leaf_type(leaf)], loc=at).result)
+
+
 def open_word() -> str | None:
-    """What of the source the innermost open region is, or None if none is open."""
+    """The words for the innermost open region, such as "a runtime loop"; None if none is open."""
     return _open[-1].word if _open else None
 
 
 def word_after(iterator: Any) -> str | None:
-    """What of the source an open region is that an iterator was there before, or None."""
+    """The words for an open region that an iterator is older than; None if there is no such region."""
     return next((region.word for region in _open if id(iterator) in region.iterators), None)
 
 
@@ -140,7 +142,7 @@ def _require_innermost(region: TracedRegion | None) -> None:
         raise TraceError(
             "a runtime branch or loop was left by an exception that has been caught",
             at=innermost.at,
-            hint="put `try` inside of it, or unroll it: exceptions happen when it is traced, not on the device",
+            hint="put `try` inside it, or unroll it: exceptions happen when it is traced, not on the device",
         )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.expr.tree import describe
-from flydsl.expr.undefined import Undefined
+from flydsl.expr.control_flow.tree import describe
+from flydsl.expr.tracing.undefined import Undefined
 
 
 class _Unset:

@@ -16,7 +16,7 @@ def unroll_hint(options: Mapping[str, Any]) -> str:
     """The LLVM attribute of a loop for the options of `range`; empty without them.
 
     unroll: the number of copies of the body, 1 to keep LLVM from unrolling; -1, FlyDSL's default, says nothing.
-    unroll_full: True to unroll the whole loop, where its number of iterations is known when compiling.
+    unroll_full: True to unroll the whole loop, where its number of iterations is known at compile time.
 
     Raises ArgumentError for anything else, and for both at once.
     """
@@ -25,11 +25,12 @@ def unroll_hint(options: Mapping[str, Any]) -> str:
         raise argument_error(f"range with unroll_full={full!r}: it is True or False", "unroll_full=True")
     if type(count) is not int or (count < 1 and count != -1):
         raise argument_error(
-            f"range with unroll={count!r}: the number of copies of the body, a positive Python int", "such as unroll=4"
+            f"range with unroll={count!r}: the number of copies of the body, a positive Python int",
+            "pass unroll=4, for example",
         )
     if full and count != -1:
         raise argument_error(
-            f"range with unroll={count} and unroll_full: they are mutually exclusive", "leave one away"
+            f"range with unroll={count} and unroll_full: they are mutually exclusive", "omit one of them"
         )
     if full:
         return _annotation("full = true")

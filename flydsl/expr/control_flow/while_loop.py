@@ -26,15 +26,15 @@ from mlir import ir
 
 from flydsl.dialect.location import mlir_location, trace_error
 from flydsl.errors import TraceError
-from flydsl.expr.control_flow.carried import Entered, changes
+from flydsl.expr.control_flow.carried import Entered, Returned, changes
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.construct import Thunks, value_of
 from flydsl.expr.control_flow.containers import content, holds_value
 from flydsl.expr.control_flow.loop import Loop
+from flydsl.expr.control_flow.tree import flatten, leaf_like, leaf_type, leaf_value, typed
 from flydsl.expr.numeric import Boolean
-from flydsl.expr.trace_limit import count_operation
-from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
-from flydsl.expr.undefined import Undefined
+from flydsl.expr.tracing.trace_limit import count_operation
+from flydsl.expr.tracing.undefined import Undefined
 
 
 class WhileLoop(Loop):
@@ -106,19 +106,24 @@ class WhileLoop(Loop):
         tested = [self._leaf(self._leaves_tested, i, j) for i, j in order]
         outputs = [self._leaf(given_back, i, j) for i, j in order]
         local = [typed(leaf) for tree in self._local for leaf in tree.leaves]
-        condition.region.terminate("scf.condition", [self._decided, *tested, *local])
-        body.region.terminate("scf.yield", outputs)
+        returned = Returned(self._slots, after)
+        passed = returned.arguments(condition.region)
+        condition.region.terminate("scf.condition", [self._decided, *tested, *passed, *local])
+        body.region.terminate("scf.yield", [*outputs, *returned.leaves])
         condition.settle(kept)
         body.settle(kept)
-        operands = [leaf_value(leaf) for leaf in initial]
-        kinds = [leaf_type(leaf) for leaf in (*tested, *local)]
+        operands = [leaf_value(leaf) for leaf in (*initial, *returned.before(self._at))]
+        given = [*tested, *returned.leaves, *local]
+        kinds = [leaf_type(leaf) for leaf in given]
         loop = ir.Operation.create("scf.while", kinds, operands, regions=2, loc=mlir_location(self._at))
-        condition.region.move_into(loop.regions[0], [condition.arguments[i][j] for i, j in order])
-        carried = [body.arguments[i][j] for i, j in order]
+        condition.region.move_into(loop.regions[0], [*(condition.arguments[i][j] for i, j in order), *passed])
+        carried = [*(body.arguments[i][j] for i, j in order), *returned.arguments(body.region)]
         body.region.move_into(loop.regions[1], [*carried, *chain(*self._local_arguments)])
-        results = [leaf_like(leaf, value) for leaf, value in zip((*tested, *local), loop.results, strict=True)]
+        results = [leaf_like(leaf, value) for leaf, value in zip(given, loop.results, strict=True)]
         self._finish(given_back, after, dict(zip(order, results, strict=False)))
-        self._finish_local(iter(results[len(order) :]))
+        first_local = len(results) - len(local)
+        self._finish_local(iter(results[first_local:]))
+        self._finish_returned(returned, results[len(order) : first_local])
 
     def _leaf(self, leaves: Sequence[list[Any] | None], i: int, j: int) -> Any:
         """A leaf that changes in one of the regions, at the end of the region given by `leaves`."""

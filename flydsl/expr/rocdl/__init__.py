@@ -12,36 +12,31 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.upstream import upstream
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names import as_submodules
+from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.flydsl_names.rocdl import cdna3, cdna5, inline_asm, rdna3, rdna4, universal
 from flydsl.expr.numeric import Int16, Int32, Int64
-from flydsl.expr.operands import as_ir_value
 from flydsl.expr.rocdl import (
     async_copy,
     barriers,
     buffer_atomic,
     buffer_tensor,
-    cdna3,
     cdna4,
-    cdna5,
     cluster,
     convert,
     convert_scaled,
     hardware_math,
     ids,
-    inline_asm,
     instruction_types,
     lane,
     lds,
     matrix_atoms,
     mfma,
     raw_buffer,
-    rdna3,
-    rdna4,
     scheduling,
     tdm_atom,
     tdm_ops,
     transposing,
-    universal,
     waits,
     wmma,
 )
@@ -65,6 +60,9 @@ from flydsl.expr.rocdl.tdm_ops import tensor_load_to_lds, tensor_store_from_lds
 from flydsl.expr.rocdl.transposing import *  # noqa: F403
 from flydsl.expr.rocdl.waits import *  # noqa: F403
 from flydsl.expr.rocdl.wmma import *  # noqa: F403
+from flydsl.expr.tracing.operands import as_ir_value
+
+as_submodules(__name__, cdna3, cdna5, inline_asm, rdna3, rdna4, universal)
 
 _FAMILIES = (
     async_copy, barriers, buffer_atomic, buffer_tensor, convert, convert_scaled, hardware_math, ids, lane, lds,

@@ -12,7 +12,6 @@ from typing import Any
 from mlir import ir
 
 from flydsl.atoms.instruction_sets import GFX12, GFX1250
-from flydsl.expr.described import described
 from flydsl.expr.numeric import Boolean, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
     call,
@@ -24,6 +23,7 @@ from flydsl.expr.rocdl.intrinsic import (
     require_target,
     result_type_first,
 )
+from flydsl.expr.tracing.described import described
 
 __all__ = [
     "ds_atomic_async_barrier_arrive_b64", "ds_atomic_barrier_arrive_rtn_b64", "s_barrier_init", "s_barrier_join",

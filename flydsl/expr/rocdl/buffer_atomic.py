@@ -6,7 +6,7 @@ from typing import Any
 
 from flydsl import atoms
 from flydsl.atoms import CopyOp
-from flydsl.expr.atomics import AtomicOp, atomic_of, with_operation
+from flydsl.expr.memory.atomics import AtomicOp, atomic_of, with_operation
 
 __all__ = ["BufferAtomic", "BufferAtomicAdd", "BufferAtomicMax", "BufferAtomicMin", "BufferAtomicPkAdd"]
 

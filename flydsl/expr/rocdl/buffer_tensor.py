@@ -12,15 +12,15 @@ from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType, fly_type
-from flydsl.expr.algebra import cosize
-from flydsl.expr.described import described
-from flydsl.expr.emit import emit, emit_fly, target_name
-from flydsl.expr.memory import Pointer, Tensor, get_iter, make_view
+from flydsl.expr.layouts.algebra import cosize
+from flydsl.expr.memory.tensors import Pointer, Tensor, get_iter, make_view
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Int16, Int32, Int64
-from flydsl.expr.operands import as_fly_value, located
 from flydsl.expr.rocdl.intrinsic import call_intrinsic, immediate, llvm_pointer
-from flydsl.expr.traced_value import with_operators
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.emit import emit, emit_fly, target_name
+from flydsl.expr.tracing.operands import as_fly_value, located
+from flydsl.expr.tracing.traced_value import with_operators
 
 __all__ = [
     "BufferCopy", "BufferCopy8b", "BufferCopy16b", "BufferCopy32b", "BufferCopy64b", "BufferCopy128b", "BufferCopyLDS",

@@ -7,10 +7,10 @@ from typing import Any
 
 from flydsl import atoms
 from flydsl.atoms import CopyOp, MmaOp
-from flydsl.expr.described import described
-from flydsl.expr.names import unknown_name
-from flydsl.expr.operands import located
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.rocdl.matrix_atoms import scaled_op
+from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.operands import located
 
 __all__ = [
     "BufferLoadAsyncLDS", "BufferLoadAsyncLDS32b", "BufferLoadAsyncLDS96b", "BufferLoadAsyncLDS128b",

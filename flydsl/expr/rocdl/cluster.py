@@ -9,8 +9,8 @@ from typing import Any
 
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import argument_error
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.gpu import barrier
-from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Int32
 from flydsl.expr.rocdl.barriers import s_barrier_signal, s_barrier_wait
 from flydsl.expr.rocdl.guarded import only_where

@@ -14,7 +14,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
 from flydsl.dialect.location import argument_error
-from flydsl.expr.described import described
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import BFloat16, Float32, Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -27,7 +27,7 @@ from flydsl.expr.rocdl.intrinsic import (
     require_target,
     result_type_first,
 )
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.tracing.described import described
 
 __all__ = [
     "cvt_f32_bf8", "cvt_f32_fp8", "cvt_off_f32_i4", "cvt_pk_bf8_f32", "cvt_pk_bf16_f32", "cvt_pk_f32_bf8",

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from mlir import ir
 
-from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Boolean
+from flydsl.expr.tracing.emit import emit
 
 
 @contextmanager

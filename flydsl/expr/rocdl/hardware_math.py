@@ -14,7 +14,7 @@ from mlir import ir
 
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import argument_error
-from flydsl.expr.described import described
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Float32
 from flydsl.expr.rocdl.intrinsic import (
     call,
@@ -26,7 +26,7 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
     value_of,
 )
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.tracing.described import described
 
 __all__ = ["cos", "exp", "exp2", "fmed3", "log", "rcp", "rsq", "sin", "sqrt", "tanh"]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from flydsl.atoms.instruction_sets import GFX12, GFX1250
-from flydsl.expr.described import described
-from flydsl.expr.emit import target_name
 from flydsl.expr.numeric import Int32
-from flydsl.expr.positions import Tuple3D, block_dim, block_idx, thread_idx
 from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, require_target, result_type_first
 from flydsl.expr.rocdl.lane import readfirstlane
+from flydsl.expr.threads.positions import Tuple3D, block_dim, block_idx, thread_idx
+from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.emit import target_name
 
 __all__ = [
     "cluster_id_x", "cluster_id_y", "cluster_id_z", "cluster_workgroup_id_x", "cluster_workgroup_id_y",

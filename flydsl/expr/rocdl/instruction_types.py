@@ -11,14 +11,14 @@ from typing import Any
 from flydsl import atoms
 from flydsl.atoms import CopyOp, MmaOp
 from flydsl.dialect.elements import value_name
-from flydsl.expr.atomics import AtomicOp, UniversalAtomic
-from flydsl.expr.copies import UniversalCopy
-from flydsl.expr.mma import UniversalFMA
-from flydsl.expr.operands import element_name, located
+from flydsl.expr.atoms.copies import UniversalCopy
+from flydsl.expr.atoms.mma import UniversalFMA
+from flydsl.expr.memory.atomics import AtomicOp, UniversalAtomic
 from flydsl.expr.rocdl.buffer_atomic import BufferAtomic
 from flydsl.expr.rocdl.buffer_tensor import BufferCopy, BufferCopyLDS
 from flydsl.expr.rocdl.cdna4 import LDSReadTrans, MFMA_Scale
 from flydsl.expr.rocdl.matrix_atoms import MFMA
+from flydsl.expr.tracing.operands import element_name, located
 
 __all__ = [
     "CopyOpCDNA3BufferAtomicType", "CopyOpCDNA3BufferCopyLDSType", "CopyOpCDNA3BufferCopyType",

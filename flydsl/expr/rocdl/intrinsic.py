@@ -21,12 +21,12 @@ from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import ArchError
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.emit import emit, require_trace, target_name
-from flydsl.expr.memory import Tensor, get_iter
+from flydsl.expr.memory.storage import ArrayInMemory, Storage, start_of
+from flydsl.expr.memory.tensors import Tensor, get_iter
+from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Integer, Numeric, as_numeric, is_python_number, numeric_class
-from flydsl.expr.operands import as_fly_value
-from flydsl.expr.storage import ArrayInMemory, Storage, start_of
+from flydsl.expr.tracing.emit import emit, require_trace, target_name
+from flydsl.expr.tracing.operands import as_fly_value
 from flydsl.places import user_location
 
 _P = ParamSpec("_P")
@@ -66,7 +66,7 @@ def ir_type(what: str, kind: Any) -> ir.Type:
         return kind
     if is_type(kind) and hasattr(kind, "mlir_name"):
         return kind.ir_type
-    raise argument_error(f"{what}: {kind!r} is not a type", "such as T.i32 or fx.Int32")
+    raise argument_error(f"{what}: {kind!r} is not a type", "pass T.i32 or fx.Int32, for example")
 
 
 def require_target(what: str, archs: Sequence[str]) -> None:
@@ -107,13 +107,13 @@ def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
 
 
 def immediate(what: str, value: Any, low: int, high: int) -> int:
-    """An integer encoded in the instruction. It must be known when compiling, and be from `low` to `high`."""
+    """An integer encoded in the instruction. It must be known at compile time, and be from `low` to `high`."""
     number = _known_integer(value)
     if number is None and is_python_number(value):
         raise argument_error(f"{what}: {value!r} is not an integer", "pass a Python int")
     if number is None:
         raise argument_error(
-            f"{what}: {value!r} is part of the instruction and must be known when compiling",
+            f"{what}: {value!r} is part of the instruction and must be known at compile time",
             "pass a Python int or an fx.Constexpr value",
         )
     if not low <= number <= high:

@@ -73,7 +73,7 @@ def ballot(res: Any, pred: Any) -> Any:
     """A mask with one bit per lane, set if the Boolean `pred` holds. res: T.i64 (default), or T.i32 in wave32."""
     kind = element_type("i64") if res is None else ir_type("ballot", res)
     if str(kind) not in ("i32", "i64"):
-        raise argument_error(f"ballot has 32 or 64 bits, not {kind}", "such as T.i64 for waves of 64 lanes")
+        raise argument_error(f"ballot has 32 or 64 bits, not {kind}", "pass T.i64 for waves of 64 lanes, for example")
     return call("ballot", [operand("the predicate of ballot", pred, Boolean)], kind)
 
 

@@ -9,7 +9,6 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import CDNA4, FROM_CDNA3
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -25,6 +24,7 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
     value_of,
 )
+from flydsl.expr.tracing.emit import emit, target_name
 
 __all__ = ["ds_read_b128", "ds_write_b128", "global_load_lds", "lds_load", "lds_store", "load_to_lds"]
 

@@ -9,10 +9,10 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.dialect.elements import llvm_pointer_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.emit import emit
+from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Int32, as_numeric, is_python_number
 from flydsl.expr.rocdl.intrinsic import llvm_pointer
+from flydsl.expr.tracing.emit import emit
 
 _LDS = 3
 

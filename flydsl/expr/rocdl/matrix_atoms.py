@@ -8,9 +8,9 @@ from flydsl import atoms, env
 from flydsl.atoms import MmaOp
 from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import argument_error
-from flydsl.expr.emit import target_name
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.operands import element_name, located
+from flydsl.expr.tracing.emit import target_name
+from flydsl.expr.tracing.operands import element_name, located
 
 __all__ = ["MFMA", "WMMA", "WMMAScale"]
 

@@ -17,7 +17,6 @@ from mlir import ir
 from flydsl import how_made
 from flydsl.atoms.matrix_intrinsics import MATRIX_INTRINSICS, SCALED_ARCHS, SCALED_MATRIX_INTRINSICS, MatrixIntrinsic
 from flydsl.dialect.location import argument_error
-from flydsl.expr.described import described
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -30,6 +29,7 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
     value_of,
 )
+from flydsl.expr.tracing.described import described
 
 _CBSZ_MAX, _ABID_MAX, _BLGP_MAX = 7, 15, 7
 _SCALED_FORMAT_MAX = 4  # fp8, bf8, fp6, bf6, fp4

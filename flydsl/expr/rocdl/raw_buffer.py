@@ -22,8 +22,6 @@ from flydsl import how_made
 from flydsl.atoms.instruction_sets import CDNA
 from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.described import described
-from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
     bitcast,
@@ -39,6 +37,8 @@ from flydsl.expr.rocdl.intrinsic import (
     value_of,
 )
 from flydsl.expr.rocdl.lds import bytes_into_lds
+from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.emit import emit
 
 __all__ = [
     "buffer_load_to_lds", "make_buffer_rsrc", "raw_buffer_atomic_cmpswap", "raw_buffer_atomic_fadd",

@@ -13,12 +13,12 @@ from typing import Any
 from mlir import ir
 
 from flydsl.atoms.instruction_sets import CDNA, GFX12, GFX1250
-from flydsl.expr.described import described
-from flydsl.expr.emit import emit
 from flydsl.expr.llvm import memory_fence
-from flydsl.expr.memory_order import AtomicOrdering
+from flydsl.expr.memory.memory_order import AtomicOrdering
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, i16_attribute, i32_attribute, immediate, require_target
+from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.emit import emit
 
 MASK_MFMA = 0x008
 MASK_VMEM_READ = 0x020
@@ -147,7 +147,7 @@ def _wait(counter: str, meaning: str, archs: tuple[str, ...]) -> Callable[[int],
 
 
 def _wait_for_lds(counter: str, meaning: str) -> Callable[[int], None]:
-    """A wait for copies to LDS, of which LLVM does not know that they write there: reads stay behind it."""
+    """A wait for copies to LDS, which LLVM does not know to write there: reads stay behind it."""
     only_wait = _wait(counter, meaning, GFX1250)
 
     def wait(count: int = 0) -> None:

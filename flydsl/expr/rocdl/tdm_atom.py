@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flydsl.dialect.location import argument_error
-from flydsl.expr.algebra import depth, get_, get_shape, get_stride, rank
-from flydsl.expr.atom_values import TileCopy
-from flydsl.expr.memory import Tensor, get_layout, require_tensor
+from flydsl.expr.atoms.atom_values import TileCopy
+from flydsl.expr.layouts.algebra import depth, get_, get_shape, get_stride, rank
+from flydsl.expr.memory.tensors import Tensor, get_layout, require_tensor
 from flydsl.expr.numeric import Int32, Int64
 from flydsl.expr.rocdl.tdm_ops import make_tensor_descriptor_2d, tensor_load_2d, tensor_store_2d
 from flydsl.expr.rocdl.tensor_descriptors import global_address
@@ -30,7 +30,7 @@ _RANKS = (1, 2)
 
 
 class _Options:
-    """What a descriptor has that is known when compiling; an object that loops and branches leave as it is."""
+    """The parts of a descriptor that are known at compile time; loops and branches leave the object as it is."""
 
     def __init__(self, cache_modifier: int, **descriptor: Any) -> None:
         self.cache_modifier = cache_modifier
@@ -111,7 +111,7 @@ class TdmAtom(TileCopy):
         if not all(isinstance(size, int) for size in shape):
             raise argument_error(
                 f"a copy by the tensor data mover of {dimensions} dimensions takes no tile with the layout {layout}",
-                "fx.make_layout((rows, columns), (stride, 1)) is one; its extents are known when compiling",
+                "fx.make_layout((rows, columns), (stride, 1)) is one; its extents are known at compile time",
             )
         strides = _numbers(get_stride(layout), dimensions)
         given = [own if own is not None else stride for own, stride in zip(self.strides, strides, strict=True)]

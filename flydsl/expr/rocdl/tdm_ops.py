@@ -21,8 +21,7 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.elements import llvm_pointer_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.emit import emit
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.numeric import Int32, Int64, Uint32
 from flydsl.expr.rocdl.async_copy import global_prefetch
 from flydsl.expr.rocdl.intrinsic import bits_of, call, i32_attribute, immediate, require_target, value_of
@@ -50,6 +49,7 @@ from flydsl.expr.rocdl.tensor_descriptors import (
     update_tensor_gather_descriptor_addr_lo_hi,
     words_of,
 )  # fmt: skip
+from flydsl.expr.tracing.emit import emit
 
 __all__ = [
     "PREFETCH_SCOPE_DEVICE", "PREFETCH_SCOPE_SE", "TDMDescriptor2D", "TDMGatherDescriptor",
@@ -152,7 +152,7 @@ def l2_prefetch_tile(
     rows, columns = (immediate("the tile_shape of l2_prefetch_tile", size, 1, EXTENT_MAX) for size in tile_shape)
     if thread_id is None:
         raise argument_error(
-            "l2_prefetch_tile takes the thread's number, thread_id=", "such as thread_id=fx.thread_idx.x"
+            "l2_prefetch_tile takes the thread's number, thread_id=", "pass thread_id=fx.thread_idx.x, for example"
         )
     sharing = max(block_threads // rows, 1)
     thread = Uint32(Int32(thread_id))

@@ -14,12 +14,12 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import argument_error
 from flydsl.expr.arith import minui
-from flydsl.expr.emit import emit
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Int32, Int64, Uint32, as_numeric
 from flydsl.expr.rocdl.ids import wave_id
 from flydsl.expr.rocdl.intrinsic import as_type, immediate, llvm_pointer, require_target
 from flydsl.expr.rocdl.lds_address import lds_address
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.tracing.emit import emit
 
 GLOBAL = 1
 EXTENT_MAX = 0xFFFF_FFFF
@@ -63,7 +63,7 @@ def compute_warp_distribution(block_shape: Sequence[int], num_warps: int) -> tup
     if num_warps < 1 or rows * columns != num_warps or outer % rows or inner % columns:
         raise argument_error(
             f"a tile of {outer} x {inner} does not divide among {num_warps} waves",
-            "a power of two that divides the rows, or the rows times the columns",
+            "pass a power of two that divides the rows, or the rows times the columns",
         )
     return [rows, columns], [outer // rows, inner // columns]
 
@@ -140,7 +140,7 @@ def make_tensor_descriptor_2d(
 
     global_ptr: the tensor, or its address. lds_memref: a place in LDS, and lds_byte_offset bytes after it.
     global_offset: the tile's first element, at least 0. tensor_shape: elements from there on; beyond them loads give 0
-    and stores do nothing. oob_outer_bound: the rows of the whole tensor, where they may end inside of the tile.
+    and stores do nothing. oob_outer_bound: the rows of the whole tensor, where they may end inside the tile.
     strides: elements from row to row, and 1. tile_shape: the tile's extents.
     pad_interval, pad_amount: in LDS, so many elements of padding after each so many elements. for_store: for a store,
     which skips the padding as columns beyond the tensor; then an interval is a row.
@@ -278,7 +278,7 @@ def make_tensor_gather_dgroup0(
     """The addresses of a gather descriptor. index_size: bits of a row's number, 16 or 32."""
     require_target("make_tensor_gather_dgroup0", GFX1250)
     if index_size not in (16, 32):
-        raise argument_error(f"rows with numbers of {index_size!r} bits: 16 or 32", "such as index_size=32")
+        raise argument_error(f"rows with numbers of {index_size!r} bits: 16 or 32", "pass index_size=32, for example")
     address = global_address(global_ptr)
     if global_byte_offset is not None:
         address = address + Int64(unsigned(global_byte_offset))
@@ -367,7 +367,7 @@ def _moved(desc: Any, words: dict[int, Any]) -> Any:
 def _checked(desc: Any) -> TDMDescriptor2D | TDMGatherDescriptor:
     if isinstance(desc, TDMDescriptor2D | TDMGatherDescriptor):
         return desc
-    raise argument_error(f"{desc!r} is not a tensor descriptor", "make_tensor_descriptor_2d(...) makes one")
+    raise argument_error(f"{desc!r} is not a tensor descriptor", "make one with make_tensor_descriptor_2d(...)")
 
 
 def update_tensor_descriptor_2d_addr_lo(desc: Any, new_addr_lo: Any) -> Any:

@@ -10,7 +10,6 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import CDNA4, GFX12, GFX1250
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.described import described
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     bitcast,
@@ -23,6 +22,7 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
 )
 from flydsl.expr.rocdl.lds_address import lds_pointer
+from flydsl.expr.tracing.described import described
 
 __all__ = [
     "ds_load_tr4_b64", "ds_load_tr6_b96", "ds_load_tr8_b64", "ds_load_tr16_b128", "ds_read_tr4_b64",
@@ -46,7 +46,7 @@ def _transposing(name: str, element_bits: int, bits: int, archs: tuple[str, ...]
         if bits_of(kind) != bits:
             raise argument_error(
                 f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}",
-                "leave the result type away, or name one of that width",
+                "omit the result type, or name one of that width",
             )
         moved = ir.VectorType.get([bits // 16], element_type("i16")) if element_bits == 16 else words
         place = f"the address of {name}"
@@ -90,6 +90,6 @@ def lds_transpose_load(result_type: Any, lds_memref: Any, elem_offset: Any, elem
     load = {2: ds_load_tr16_b128, 1: ds_load_tr8_b64}.get(elem_bytes)
     if load is None:
         raise argument_error(
-            f"{name} of elements of {elem_bytes!r} bytes: 1 or 2", "such as elem_bytes=2 for 16-bit elements"
+            f"{name} of elements of {elem_bytes!r} bytes: 1 or 2", "pass elem_bytes=2 for 16-bit elements, for example"
         )
     return load(result_type, lds_pointer(name, lds_memref, elem_offset * elem_bytes))

@@ -6,10 +6,10 @@ from typing import Any
 
 from flydsl.atoms.instruction_sets import CDNA
 from flydsl.dialect.location import argument_error
-from flydsl.expr.emit import require_trace, target_name
 from flydsl.expr.rocdl.intrinsic import immediate
 from flydsl.expr.rocdl.scheduling import s_wait_asynccnt, s_wait_tensorcnt
 from flydsl.expr.rocdl.scheduling import s_waitcnt as raw_waitcnt
+from flydsl.expr.tracing.emit import require_trace, target_name
 
 __all__ = ["SyncScope", "asyncmark", "s_waitcnt", "wait_asyncmark"]
 

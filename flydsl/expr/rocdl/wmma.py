@@ -26,8 +26,6 @@ from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.atoms.wmma_intrinsics import SCALED_WMMA, WMMA_NAMES, WmmaIntrinsic, wmma_archs, wmma_intrinsic
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.described import described
-from flydsl.expr.emit import target_name
 from flydsl.expr.numeric import Boolean, Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -42,6 +40,8 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
     value_of,
 )
+from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.emit import target_name
 
 # Modifier -> its largest value and the width of its attribute.
 _MODIFIERS = {

@@ -2,6 +2,6 @@
 
 from flydsl.expr.arith import *  # noqa: F403
 from flydsl.expr.arith import _to_raw as _to_raw
-from flydsl.expr.names import unknown_name
+from flydsl.expr.flydsl_names.names import unknown_name
 
 __getattr__ = unknown_name(__name__, globals())

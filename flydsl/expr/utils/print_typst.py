@@ -14,8 +14,8 @@ from typing import Any
 
 from flydsl import layout as algebra
 from flydsl.dialect.location import argument_error
-from flydsl.expr.copies import TiledCopy
-from flydsl.expr.mma import MmaAtom, TiledMma
+from flydsl.expr.atoms.copies import TiledCopy
+from flydsl.expr.atoms.mma import MmaAtom, TiledMma
 from flydsl.layout import ComposedLayout, Layout
 
 __all__ = ["print_typst"]

@@ -1,7 +1,7 @@
 """Floats that become integers, outside of the integers' range, too: as the hardware's instructions do.
 
 These saturate at 32 bits, from f16 to i16 at 16, and make 0 of NaN; other narrow integers are the lower bits of 32.
-Upstream, the result is poison, of which LLVM may conclude that the code around it never runs: it then leaves out the
+Upstream, the result is poison, from which LLVM may conclude that the code around it never runs: it then leaves out the
 end of a kernel. A fence hides the float's value from LLVM, which gives the same instructions. Launchers, which have an
 intrinsic for it, compute the same up to 32 bits; they saturate at 64, too.
 """
@@ -40,7 +40,7 @@ def _on_host(name: str, x: ElementwiseValue, kind: ir.Type) -> ir.Value:
 
 
 def _saturated_at(x: ElementwiseValue, kind: ir.Type) -> ir.Type:
-    """The integers that a conversion saturates at, of which the result is the lower bits."""
+    """The integers at which a conversion saturates; the result is their lower bits."""
     from_half_to_16_bits = isinstance(x.element, ir.F16Type) and _width(kind) == 16  # v_cvt_i16_f16
     return kind if from_half_to_16_bits or _width(kind) >= 32 else x.like("i32")
 

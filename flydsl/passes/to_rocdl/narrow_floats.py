@@ -34,8 +34,8 @@ _CONVERSIONS = tuple(f"arith.{name}" for name in ("extf", "truncf", "sitofp", "u
 def expand(function: ir.Operation, arch: Arch) -> None:
     """Replace every conversion from or to a narrow float in a function.
 
-    Programs convert narrow floats from and to f32 only, but canonicalization makes one conversion of two that follow
-    each other: from an integer or f16 to f8, for example.
+    Programs convert narrow floats from f32 and f64 and to f32 only, but canonicalization makes one conversion of two
+    that follow each other: from an integer or f16 to f8, for example.
     """
     instructions = set(arch.float8_conversions) if function.name == "gpu.func" else set()  # a host has none
     for op in operations(function):
@@ -46,10 +46,26 @@ def expand(function: ir.Operation, arch: Arch) -> None:
         if not {source, target} & NARROW_FLOATS.keys():
             continue
         with ir.InsertionPoint(op):
-            x = _widen(x, source, instructions) if source in NARROW_FLOATS else _cast(op.name, x, "f32")
+            x = _widen(x, source, instructions) if source in NARROW_FLOATS else _to_f32(op.name, x)
             result = _narrow(x, target, instructions) if target in NARROW_FLOATS else _cast(op.name, x, target)
         op.result.replace_all_uses_with(result.value)
         op.erase()
+
+
+def _to_f32(name: str, x: ElementwiseValue) -> ElementwiseValue:
+    """A number as f32, which is rounded once more; an f64 is rounded to odd, so that both make one rounding.
+
+    Source: Boldo and Melquiond, "When double rounding is odd", 2005.
+    """
+    rounded = _cast(name, x, "f32")
+    if str(x.element) != "f64":
+        return rounded
+    back = rounded.op("arith.extf", kind=x.value.type)
+    bits = rounded.bits()
+    neighbour = (back.abs() > x.abs()).choose(bits - 1, bits + 1)
+    inexact = (back < x) | (back > x)  # neither for NaN
+    odd = (inexact & (bits & 1).equals(0)).choose(neighbour, bits)
+    return odd.op("arith.bitcast", kind=rounded.value.type)
 
 
 def _cast(name: str, x: ElementwiseValue, target: str) -> ElementwiseValue:

@@ -1,4 +1,4 @@
-"""Accesses of register memory stay inside of it.
+"""Accesses of register memory stay inside it.
 
 In LLVM an access beyond an alloca is undefined: it may reach another element or tensor, or LLVM may conclude that it
 never happens. So an offset that is only known at run time is taken as unsigned, and clamped to the last place where the
@@ -90,7 +90,7 @@ def _offset(op: ir.Operation) -> int | SsaLeaf:
 
 
 def _clamped(root: ir.Value, steps: list[_Step], room: int, kind: PointerType) -> ir.Value:
-    """The pointer at the end of the steps, of which some are known at run time, but at most `room` bytes away."""
+    """The pointer at the end of the steps, some of them known only at run time, but at most `room` bytes away."""
     at = ir.Location.current
     unit = min([_element_bytes(kind), *(step.bytes for step in steps)])
     offset = sum(step.elements * (step.bytes // unit) for step in steps)

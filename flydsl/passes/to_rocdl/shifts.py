@@ -1,6 +1,6 @@
 """Shifts by any amount: as the hardware does, by its low bits.
 
-Upstream, a shift by the width or more is poison, of which LLVM may conclude that the code around it never runs. The
+Upstream, a shift by the width or more is poison, from which LLVM may conclude that the code around it never runs. The
 machine's instructions look at the low 5 bits of the amount (6 of 64-bit ones), so LLVM drops the mask again there.
 """
 

@@ -1,4 +1,4 @@
-"""What a launcher does not compute: quotients of 128-bit integers, and these from and to floats.
+"""Operations that a launcher does not compute: quotients of 128-bit integers, and these from and to floats.
 
 For them LLVM calls functions of the compiler's library, which a process need not have loaded; where one is missing,
 MLIR's engine ends the process.

@@ -26,8 +26,8 @@ from flydsl.simulator.estimates import Estimate
 
 if TYPE_CHECKING:
     from flydsl.arch.launch_limits import Dim3
+    from flydsl.simulator.decoding.program import Instruction, Program
     from flydsl.simulator.dispatch import LaunchStatistics
-    from flydsl.simulator.program import Instruction, Program
     from flydsl.simulator.timing.trace import Trace
 
 
@@ -101,7 +101,7 @@ class LaunchCounters(Explained):
         """The estimated time in a sentence, or why there is none."""
         if self.estimate is not None:
             return f"estimated time: {self.estimate} ({self.estimate.meaning})"
-        return f"no estimate of the time: {self.untimed or 'it is made inside of `tracing(execute=True)`'}"
+        return f"no estimate of the time: {self.untimed or 'it is made inside `tracing(execute=True)`'}"
 
     def unknown(self) -> list[str]:
         """Sentences that name what the counters leave out."""

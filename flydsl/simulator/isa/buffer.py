@@ -18,7 +18,7 @@ from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, store_to_lds
 from flydsl.simulator.isa.scalar_memory import records_of_cdna5
 from flydsl.simulator.isa.table import define
-from flydsl.simulator.memory import PRIVATE_APERTURE, SCRATCH_RESOURCE, THROUGH_SWIZZLED_RESOURCE
+from flydsl.simulator.memory.buffers import PRIVATE_APERTURE, SCRATCH_RESOURCE, THROUGH_SWIZZLED_RESOURCE
 
 
 class _Place:

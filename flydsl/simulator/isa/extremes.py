@@ -35,7 +35,7 @@ def extreme(type_: str, b: Builder, x: Value, y: Value, *, maximum: bool) -> Val
 
 
 def _extreme(b: Builder, x: Value, y: Value, type_: str, *, maximum: bool) -> Value:
-    """Of two numbers. Of equal ones only zeros can differ: and-ing their signs gives +0, or-ing them -0."""
+    """The extreme of two. Equal numbers differ only if they are zeros: and-ing their signs gives +0, or-ing them -0."""
     bits = [b.bitcast(v, "i" + type_[1:]) for v in (x, y)]
     tie = b.bitcast((b.and_ if maximum else b.or_)(*bits), type_)
     better = b.select(b.fcmp("ogt" if maximum else "olt", x, y), x, y)

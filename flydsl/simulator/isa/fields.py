@@ -18,7 +18,7 @@ def field_of(b: Builder, dwords: Sequence[Value], index: int, bits: int) -> Valu
 
 
 def packed_fields(b: Builder, codes: Sequence[Value], bits: int) -> tuple[Value, ...]:
-    """The dwords of which the codes (i32) are consecutive fields of so many bits."""
+    """The dwords whose consecutive fields of so many bits are the codes (i32)."""
     dwords = [b.const("i32", 0)] * (len(codes) * bits // 32)
     for i, code in enumerate(codes):
         first, shift = divmod(i * bits, 32)

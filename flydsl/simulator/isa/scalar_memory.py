@@ -34,7 +34,7 @@ def _resource(b: Builder, resource: tuple[Value, ...]) -> tuple[Value, Value]:
 
 
 def records_of_cdna5(b: Builder, low: Value, high: Value) -> Value:
-    """The 45 bits of num_records, of which 7 are above the base."""
+    """The 45 bits of num_records; 7 of them are above the base."""
     upper = b.and_(high, b.const("i64", (1 << 38) - 1))
     return b.or_(b.lshr(low, b.const("i64", 57)), b.shl(upper, b.const("i64", 7)))
 

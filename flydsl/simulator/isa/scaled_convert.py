@@ -1,6 +1,6 @@
 """Conversions of CDNA 4 and gfx1250 between f32, f16 or bf16 and floats of 8, 6 and 4 bits that share a scale.
 
-The scale operand is an f32 of which the exponent alone counts: 2**(exponent - 127), and 255 is NaN. To a narrow float
+The scale operand is an f32 whose exponent alone counts: 2**(exponent - 127), and 255 is NaN. To a narrow float
 a number is divided by the scale, from one it is multiplied (LLVM, "llvm.amdgcn.cvt.scalef32.*", names the operands and
 what op_sel selects). What the division makes too small for an f32 is zero in any of the formats, so that the result is
 rounded once.

@@ -163,7 +163,7 @@ define("v_xad_u32", "i32 = i32 i32 i32", lambda b, x, y, z: b.add(b.xor(x, y), z
 
 
 def _lshl_add_u64(b: Builder, x: Value, amount: Value, y: Value) -> Value:
-    """The amount's lowest three bits, of which the ISA allows 0 to 4."""
+    """The amount's lowest three bits; the ISA allows 0 to 4."""
     return b.add(b.shl(x, b.zext(b.and_(amount, b.const("i32", 7)), "i64")), y)
 
 

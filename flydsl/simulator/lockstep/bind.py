@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.errors import RegisterFault
 from flydsl.simulator.lockstep.machine import Machine, Step
 from flydsl.simulator.lockstep.reading import half_readers, reader
 from flydsl.simulator.lockstep.writing import packed_writer, writers
-from flydsl.simulator.program import Instruction, Program
 
 _bound: WeakKeyDictionary[Program, list[Step]] = WeakKeyDictionary()
 

@@ -11,10 +11,10 @@ from flydsl.arch import conflict_ways
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import lds_operation
 from flydsl.simulator.counters.raw import LINE_BYTES
+from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.lockstep.machine import Machine, Step
 from flydsl.simulator.lockstep.tensor import Move
-from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Memory
-from flydsl.simulator.program import Program
+from flydsl.simulator.memory.buffers import PRIVATE_APERTURE, SHARED_APERTURE, Memory
 from flydsl.simulator.waves import Waves
 
 

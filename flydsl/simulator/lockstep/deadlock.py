@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.errors import BarrierDeadlock
-from flydsl.simulator.program import Program
 from flydsl.simulator.waves import AT_CLUSTER_BARRIER, ENDED, Waves
 
 
@@ -28,12 +28,9 @@ def _story_of_workgroup(waves: Waves, stuck: int) -> str:
     of_workgroup = np.flatnonzero(waves.workgroup == workgroup)
     status = waves.status[of_workgroup]
     here = np.flatnonzero(status == waves.status[stuck])
-    ended = np.flatnonzero(status == ENDED)
     elsewhere = np.flatnonzero(status == AT_CLUSTER_BARRIER)
     story = (
-        f"waves {ended.tolist()} ended without reaching"
-        if ended.size
-        else f"waves {elsewhere.tolist()} have not reached: they wait at their cluster's"
+        f"waves {elsewhere.tolist()} have not reached: they wait at their cluster's"
         if elsewhere.size
         else f"{int(waves.signals[workgroup])} of {count} waves have signalled"
     )

@@ -57,7 +57,7 @@ class NumpyLanes(NumpyValues):
         return np.unpackbits(as_bytes, axis=1, count=self.lane_count, bitorder="little").view(np.bool_)
 
     def lane_bits(self, first: int) -> Array:
-        """The bits of a lane mask in scalar registers, of which it takes as many as it has bits, as (n, 1) i64."""
+        """The bits of a lane mask, read from as many scalar registers as it needs, as (n, 1) i64."""
         if self.lane_count == 64:
             return np.ascontiguousarray(self.waves.sgpr[self.selection, first : first + 2]).view(np.uint64)
         return self.waves.sgpr[self.selection, first : first + 1].astype(np.uint64)

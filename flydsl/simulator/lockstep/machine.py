@@ -13,23 +13,23 @@ import numpy as np
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import Symbol
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated
 from flydsl.simulator.errors import BarrierMisuse, InstructionLimit, Trap
 from flydsl.simulator.float_environment import ieee_floats
 from flydsl.simulator.lockstep.deadlock import deadlock
 from flydsl.simulator.lockstep.standstill import Standstill
 from flydsl.simulator.lockstep.tensor import NumpyTensors
-from flydsl.simulator.memory import Memory
+from flydsl.simulator.memory.buffers import Memory
+from flydsl.simulator.memory.peers import Wait
 from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.peers import Wait
-from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated
 from flydsl.simulator.waves import AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, RUNNING, Waves
 
 Step = Callable[["Machine"], None]
 RunAhead = Callable[["Machine", int, int], None]
 """Raises InstructionLimit if one of a machine's first workgroups does not end within a limit; changes nothing."""
 
-_TURN, _TURN_AMONG_PEERS = 10_000, 500
-"""Instructions after which a group lets others go first that stand further on."""
+_TURN, _TURN_BESIDE_BARRIER, _TURN_AMONG_PEERS = 10_000, 1_000, 500
+"""Instructions after which a group lets others go first: that stand further on, or at a barrier, or any."""
 
 
 class Machine(NumpyTensors):
@@ -134,8 +134,8 @@ class Machine(NumpyTensors):
         self._apply_mode()
         self._executed = 0
         budget = self._instruction_limit - int(waves.executed[group].max())
-        takes_turns = stop < len(steps) or self.memory.others is not None
-        limit = min(budget, self._turn) if takes_turns else budget
+        turn = self._turn_of_group(stop)
+        limit = min(budget, turn)
         if not self._is_known_to_end:
             limit = min(limit, self.patience)
         while True:
@@ -158,9 +158,19 @@ class Machine(NumpyTensors):
                 waves.pc[group] = pc
                 break
             if self._executed >= limit:
-                self._end_turn(pc, budget)
+                self._end_turn(pc, budget, turn)
                 break
         waves.executed[group] += self._executed
+
+    def _turn_of_group(self, stop: int) -> int:
+        """The instructions after which others have their turn: waves that stand at `stop`, or at a barrier.
+
+        A wave that waits in a loop may wait for one that is to pass a barrier.
+        """
+        if stop < len(self._steps) or self.memory.others is not None:
+            return self._turn
+        is_waiting = np.isin(self.waves.status, (AT_BARRIER, AT_CLUSTER_BARRIER))
+        return _TURN_BESIDE_BARRIER if is_waiting.any() else self._instruction_limit
 
     def _past_the_end(self, wave: int) -> SimulatorError:
         of_group = wave % self.waves.waves_per_workgroup
@@ -175,11 +185,11 @@ class Machine(NumpyTensors):
         self.waves.pc[self.selection] = pc
         self.waves.executed[self.selection] += self._executed
 
-    def _end_turn(self, pc: int, budget: int) -> None:
+    def _end_turn(self, pc: int, budget: int, turn: int) -> None:
         """End the turn of a group, which may wait in a loop for other waves."""
         if self._executed < budget:
             self.waves.pc[self.selection] = pc
-            if self._executed >= self._turn:
+            if self._executed >= turn:
                 self._yielded[self.selection] = True
                 self.complete_barriers()  # of waves that went on after their signal, others may wait for one of these
             return
@@ -205,8 +215,13 @@ class Machine(NumpyTensors):
         return True
 
     def _all_waves_signalled(self) -> Array:
-        """For each workgroup: whether all its waves have arrived at its barrier."""
-        return np.asarray(self.waves.signals == self.waves.waves_per_workgroup)
+        """For each workgroup: whether so many waves have arrived at its barrier as have not ended.
+
+        The hardware waits for no others.
+        """
+        waves = self.waves
+        ended = (waves.status == ENDED).reshape(-1, waves.waves_per_workgroup).sum(axis=1)
+        return np.asarray((waves.signals > 0) & (waves.signals + ended >= waves.waves_per_workgroup))
 
     def _all_workgroups_signalled(self) -> Array:
         """For each workgroup: whether all those of its cluster, if it is in one, have arrived at that one's barrier."""
@@ -216,7 +231,7 @@ class Machine(NumpyTensors):
 
     def complete_barriers(self) -> Array:
         """Let the workgroups pass whose waves have all arrived: those that wait go on, the others may pass when they
-        come to it. Return the waves of these workgroups."""
+        come to it. Return the waves of these workgroups that have not ended."""
         waves = self.waves
         if waves.cluster_size > 1:
             self.complete_cluster_barriers()
@@ -237,7 +252,7 @@ class Machine(NumpyTensors):
         waiting = waves.status == status
         may_pass |= of_them & ~waiting
         waves.status[of_them & waiting] = RUNNING
-        return np.flatnonzero(of_them)
+        return np.flatnonzero(of_them & (waves.status != ENDED))
 
     # --- the builder's control operations
 

@@ -8,11 +8,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from flydsl import env
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.errors import Access, MemoryFault, MisalignedAccess
-from flydsl.simulator.gaps import touches_gap
 from flydsl.simulator.lockstep.lanes import NumpyLanes
-from flydsl.simulator.memory import (
+from flydsl.simulator.memory.buffers import (
     DWORD_BYTES,
     NEAR_NULL_BYTES,
     PRIVATE_APERTURE,
@@ -22,14 +23,14 @@ from flydsl.simulator.memory import (
     Buffer,
     Memory,
 )
-from flydsl.simulator.program import Instruction
+from flydsl.simulator.memory.gaps import touches_gap
 from flydsl.simulator.waves import Waves
 
 _GAP_HINT = "the tensor is a part of a larger one, and this is one of the other parts"
 
 _BEYOND_LDS_HINT = (
     "this access needs {needed} bytes: launch(..., smem={needed}) for dynamic shared memory, or a larger static "
-    "allocation; the hardware reads 0 there, and writes nothing"
+    "allocation; with FLYDSL_SIMULATOR_LDS=hardware such reads give 0, and stores do nothing"
 )
 
 # Of CDNA, whose loads past the registers have one address in LDS.
@@ -151,7 +152,7 @@ class NumpyMemory(NumpyLanes):
             return self._resolve_global(request)
         if space == "flat":
             return self._resolve_flat(request)
-        return [self._resolve_local(space, request)]
+        return self._resolve_local(space, request)
 
     def _request(
         self, address: Array, size: int, where: Array | None, *, is_write: bool, is_atomic: bool = False
@@ -224,24 +225,21 @@ class NumpyMemory(NumpyLanes):
                     accesses += self._resolve_global(part)
                 else:
                     local = Request(part.address.astype(np.uint32), part.lanes, part.size, part.width, part.is_write)
-                    accesses.append(self._resolve_local(space, local))
+                    accesses += self._resolve_local(space, local)
         return accesses
 
-    def _resolve_local(self, space: str, request: Request) -> Resolved:
+    def _resolve_local(self, space: str, request: Request) -> list[Resolved]:
         waves = self.waves
         is_lds = space == "lds"
         limit = waves.lds_bytes if is_lds else waves.scratch_bytes
-        reach = limit + -limit % 4 if is_lds and request.size >= 4 else limit  # LDS does not end inside of a dword
+        reach = limit + -limit % 4 if is_lds and request.size >= 4 else limit  # LDS does not end inside a dword
         if not _in_bounds(request.address, reach, request.size):
-            beyond = (request.address.astype(np.int64) + request.size) > reach
-            bad = int(np.flatnonzero(beyond)[0])
-            whole = f"{_LABELS[space]} ({limit} bytes per {'workgroup' if is_lds else 'thread'})"
-            where = f"address {_offset(int(request.address[bad]))}"
-            needed = int(request.address.max()) + request.size
-            hint = _BEYOND_LDS_HINT.format(needed=needed) if is_lds else None
-            if hint and self.instruction.listed.text.startswith(_PAST_REGISTERS):
-                hint = _PAST_REGISTERS_HINT + hint
-            self._fault(space, request, bad, None, f"outside of {whole}: {where}", hint=hint)
+            if not is_lds or env.simulator_lds_is_strict():
+                self._fault_local(space, request, limit, reach)
+            inside = np.flatnonzero(request.address.astype(np.int64) + request.size <= reach)
+            if not inside.size:
+                return []
+            request = request.part(inside)
         wave, lane = self._wave_and_lane(request)
         base = (
             waves.workgroup[wave] * waves.lds_stride if is_lds else (wave * waves.lanes + lane) * waves.scratch_stride
@@ -250,7 +248,18 @@ class NumpyMemory(NumpyLanes):
         offsets = request.address.astype(np.int64) + base
         if is_lds and self.lds_marks is not None:
             self.lds_marks[int(request.is_write), offsets[:, None] + np.arange(request.size)] = True
-        return Resolved(storage, offsets, request.lanes)
+        return [Resolved(storage, offsets, request.lanes)]
+
+    def _fault_local(self, space: str, request: Request, limit: int, reach: int) -> NoReturn:
+        beyond = (request.address.astype(np.int64) + request.size) > reach
+        bad = int(np.flatnonzero(beyond)[0])
+        whole = f"{_LABELS[space]} ({limit} bytes per {'workgroup' if space == 'lds' else 'thread'})"
+        where = f"address {_offset(int(request.address[bad]))}"
+        needed = int(request.address.max()) + request.size
+        hint = _BEYOND_LDS_HINT.format(needed=needed) if space == "lds" else None
+        if hint and self.instruction.listed.text.startswith(_PAST_REGISTERS):
+            hint = _PAST_REGISTERS_HINT + hint
+        self._fault(space, request, bad, None, f"outside of {whole}: {where}", hint=hint)
 
     def _wave_and_lane(self, request: Request) -> tuple[Array, Array]:
         """For every accessing lane, its wave in the batch and its lane number; 0 where the wave itself accesses."""
@@ -376,7 +385,7 @@ class Request:
 
     @property
     def has_whole_dwords(self) -> bool:
-        """Whether it may reach the ends of dwords that are in a buffer in part."""
+        """True if it may reach the ends of dwords that lie only partly in a buffer."""
         return self.size >= DWORD_BYTES and (self.is_atomic or not self.is_write)
 
     def part(self, chosen: Array) -> Request:

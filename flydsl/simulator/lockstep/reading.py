@@ -9,12 +9,12 @@ import numpy as np
 
 from flydsl.hsaco.operands import Aperture, Immediate, Keyword, Modifiers, Operand, Register, StatusBit, Symbol
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.isa.atomics import widened
 from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.isa.table import FIXED, HALVES
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.lockstep.values import DTYPES, constant
-from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import row_of
 
 Read = Callable[[Machine], Any]
@@ -134,7 +134,7 @@ def _raw(atom: Any, type_: str) -> Read:
     if isinstance(atom, StatusBit):
         return _raw_status(atom)
     if not isinstance(atom, Register):
-        raise NotImplementedError(f"{atom} of which a part is taken")
+        raise NotImplementedError(f"a part of {atom}")
     return _raw32(atom)
 
 

@@ -16,7 +16,7 @@ from flydsl.simulator.lockstep.checked.races import RaceHistory
 from flydsl.simulator.lockstep.counting import CountingMachine
 from flydsl.simulator.lockstep.machine import Machine
 
-_WAVES_PER_BATCH = 512
+_WAVES_PER_BATCH, _MOST_WAVES_PER_BATCH = 512, 8192
 _STATE_BYTES_PER_BATCH = 1 << 28
 
 
@@ -85,12 +85,13 @@ def _new_races(dispatch: Dispatch) -> RaceHistory | None:
 
 def _workgroups_per_batch(dispatch: Dispatch) -> int:
     """The workgroups of a batch: as many as fit the host's cache, and the budget if the kernel uses much memory; whole
-    clusters in any case."""
+    clusters in any case. With atomics they may wait for each other: then as many as are on a large GPU at once."""
     waves = dispatch.waves_per_workgroup
+    most_waves = _MOST_WAVES_PER_BATCH if dispatch.program.has_global_atomics else _WAVES_PER_BATCH
     bytes_ = dispatch.lds_bytes + waves * dispatch.lanes * (
         dispatch.scratch_bytes + 4 * (dispatch.vgprs + dispatch.agprs)
     )
-    fitting = max(min(_WAVES_PER_BATCH // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)
+    fitting = max(min(most_waves // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)
     return max(fitting // dispatch.cluster_size, 1) * dispatch.cluster_size
 
 

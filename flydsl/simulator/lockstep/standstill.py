@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flydsl.simulator.peers import Wait
+from flydsl.simulator.memory.peers import Wait
 from flydsl.simulator.waves import Waves
 
 _RUNS = 8

@@ -14,7 +14,7 @@ from flydsl.simulator.errors import DescriptorError
 from flydsl.simulator.isa.builder import Builder
 from flydsl.simulator.isa.lds_barrier import arrived
 from flydsl.simulator.lockstep.memory import NumpyMemory, Request
-from flydsl.simulator.tensor_descriptor import GROUP_WORDS, BadField, Tile, check_multicast, tile_of
+from flydsl.simulator.memory.tensor_descriptor import GROUP_WORDS, BadField, Tile, check_multicast, tile_of
 
 _BOUNDS_HINT = "tensor_shape (tensor_dim0, tensor_dim1) counts the elements that there are from the tile's first one on"
 

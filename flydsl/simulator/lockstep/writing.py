@@ -9,9 +9,9 @@ import numpy as np
 
 from flydsl.hsaco.operands import EXEC, Modifiers, Null, Register, Symbol
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.isa.table import FIXED
 from flydsl.simulator.lockstep.machine import Machine
-from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import row_of
 
 Write = Callable[[Machine, Any], None]

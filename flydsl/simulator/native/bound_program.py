@@ -11,11 +11,11 @@ import numpy as np
 
 from flydsl.hsaco.operands import Symbol
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import Program, relocated
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.shape import bind
-from flydsl.simulator.program import Program, relocated
 
 _WORDS = layout.RECORD_BYTES // 8
 _WORD = (1 << 64) - 1

@@ -18,10 +18,10 @@ from flydsl.arch.lds_banks import phases
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import instruction_class, is_lds_atomic, lds_operation
 from flydsl.simulator.counters.raw import no_counts
+from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.group import aligned_zeros
 from flydsl.simulator.native.library import library
-from flydsl.simulator.program import Program
 
 _ACCESSES = frozenset({"VMEM load", "VMEM store", "VMEM atomic", "LDS"})
 _ENTRY_FIELDS = (

@@ -85,7 +85,9 @@ def tier() -> Tier:
         if candidate.name == name:
             return candidate
     names = ", ".join(["native", *(t.name for t in able)])
-    raise ArgumentError(f"FLYDSL_SIMULATOR_HOST={name!r} is none of {names}", hint="these are what this CPU can run")
+    raise ArgumentError(
+        f"FLYDSL_SIMULATOR_HOST must be one of {names}, got {name!r}", hint="choose one that this CPU can run"
+    )
 
 
 def triple() -> str:

@@ -12,13 +12,13 @@ import numpy as np
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError, SourceLocation
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.memory import Memory
+from flydsl.simulator.decoding.program import Program
+from flydsl.simulator.memory.buffers import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.bound_program import bound_program
 from flydsl.simulator.native.group import aligned_zeros
 from flydsl.simulator.native.library import library
-from flydsl.simulator.program import Program
 from flydsl.simulator.waves import RUNNING, Waves
 
 _TURN, _TURN_AMONG_PEERS = 20_000, 1_000

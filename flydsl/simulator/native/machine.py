@@ -18,6 +18,7 @@ from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import InstructionLimit
 from flydsl.simulator.float_environment import ieee_floats
+from flydsl.simulator.memory.peers import Wait
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import CountWatch, ThreadCounts
@@ -25,20 +26,22 @@ from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
 from flydsl.simulator.native.launch_block import SharedLaunch, Watch, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.turns import Turns
-from flydsl.simulator.peers import Wait
 
 if TYPE_CHECKING:
     from flydsl.simulator.lockstep.machine import Machine
 
 _FIRST_SLICE = 40_000
 _SLICE = 100_000
-_LEAST_SLICE = 5_000
+_LEAST_SLICE = 1_000
 """Instructions, not seconds: which workgroup sees what another one does must not depend on how fast the host is."""
 _PATIENCE_SLICES = 20
 _PATIENCE_OF_MANY_SLICES = 2
 """A workgroup that runs for longer may wait for another one: then that gets a turn, too. Soon it is twice as many, as a
 workgroup at a barrier of the whole grid waits for all."""
-_MAX_RESIDENT_WAVES = 512
+_RESIDENT_WAVES, _MOST_RESIDENT_WAVES = 512, 8192
+_RESIDENT_BYTES = 1 << 28
+"""Waves whose workgroups take turns. Where workgroups may wait for each other, as many as are on a large GPU at once (a
+barrier of a persistent grid waits for all of them), if their registers and LDS are no more than so many bytes."""
 
 
 def run(
@@ -93,6 +96,7 @@ class Execution:
         self._executed = self._resident = 0
         self._others = work.memory.others
         self.launch = SharedLaunch(work, instruction_limit, watch=watch or (None if counts is None else CountWatch()))
+        self._most_groups = _most_groups(self.launch, work)
         self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library().run_address)
 
     # --- threads
@@ -219,7 +223,7 @@ class Execution:
     def _add_group(self, turns: Turns) -> bool:
         """Let another workgroup take turns; False if there is none, or no room for it."""
         is_one_left = self.launch.block.next < self.launch.group_count
-        if not is_one_left or self.launch.template.count * (len(turns) + 1) > _MAX_RESIDENT_WAVES:
+        if not is_one_left or len(turns) >= self._most_groups:
             return False
         turns.add(self._group())
         return True
@@ -302,6 +306,15 @@ class Execution:
 
     def _shared(self, group: WorkgroupSlot) -> SharedWaves:
         return group.waves(self.work.workgroups_of(_coordinates(group.number, self.launch.grid)))
+
+
+def _most_groups(launch: SharedLaunch, work: Work) -> int:
+    """The groups that may take turns on a thread."""
+    template, most_waves = launch.template, _RESIDENT_WAVES
+    if launch.has_global_atomics:
+        bytes_ = template.lds.size + template.count * layout.ROW_BYTES * (work.vgprs + work.agprs)
+        most_waves = max(min(_MOST_RESIDENT_WAVES, _RESIDENT_BYTES // bytes_ * template.count), most_waves)
+    return most_waves // template.count
 
 
 def _coordinates(number: int, grid: Dim3) -> Dim3:

@@ -22,13 +22,13 @@ from flydsl.hsaco.operands import (
     StatusBit,
     Symbol,
 )
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.isa import TABLE
 from flydsl.simulator.isa.control import WAITS
 from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.ir import RecordNumber
-from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import ACCUMULATION_ROW, VECTOR_ROWS, row_of
 
 _OFFSETS = {"offset": layout.OFFSET_SLOT, "offset0": layout.OFFSET_SLOT, "offset1": layout.SECOND_OFFSET_SLOT}

@@ -9,7 +9,7 @@ from typing import Any
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import OutOfRange
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.program import Instruction, Program
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.stepping.wave_state import WaveState
 
 _CONTEXT_LINES = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flydsl.errors import SimulatorError
-from flydsl.simulator.program import Instruction, Program
+from flydsl.simulator.decoding.program import Instruction, Program
 
 _ISA_PREFIX = "isa:"
 
@@ -24,7 +24,8 @@ def instructions_at(program: Program, place: Place) -> frozenset[int]:
     file, _, number = str(place).rpartition(":")
     if not number.isdigit():
         raise SimulatorError(
-            f"{place!r} is not a place in a program", hint='a source line such as 17 or "kernel.py:17", or "isa:42"'
+            f"{place!r} is not a place in a program",
+            hint='pass a source line such as 17 or "kernel.py:17", or "isa:42"',
         )
     line = int(number)
     found = [i for i in _in_file(program, file) if i.location and i.location.line == line]

@@ -18,7 +18,7 @@ import numpy as np
 
 from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.program import Instruction, Program
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.simulation import Breakpoint, Simulation

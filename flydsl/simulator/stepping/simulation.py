@@ -21,10 +21,10 @@ from flydsl.errors import LaunchError, SimulatorError
 from flydsl.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import current_counting
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.lockstep.run import new_machine, run_in_lockstep
-from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.wave_state import Snapshot
@@ -94,7 +94,7 @@ class Simulation(Explained, Standing):
         """keep_alive: the owner of the launches' memory. after_kernel: called when a kernel has ended. traced_module:
         the text of the module that the kernels were compiled from, for those who show what is in LDS.
 
-        Raises LaunchError if no grid has the workgroup, and inside of `counting`."""
+        Raises LaunchError if no grid has the workgroup, and inside `counting`."""
         if current_counting() is not None:
             raise LaunchError(
                 "a simulation is not counted: what is stepped through goes on after the `with` block",

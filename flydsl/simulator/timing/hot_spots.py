@@ -56,7 +56,7 @@ class Cost:
 
 
 def issue_cycles(trace: Trace) -> Array:
-    """Of each event, the cycles from its issue until its wave tries the next instruction, or ends.
+    """For each event, the cycles from its issue until its wave tries the next instruction, or ends.
 
     Where the trace of a wave is cut off before its end, nobody knows how many the last one has: it gets none.
     """

@@ -11,7 +11,7 @@ from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import has_separate_transcendental_unit, mfma_cycles, valu_cycles
 from flydsl.arch.timing import Timing
 from flydsl.simulator.counters.instruction_class import instruction_class
-from flydsl.simulator.program import Instruction
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.timing.memory_waits import counters_waited_for
 from flydsl.simulator.timing.needed import effects
 from flydsl.simulator.timing.replay import layout
@@ -98,7 +98,7 @@ def _describe_vector(result: layout.Instruction, arch: Arch, timing: Timing, ins
     """Describe an instruction of the lanes of a SIMD, or of its matrix core.
 
     CDNA's matrix core works beside the vector ALU, which RDNA executes matrix products with; RDNA has a unit for
-    transcendental functions, of which it starts one while others are executed.
+    transcendental functions; it starts one while others are executed.
     """
     is_rdna, slot = has_separate_transcendental_unit(arch), int(timing.issue_cycles.value)
     mnemonic, unit = instruction.mnemonic, Unit(result.unit)

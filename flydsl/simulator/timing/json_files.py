@@ -17,7 +17,7 @@ def read_json(file: Path) -> Any:
         return json.loads(file.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ArgumentError(
-            f"{file} is no JSON: {error}", hint="was rocprofv3 ended before it had written it?"
+            f"{file} is not JSON: {error}", hint="was rocprofv3 ended before it had written it?"
         ) from error
 
 

@@ -57,7 +57,7 @@ def _counted_by(instruction: TracedInstruction) -> tuple[str, ...]:
 
 
 def producers(trace: Trace) -> Array:
-    """Of each event, the event whose completion it waited for, -1 where it waited for no memory that is known."""
+    """For each event, the event whose completion it waited for, -1 where it waited for no memory that is known."""
     found = np.full(len(trace.events), -1, np.int64)
     counted = [_counted_by(instruction) for instruction in trace.instructions]
     waits = [counters_waited_for(instruction.text) for instruction in trace.instructions]

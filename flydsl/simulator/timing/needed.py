@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from flydsl.hsaco.operands import EXEC, VCC, Keyword, Register, StatusBit, Symbol
-from flydsl.simulator.admission import registers
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import instruction_class
+from flydsl.simulator.decoding.admission import registers
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.isa.table import FIXED
-from flydsl.simulator.program import Instruction, Program
 
 _FIRST = {"s": 0, "v": 129, "a": 129 + 256}
 _SCC = 128
@@ -147,7 +147,7 @@ class _Walk:
         return self.effects[i].reads & ~_stored_registers(self._instructions[i]) | _ALWAYS
 
     def _replaced(self, i: int) -> int:
-        """The registers of which nothing is left behind an instruction."""
+        """The registers whose values nothing needs after an instruction."""
         effect = self.effects[i]
         scalar = effect.writes & ((1 << _SCC + 1) - 1)
         semantics = self._instructions[i].semantics

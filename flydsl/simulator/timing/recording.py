@@ -18,16 +18,16 @@ import numpy as np
 from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
+from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.errors import MemoryFault
-from flydsl.simulator.memory import Buffer, Memory
+from flydsl.simulator.memory.buffers import Buffer, Memory
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import ThreadCounts, tracing_records
 from flydsl.simulator.native.group import WorkgroupSlot
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.native.turns import Turns
-from flydsl.simulator.program import Program
 from flydsl.simulator.timing.needed import Needed, needed_instructions
 
 _WORDS_PER_WAVE = 1 << 24

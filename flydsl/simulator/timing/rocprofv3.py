@@ -75,7 +75,10 @@ def read_thread_trace(folder: str | Path, *, arch: str | None = None, clock_mhz:
     """
     place = Path(folder)
     if not place.is_dir():
-        raise ArgumentError(f"{place} is no folder", hint="give the folder ui_output_agent_*_dispatch_* of rocprofv3")
+        raise ArgumentError(
+            f"a trace of rocprofv3 must be a folder, got {place}",
+            hint="give the folder ui_output_agent_*_dispatch_* of rocprofv3",
+        )
     waves = sorted(_wave_files(place), key=lambda found: found[1])
     if not waves:
         inside = sorted(place.glob("ui_output_*"))

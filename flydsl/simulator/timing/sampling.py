@@ -21,8 +21,8 @@ from flydsl.arch.occupancy import occupancy
 from flydsl.arch.timing import Timing
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.program import Instruction
 from flydsl.simulator.timing import recording
 from flydsl.simulator.timing.accuracy import LEAST_PERCENT, error_percent, kind_of
 from flydsl.simulator.timing.gpu import die, timing_of
@@ -85,7 +85,7 @@ def workgroups_per_compute_unit(dispatch: Dispatch) -> int:
 
 
 class Sample:
-    """A launch of which some workgroups are recorded."""
+    """A launch with some recorded workgroups."""
 
     def __init__(self, dispatch: Dispatch, instruction_limit: int, threads: int | None) -> None:
         self._dispatch, self._limit, self._threads = dispatch, instruction_limit, threads
@@ -122,7 +122,7 @@ class Sample:
 
     @cached_property
     def first_shares(self) -> Array:
-        """Of each buffer, the part of a die's lines that no other die asks for before it.
+        """For each buffer, the part of a die's lines that no other die asks for before it.
 
         A workgroup of every other die is compared with those that this die executes at the same time.
         """

@@ -120,7 +120,7 @@ def covered(groups: Array, starts: Array, ends: Array, edges: Array) -> Array:
 
 
 def _merged(groups: Array, starts: Array, ends: Array) -> Iterator[tuple[Array, Array]]:
-    """Of each group the beginnings and ends of what its intervals cover together, in order."""
+    """The beginnings and ends of what each group's intervals cover together, in order."""
     order = np.lexsort((starts, groups))
     groups, starts, ends = groups[order], starts[order], ends[order]
     limits = np.flatnonzero(np.diff(groups)) + 1

@@ -140,7 +140,7 @@ def fx_extract(structure: Any) -> Any:
     [
         (lambda A: rocdl.ds_bpermute(0, A[0].to(fx.Float16)), ArgumentError, "moves scalars of 32 bits, not f16"),
         (lambda A: rocdl.ds_bpermute(1.5, A[0]), ArgumentError, r"Int32\(1.5\): not an integer"),
-        (lambda A: rocdl.ds_swizzle(A[0], fx.thread_idx.x), ArgumentError, "must be known when compiling"),
+        (lambda A: rocdl.ds_swizzle(A[0], fx.thread_idx.x), ArgumentError, "must be known at compile time"),
         (lambda A: rocdl.ds_swizzle(A[0], 1 << 16), ArgumentError, "65536 is outside of 0 to 65535"),
         (lambda A: rocdl.readfirstlane(T.i32, A[0]), ArgumentError, "readfirstlane of f32 is f32, not i32"),
         (lambda A: rocdl.readlane(A[0], A[1]), ArgumentError, "the lane of readlane: it takes i32, not f32"),

@@ -194,7 +194,7 @@ def quad(value: float = 0.0) -> Any:
         (
             lambda c: rocdl.mfma_f32_16x16x16f16([quad(), quad(), c, fx.thread_idx.x]),
             ArgumentError,
-            "must be known when compiling",
+            "must be known at compile time",
         ),
         (lambda c: rocdl.mfma_f32_16x16x16f16(), ArgumentError, "missing a required argument: 'operands'"),
     ],

@@ -126,7 +126,7 @@ def resource(A: Any) -> Any:
     [
         (lambda A: rocdl.raw_ptr_buffer_load(T.f32, A, 0, 0, 0), "it takes a buffer resource, not !"),
         (lambda A: rocdl.raw_ptr_buffer_load(T.f32, resource(A), A[0], 0, 0), "the offset of .* i32, not f32"),
-        (lambda A: rocdl.raw_ptr_buffer_load(T.f32, resource(A), 0, 0, fx.thread_idx.x), "known when compiling"),
+        (lambda A: rocdl.raw_ptr_buffer_load(T.f32, resource(A), 0, 0, fx.thread_idx.x), "known at compile time"),
         (lambda A: rocdl.raw_ptr_buffer_load(T.i128, resource(A), 0, 0, 32), "aux .*: 32 is outside of 0 to 31"),
         (
             lambda A: rocdl.raw_ptr_buffer_store(fx.Vector.filled([5], 0, fx.Int32), resource(A), 0),

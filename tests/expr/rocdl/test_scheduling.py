@@ -101,7 +101,7 @@ def test_named_groups(compiled: Callable[..., str]) -> None:
     ("call", "error", "says"),
     [
         (lambda A: rocdl.sched_mfma(-1), ArgumentError, "-1 is outside of 0 to"),
-        (lambda A: rocdl.sched_mfma(fx.thread_idx.x), ArgumentError, "must be known when compiling"),
+        (lambda A: rocdl.sched_mfma(fx.thread_idx.x), ArgumentError, "must be known at compile time"),
         (lambda A: rocdl.s_setprio(-1), ArgumentError, "s_setprio: -1 is outside of 0 to 32767"),
         (lambda A: rocdl.s_nop(2.5), ArgumentError, "2.5 is not an integer"),
         (lambda A: rocdl.s_wait_dscnt(0), ArchError, "s_wait_dscnt: gfx942 does not have it"),

@@ -39,7 +39,7 @@ def issued() -> Callable[..., str]:
 
 
 def constants(group: Any) -> list[int | None]:
-    """The words of a group that are known when compiling."""
+    """The words of a group that are known at compile time."""
     return [int(word) & 0xFFFF_FFFF if word.is_static else None for word in map(fx.Int32, elements(group))]
 
 
@@ -216,7 +216,7 @@ def test_a_prefetch_touches_every_row(issued: Callable[..., str]) -> None:
         (lambda A, lds, n: tile(A, lds, pad_interval=48, pad_amount=8), ArgumentError, "2 to 256 words"),
         (lambda A, lds, n: tile(A, lds, pad_interval=64, pad_amount=1), ArgumentError, "1 to 128 words"),
         (lambda A, lds, n: tile(A, lds, num_warps=3), ArgumentError, "does not divide among 3 waves"),
-        (lambda A, lds, n: tile(A, lds, tile_shape=(n, 64)), ArgumentError, "must be known when compiling"),
+        (lambda A, lds, n: tile(A, lds, tile_shape=(n, 64)), ArgumentError, "must be known at compile time"),
         (lambda A, lds, n: tile(A, lds, tile_shape=(64, 65536)), ArgumentError, "65536 is outside of 1 to 65535"),
         (lambda A, lds, n: tile(A, lds, workgroup_mask=1 << 16), ArgumentError, "outside of 0 to 65535"),
         (lambda A, lds, n: tile(A, lds, lds_memref=A), ArgumentError, "a tensor or pointer in LDS"),

@@ -1,4 +1,4 @@
-"""Products. N is the original's, as rows of C are at distances known when compiling; M is one tile, and K is short.
+"""Products. N is the original's, as rows of C are at distances known at compile time; M is one tile, and K is short.
 
 The original's figures of tiles of 64 or 128 x 256 x 128 have three tiles of code, so they are those of an odd number.
 """

@@ -95,6 +95,11 @@ def test_unary(name: str) -> None:
     assert error[worst] <= bound, f"{name}({x[worst]}) is {error[worst]:.2f} ulp wrong"
 
 
+def test_acosh_below_one_is_nan() -> None:
+    x = -torch.exp2(torch.linspace(-140, 127, BLOCK))
+    assert run(fx.math.acosh, x).isnan().all()
+
+
 def pairs(values: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
     """Every pair of some numbers, padded to whole blocks."""
     a, b = torch.cartesian_prod(torch.tensor(values), torch.tensor(values)).T

@@ -68,6 +68,22 @@ def test_narrowing_is_torchs(dtype: type[fx.Numeric], width: int) -> None:
     assert same.all(), (x[~same], result.float()[~same], expected.float()[~same])
 
 
+@pytest.mark.parametrize("dtype", TORCH)
+def test_an_f64_is_rounded_once(dtype: type[fx.Numeric]) -> None:
+    exact = torch.arange(256, dtype=torch.uint8).view(TORCH[dtype]).double()
+    exact = exact[exact.isfinite()].unique()
+    middle = (exact[1:] + exact[:-1]) / 2
+    beside = [middle * (1 + step) for step in (2.0**-40, -(2.0**-40), 0.0)]
+    special = torch.tensor([math.inf, -math.inf, math.nan, 1e300, -1e300], dtype=torch.float64)
+    x = torch.cat([exact, *beside, special])
+    padded = torch.cat([x, torch.zeros(-x.numel() % BLOCK, dtype=torch.float64)])
+    result = convert(padded, dtype, 0, torch.zeros(padded.numel(), dtype=torch.int8)).view(TORCH[dtype]).double()
+    rounded = [round_float(dtype.mlir_name, number) for number in x[: -special.numel()].tolist()]
+    expected = torch.cat([torch.tensor(rounded, dtype=torch.float64), special.to(TORCH[dtype]).double()])
+    result = result[: x.numel()]
+    torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", TORCH)
 @pytest.mark.diagonal(2)

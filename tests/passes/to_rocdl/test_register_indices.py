@@ -12,7 +12,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import CompileError
-from flydsl.expr import vector_value
+from flydsl.expr.numbers import vector_value
 from flydsl.hsaco.listing import read_listing
 from flydsl.passes.to_rocdl import register_indices
 from tests.launchers import launcher_of

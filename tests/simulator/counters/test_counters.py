@@ -298,7 +298,7 @@ def test_the_roofline_is_the_longest_of_the_resources(compiled_double: tuple[byt
     assert bounds.valu_us == pytest.approx(counters.totals.valu_cycles / 1024 / 2.1e3)
     assert str(bounds) in repr(counters)
     assert NO_ESTIMATE in str(bounds)
-    assert "no estimate of the time: it is made inside of `tracing(execute=True)`" in repr(counters)
+    assert "no estimate of the time: it is made inside `tracing(execute=True)`" in repr(counters)
 
 
 def test_the_sum_of_lines_is_the_total(compiled_double: tuple[bytes, str]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from flydsl.simulator import Memory, MemoryFault, UnknownInstruction
-from flydsl.simulator.memory import PRIVATE_APERTURE, SCRATCH_RESOURCE
+from flydsl.simulator.memory.buffers import PRIVATE_APERTURE, SCRATCH_RESOURCE
 
 Run = Callable[..., Any]
 MULTIPLY_ADDS = {

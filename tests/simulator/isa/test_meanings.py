@@ -8,7 +8,7 @@ import pytest
 
 from flydsl.arch import ARCHS, GFX942, GFX1201, Arch
 from flydsl.hsaco.operands import Modifiers
-from flydsl.simulator.instruction_help import instruction_help
+from flydsl.simulator.decoding.instruction_help import instruction_help
 from flydsl.simulator.isa.meanings import meaning
 from flydsl.simulator.isa.spellings import entries_on, name_on
 from flydsl.simulator.isa.table import TABLE, Semantics, mnemonic_of

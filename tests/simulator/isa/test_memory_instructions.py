@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flydsl.errors import ArgumentError
 from flydsl.simulator import Memory, MemoryFault, MisalignedAccess
-from flydsl.simulator.gaps import Rows
+from flydsl.simulator.memory.gaps import Rows
 
 Run = Callable[..., Any]
 LANE = np.arange(64)
@@ -253,6 +254,26 @@ def test_other_faults(run: Run) -> None:
         run("global_atomic_add v0, v1, s[2:3]", v={0: 2}, s={2: address}, memory=memory)
 
 
+def test_lds_past_its_end_as_the_hardware_has_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loads give 0 where any of their bytes is beyond, stores and atomics do nothing."""
+    text = """ds_read_b32 v2, v0
+        ds_read_b64 v[4:5], v0
+        ds_add_rtn_u32 v3, v0, v1
+        ds_write_b32 v0, v1 offset:32"""
+    words = np.arange(100, 116, dtype=np.uint32)
+    monkeypatch.setenv("FLYDSL_SIMULATOR_LDS", "hardware")
+    found = run(text, v={0: (4 * LANE).astype("u4"), 1: LANE}, lds=words.tobytes())
+    inside = LANE < 16
+    assert found.v(2).tolist() == np.where(inside, 100 + LANE, 0).tolist()
+    assert found.v(4).tolist() == np.where(LANE < 15, 100 + LANE, 0).tolist()
+    assert found.v(3).tolist() == found.v(2).tolist()
+    expected = [*(100 + 2 * LANE[:8]), *LANE[:8]]
+    assert found.waves.lds.view(np.uint32)[:16].tolist() == expected
+    monkeypatch.setenv("FLYDSL_SIMULATOR_LDS", "lenient")
+    with pytest.raises(ArgumentError, match="strict or hardware, got 'lenient'"):
+        run("ds_read_b32 v2, v0", v={0: 64}, lds=bytes(64))
+
+
 def test_the_offsets_of_a_buffer_access_wrap_at_32_bits_and_the_scalar_one_does_not(run: Run) -> None:
     """A loop that starts at a negative offset: LLVM puts the rest into the instruction."""
     data = np.arange(128, dtype=np.uint32)
@@ -289,7 +310,7 @@ def test_an_allocation_has_whole_dwords(run: Run, first: int, count: int, dword:
 
 @pytest.mark.parametrize("element", [0, 3, 5, 8, 10, 11])
 def test_a_dword_with_an_element_of_a_view_belongs_to_it(run: Run, element: int) -> None:
-    """Rows of three halves, five apart, the first of which begins inside of a dword."""
+    """Rows of three halves, five apart, the first of which begins inside a dword."""
     whole, memory = np.arange(1, 17, dtype=np.uint16), Memory()
     host = whole[1:].ctypes.data
     address = memory.map(host, 26, name="A", element_bytes=2, label="f16[3, 3]", rows=(Rows(10, 6),))

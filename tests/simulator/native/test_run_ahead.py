@@ -12,7 +12,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.simulator import InstructionLimit, Memory, checking, counting
-from flydsl.simulator.memory import SLOT_SHIFT
+from flydsl.simulator.memory.buffers import SLOT_SHIFT
 
 THREADS = 128
 

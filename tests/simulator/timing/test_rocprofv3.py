@@ -120,9 +120,9 @@ MISTAKES = {
     "a stall is huge": (changed(WAVE, "wave", "instructions", 1, 2, to=1 << 40), r"instructions\[1\] is \["),
     "a cu is huge": (changed(WAVE, "wave", "cu", to=1 << 40), r"of CU 1099511627776"),
     "occupancy is short": (changed("occupancy.json", "0", 0, to=[1]), r"occupancy.json: 0\[0\] is \[1\]"),
-    "no JSON": (lambda folder: (folder / WAVE).write_text('{"wave": '), r"wv0.json is no JSON"),
-    "JSON without an end": (lambda folder: (folder / "code.json").write_text("[" * 100_000), r"code.json is no JSON"),
-    "other bytes": (lambda folder: (folder / "code.json").write_bytes(b"\xff\xfe\x00"), r"code.json is no JSON"),
+    "no JSON": (lambda folder: (folder / WAVE).write_text('{"wave": '), r"wv0.json is not JSON"),
+    "JSON without an end": (lambda folder: (folder / "code.json").write_text("[" * 100_000), r"code.json is not JSON"),
+    "other bytes": (lambda folder: (folder / "code.json").write_bytes(b"\xff\xfe\x00"), r"code.json is not JSON"),
     "no code": (lambda folder: (folder / "code.json").unlink(), r"there is no code.json"),
     "a snapshot elsewhere": (
         lambda folder: (folder / "snapshots.json").write_text('{"a.py": "../../secret"}'),
@@ -145,7 +145,7 @@ def test_a_folder_without_waves_says_where_they_are(tmp_path: Path, original: Tr
     write_folder(inside, original)
     with pytest.raises(ArgumentError, match=r"ui_output_agent_1_dispatch_2"):
         read_thread_trace(tmp_path)
-    with pytest.raises(ArgumentError, match="is no folder"):
+    with pytest.raises(ArgumentError, match="must be a folder"):
         read_thread_trace(tmp_path / "missing")
 
 

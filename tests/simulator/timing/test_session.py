@@ -19,7 +19,7 @@ from flydsl.errors import ArchError, LaunchError, SimulatorError
 from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, launch, tracing
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.estimates import Estimate
-from flydsl.simulator.memory import Buffer
+from flydsl.simulator.memory.buffers import Buffer
 from flydsl.simulator.timing import Stall, Unit, sampling
 from flydsl.simulator.timing.sampling import plan
 from tests.simulator.timing.loops import copy_kernel, traced

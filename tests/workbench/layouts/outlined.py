@@ -1,4 +1,4 @@
-"""The cells inside of an outline, as a person sees them."""
+"""The cells inside an outline, as a person sees them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 import flydsl.expr as fx
 from flydsl.arch import get_arch
 from flydsl.errors import ArgumentError
-from flydsl.expr.coord_tensor import CoordTensor
+from flydsl.expr.layouts.coord_tensor import CoordTensor
 from flydsl.layout import Layout, parse
 from workbench.layouts import layout_bundle, view_of
 

@@ -97,7 +97,7 @@ def test_a_vector_between_two_others_is_refused() -> None:
     [
         ("read_b96", 16, ACROSS, "not an LDS access"),
         ("read_b32", 16, "down", "lanes go"),
-        ("read_b32", 64, ACROSS, "no whole number of elements of 64 bits"),
+        ("read_b32", 64, ACROSS, "must take a whole number of elements of 64 bits"),
     ],
 )
 def test_accesses_there_are_none_of(op: str, bits: int, order: str, message: str) -> None:

@@ -19,7 +19,7 @@ import flydsl.layout
 import workbench
 from flydsl.arch import COMPARED, get_arch
 from flydsl.errors import ArgumentError, LayoutError
-from flydsl.expr.coord_tensor import CoordTensor
+from flydsl.expr.layouts.coord_tensor import CoordTensor
 from flydsl.layout import Layout, explain, parse
 from tests.workbench.layouts.outlined import outlined
 from workbench.layouts import SHOWN, explore_layout, explore_threads

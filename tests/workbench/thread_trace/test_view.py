@@ -154,7 +154,7 @@ def test_two_traces_are_compared(read) -> None:
     text = read(comparison._repr_html_()).text
     assert "-90.0%" in text
     assert "kernel.py:21" in text
-    with pytest.raises(ArgumentError, match="is no trace"):
+    with pytest.raises(ArgumentError, match="a trace must be"):
         workbench.compare(before, "text")
     with pytest.raises(ArgumentError, match="no stages"):
         workbench.compare(before, after, 3)
@@ -175,9 +175,9 @@ def test_a_trace_is_opened_from_wherever_it_comes(trace: Trace, tmp_path: Path, 
     assert "SQ_INSTS_LDS of a wave" in text
     assert workbench.timeline(trace, folder).names == ("rocprofv3", "model")
     for wrong, message in (
-        (3, "a int is no trace"),
+        (3, "got int"),
         (counters, "has counters, and no trace"),
-        (tmp_path / "x", "no folder"),
+        (tmp_path / "x", "must be a folder"),
     ):
         with pytest.raises(ArgumentError, match=message):
             workbench.timeline(wrong)

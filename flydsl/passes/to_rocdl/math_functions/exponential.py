@@ -11,6 +11,7 @@ from flydsl.passes.to_rocdl.math_functions import coefficients
 _LOG2_E = 1.4426950408889634
 # ln(2) in two parts: the product of the first with an integer up to 2^9 is exact in f32.
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.428606765330187e-06
+_NAN = float("nan")
 _INFINITY = float("inf")
 
 
@@ -81,11 +82,11 @@ def asinh(x: ElementwiseValue) -> ElementwiseValue:
 
 
 def acosh(x: ElementwiseValue) -> ElementwiseValue:
-    """acosh(x), within 4 ulp."""
+    """acosh(x), within 4 ulp; NaN below 1, where the root's operand is positive again from -1 downwards."""
     t = x - 1.0
     small = log1p(t + (t.fma(t, t + t)).llvm("sqrt"))
     large = x.llvm("log") + 0.6931471805599453
-    return (x > 4096.0).choose(large, small)
+    return (x < 1.0).choose(_NAN, (x > 4096.0).choose(large, small))
 
 
 def atanh(x: ElementwiseValue) -> ElementwiseValue:

@@ -1,7 +1,7 @@
 """Trigonometric functions of f32 and their inverses.
 
 The argument is reduced in f64, where two multiply-adds are exact enough for any argument below 2^30. Larger ones take
-a branch: the product with 1 / (2 pi) in parts, each exact, of which only the fractions count.
+a branch: the product with 1 / (2 pi) in parts, each exact; only their fractions count.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ MEANINGS = (
     ),
     (
         rf"v_(?:smfmac|swmmac)_{_SHAPE}_(?P<elements>\w+)",
-        f"D = A * B + D with a sparse A, of which two of every four elements along k are stored and an index says "
+        f"D = A * B + D with a sparse A: two of every four elements along k are stored, and an index says "
         f"which: {_OF}.",
     ),
     (r"v_mfma_ld_scale_b32", "Loads the scales of the matrix instruction behind it."),

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from flydsl.hsaco.operands import Register, Symbol
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.lockstep.checked.register_history import registers_read, registers_written
-from flydsl.simulator.program import Instruction, Program
 
 _Registers = set[tuple[str, int]]
 

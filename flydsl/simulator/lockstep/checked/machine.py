@@ -10,7 +10,7 @@ import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.checks import current_findings
+from flydsl.simulator.checks import BarrierHint, current_findings
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, UninitializedLds
 from flydsl.simulator.lockstep.checked.access_history import LOST, READ, WRITE, Accesses, AccessHistory, Conflict
@@ -22,7 +22,8 @@ from flydsl.simulator.lockstep.checked.under_way import ASYNC, TENSOR, Part
 from flydsl.simulator.lockstep.machine import Step
 from flydsl.simulator.lockstep.memory import Request, Resolved
 from flydsl.simulator.lockstep.tensor import Move, Piece
-from flydsl.simulator.memory import Buffer
+from flydsl.simulator.memory.buffers import Buffer
+from flydsl.simulator.waves import AT_BARRIER, ENDED
 
 _ALIGNMENT_ELSEWHERE = 4
 _ALIGNMENT_IN_LDS = 16
@@ -60,10 +61,24 @@ class CheckedMachine(ThreefoldMachine):
         self._copying_pc = -1  # of an instruction that makes its accesses in its own time
 
     def complete_barriers(self) -> Array:
+        if "barriers" in self._checks:
+            self._hint_at_ended_waves()
         arrived = super().complete_barriers()
         if self._races is not None:
             self._races.pass_barrier(self._number[arrived[arrived < self._originals]])
         return arrived
+
+    def _hint_at_ended_waves(self) -> None:
+        """Add a hint for a barrier that is passed though some waves of the workgroup never came."""
+        status = self.waves.status.reshape(-1, self.waves.waves_per_workgroup)
+        passed = self._all_waves_signalled() & (status == AT_BARRIER).any(axis=1) & (status == ENDED).any(axis=1)
+        for workgroup in np.flatnonzero(passed)[:1]:
+            waiting, ended = (tuple(np.flatnonzero(status[workgroup] == s).tolist()) for s in (AT_BARRIER, ENDED))
+            first = int(workgroup) * self.waves.waves_per_workgroup + waiting[0]
+            barrier = self.program.instructions[int(self.waves.pc[first]) - 1]
+            listed, id_ = barrier.listed, self.waves.workgroup_ids[int(workgroup)]
+            hint = BarrierHint(listed.text, listed.line, barrier.location, id_, waiting, ended)
+            current_findings().add_barrier(hint)
 
     def barrier_signal(self) -> Array:
         if self._races is not None:

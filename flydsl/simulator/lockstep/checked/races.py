@@ -11,6 +11,7 @@ import numpy as np
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.lockstep.checked.access_history import (
     ATOMIC,
@@ -25,8 +26,7 @@ from flydsl.simulator.lockstep.checked.access_history import (
 from flydsl.simulator.lockstep.checked.clocks import LIMITS, Clocks
 from flydsl.simulator.lockstep.checked.lost_update import EVERY, Load, LostUpdates
 from flydsl.simulator.lockstep.checked.under_way import UnderWay
-from flydsl.simulator.memory import Buffer, Memory, host_range, overlapping
-from flydsl.simulator.program import Instruction
+from flydsl.simulator.memory.buffers import Buffer, Memory, host_range, overlapping
 
 
 class Role(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 
 from flydsl.hsaco.operands import Register, register_name
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.isa.table import FIXED, fixed_register
-from flydsl.simulator.program import Instruction
 from flydsl.simulator.waves import Waves, row_of
 
 

@@ -16,7 +16,7 @@ from flydsl.simulator.lockstep.checked.register_history import RegisterHistory, 
 from flydsl.simulator.lockstep.machine import Machine, Step
 from flydsl.simulator.lockstep.memory import Request
 from flydsl.simulator.lockstep.tensor import Move
-from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE
+from flydsl.simulator.memory.buffers import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.waves import Waves
 
 COPIES = 3

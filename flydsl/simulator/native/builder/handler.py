@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from flydsl.simulator.decoding.program import CODE_BASE, INSTRUCTION_BYTES
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.ir import LlvmValue, constant
 from flydsl.simulator.native.builder.matrix import NativeMatrix
 from flydsl.simulator.native.shape import OperandShape
-from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
 from flydsl.simulator.waves import AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, RUNNING
 
 _RECORD_SHIFT = layout.RECORD_BYTES.bit_length() - 1

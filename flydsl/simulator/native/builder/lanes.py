@@ -39,7 +39,7 @@ class NativeLanes(NativeFloats):
     # --- masks
 
     def load_lane_bits(self, pointer: str, alignment: int = 0) -> LlvmValue:
-        """The bits of a lane mask in scalar registers, of which it takes as many as it has bits, as an i64."""
+        """The bits of a lane mask, read from as many scalar registers as it needs, as an i64."""
         type_ = f"i{self.lane_count}"
         return self.zext(LlvmValue(self.body.load(type_, pointer, alignment), type_, 0), "i64")
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE
+from flydsl.simulator.memory.buffers import PRIVATE_APERTURE, SHARED_APERTURE
+from flydsl.simulator.memory.tensor_descriptor import GROUP_WORDS
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.ir import LlvmValue, constant, scalar_type
 from flydsl.simulator.native.builder.lanes import NativeLanes
 from flydsl.simulator.native.builder.values import bits_of
-from flydsl.simulator.tensor_descriptor import GROUP_WORDS
 from flydsl.simulator.waves import LANES
 
 

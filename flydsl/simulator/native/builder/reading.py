@@ -115,7 +115,7 @@ class Reader:
         if operand.kind == "status":
             return self._b.zext(self._status_bit(operand), "i32")
         if operand.kind != "register":
-            raise NotImplementedError(f"{operand.text} of which a part is taken")
+            raise NotImplementedError(f"a part of {operand.text}")
         return self._register(operand, "i32")
 
     def _register(self, operand: OperandShape, word: str, part: int = 0) -> LlvmValue:

@@ -18,9 +18,9 @@ from typing import IO
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, ttmp
 from flydsl.scratch import NoRoomError, temporary_file
-from flydsl.simulator import tensor_descriptor as tensor
 from flydsl.simulator.counters.raw import LINE_BYTES
-from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, SLOT_SHIFT
+from flydsl.simulator.memory import tensor_descriptor as tensor
+from flydsl.simulator.memory.buffers import PRIVATE_APERTURE, SHARED_APERTURE, SLOT_SHIFT
 from flydsl.simulator.native import layout
 from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, LANES, RUNNING
 from flydsl.ziglang import find_zig

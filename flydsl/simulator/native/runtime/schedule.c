@@ -92,9 +92,10 @@ static int is_waiting(const LaunchState *launch, Wave *wave) {
   return 0;
 }
 
-// Let a wave go on until it leaves, or its turn is over.
+// Let a wave go on until it leaves, or its turn or its group's slice is over.
 static void take_turn(Group *group, Wave *wave) {
-  u64 before = wave->executed, limit = group->launch->limit, end = before + group->launch->turn;
+  u64 before = wave->executed, limit = group->launch->limit, turn = group->launch->turn;
+  u64 end = before + (0 < group->budget && (u64)group->budget < turn ? (u64)group->budget : turn);
   wave->stop_at = end < limit ? end : limit;
   wave->run_start = wave->pc;
   wave->pc->handler(wave, wave->pc);
@@ -122,8 +123,15 @@ static u64 take_turns(Group *group) {
   return 0;
 }
 
-// All waves of a workgroup have arrived at its barrier: those that wait go on, the others may pass it when they come to
-// it.
+// Whether so many waves have arrived at their workgroup's barrier as have not ended: the hardware waits for no others.
+static int is_complete(const Group *group, u64 first) {
+  u64 each = group->launch->waves_per_workgroup, signals = wave_of(group, first)->workspace->signals;
+  if (!signals || signals == each) return signals == each;
+  for (u64 w = first; w < first + each; w++) signals += wave_of(group, w)->status == ENDED;
+  return signals >= each;
+}
+
+// Those that wait at a workgroup's barrier go on, the others may pass it when they come to it.
 static void complete_barrier(Group *group, u64 first) {
   for (u64 w = first; w < first + group->launch->waves_per_workgroup; w++) {
     Wave *wave = wave_of(group, w);
@@ -135,12 +143,12 @@ static void complete_barrier(Group *group, u64 first) {
   wave_of(group, first)->workspace->signals = 0;
 }
 
-// Complete the barriers of workgroups whose waves have all arrived. True if there are any.
+// Complete the barriers of workgroups at which all waves have arrived that are to. True if there are any.
 static int complete_barriers(Group *group) {
   u64 each = group->launch->waves_per_workgroup;
   int any = 0;
   for (u64 first = 0; first < group->launch->wave_count; first += each) {
-    if (wave_of(group, first)->workspace->signals != each) continue;
+    if (!is_complete(group, first)) continue;
     complete_barrier(group, first);
     any = 1;
   }

@@ -1,4 +1,4 @@
-// Copies the tiles that the tensor data mover is told of. `flydsl/simulator/tensor_descriptor.py` says what the fields mean; a
+// Copies the tiles that the tensor data mover is told of. `flydsl/simulator/memory/tensor_descriptor.py` says what the fields mean; a
 // descriptor that is wrong, or rare, is left to the lock-step machine, and nothing has been copied then.
 
 typedef u64 u64_anywhere __attribute__((aligned(1)));

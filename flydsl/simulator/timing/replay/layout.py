@@ -82,7 +82,7 @@ class Workgroup(Shared):
 class Wave(Shared):
     """at, end: of its stream. ready: when it may issue its next instruction if nothing hinders. fetched: when that is
     there after a branch. key: when the wave will be looked at. signals: how many barriers it has come to. done: by
-    counter, when accesses under way end, in a ring of which `first` is the oldest. registers: when they have their
+    counter, when accesses under way end, in a ring whose oldest is `first`. registers: when they have their
     values.
     """
 

@@ -1,0 +1,78 @@
+"""Numbers that the calls of an atom use besides their operands: `soffset` of buffer copies, scales of products."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mlir import ir
+
+from flydsl import how_made
+from flydsl.dialect.atom_inference import check_value
+from flydsl.dialect.location import argument_error
+from flydsl.dialect.types import FlyType
+from flydsl.expr.numeric import Int32
+from flydsl.expr.tracing.emit import emit_fly
+from flydsl.expr.tracing.operands import StaticFlyValue, located
+from flydsl.missing_attributes import Explorable
+
+if TYPE_CHECKING:
+    from flydsl.expr.atoms.copies import CopyAtom
+    from flydsl.expr.atoms.mma import MmaAtom
+    from flydsl.expr.kinds import Number
+    from flydsl.expr.memory.tensors import Tensor
+
+__all__ = ["atom_set_value"]
+
+_Atom = TypeVar("_Atom", bound="AtomWithValues")
+
+
+class AtomWithValues(StaticFlyValue, Explorable):
+    """A copy or matrix instruction. values: numbers that its calls use besides their operands, by name."""
+
+    def __init__(self, fly: FlyType, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fly)
+        self.values = dict(values or {})
+
+    def set_value(self: _Atom, values: Mapping[str, Any] | str, value: Any = None) -> _Atom:
+        """The same instruction with numbers for its calls: `atom.set_value("soffset", elements)`."""
+        given = {values: value} if isinstance(values, str) else values
+        for name in given:
+            located(check_value, self.type, name)
+        return type(self)(self.type, {**self.values, **given}) if given else self
+
+
+class TiledAtom(StaticFlyValue, Explorable):
+    """A copy or matrix instruction repeated over a tile. values: those that were set on the instruction."""
+
+    def __init__(self, fly: FlyType, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fly)
+        self.values = dict(values or {})
+
+
+class TileCopy(ABC):
+    """A copy that one instruction does for a whole tile, whatever the tensors' elements are."""
+
+    @abstractmethod
+    def set_value(self, values: Mapping[str, Any] | str, value: Any = None) -> TileCopy:
+        """The same copy with numbers for its calls."""
+
+    @abstractmethod
+    def issue(self, source: Tensor, target: Tensor) -> None:
+        """Start the copy."""
+
+
+def with_values(atom: ir.Value, values: Mapping[str, Any]) -> ir.Value:
+    """The atom with its values set."""
+    for field, number in values.items():
+        operands = [atom, Int32(number).ir_value()]
+        atom = emit_fly("atom.set_value", operands, attributes={"field": field}).result
+    return atom
+
+
+def atom_set_value(atom: CopyAtom | MmaAtom | TileCopy, field: str, value: Number) -> CopyAtom | MmaAtom | TileCopy:
+    """An atom with a number for its calls: `soffset` of a buffer copy, `scale_a` of a scaled matrix instruction."""
+    if not hasattr(atom, "set_value"):
+        raise argument_error(f"atom_set_value takes a copy or MMA atom first, not {atom!r}", how_made.COPY_ATOM)
+    return atom.set_value({field: value})

@@ -1,0 +1,1 @@
+"""The layout algebra on traced values, and tensors of coordinates."""

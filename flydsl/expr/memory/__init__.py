@@ -1,0 +1,1 @@
+"""Tensors, pointers, shared memory, atomics, and values of structs."""

@@ -1,0 +1,92 @@
+"""The order in which accesses of memory are seen, and by whom: LLVM's orderings and scopes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from mlir import ir
+
+from flydsl import how_made
+from flydsl.dialect.elements import element_bits, element_type, llvm_pointer_type
+from flydsl.dialect.location import argument_error
+from flydsl.dialect.types import PointerType, fly_type
+from flydsl.expr.memory.tensors import Pointer
+from flydsl.expr.tracing.emit import emit
+from flydsl.expr.tracing.operands import as_fly_value
+
+__all__ = ["AtomicOrdering", "SyncScope"]
+
+# The number that LLVM has for an address space of the fly dialect.
+LLVM_SPACES = {"generic": 0, "global": 1, "shared": 3}
+
+
+class AtomicOrdering(IntEnum):
+    """The order of an access with the others, by LLVM's names and numbers."""
+
+    NotAtomic = 0
+    Unordered = 1
+    Monotonic = 2
+    Acquire = 4
+    Release = 5
+    AcqRel = 6
+    SeqCst = 7
+
+
+class SyncScope:
+    """The threads that see accesses in that order: all, or this one. `fx.rocdl.SyncScope` has those of the GPU."""
+
+    System = ""
+    SingleThread = "singlethread"
+
+
+_SCOPES = frozenset({
+    "", "singlethread", "agent", "workgroup", "wavefront", "one-as", "agent-one-as", "workgroup-one-as",
+    "wavefront-one-as", "singlethread-one-as",
+})  # fmt: skip
+LOADS = (AtomicOrdering.Unordered, AtomicOrdering.Monotonic, AtomicOrdering.Acquire, AtomicOrdering.SeqCst)
+STORES = (AtomicOrdering.Unordered, AtomicOrdering.Monotonic, AtomicOrdering.Release, AtomicOrdering.SeqCst)
+FENCES = (AtomicOrdering.Acquire, AtomicOrdering.Release, AtomicOrdering.AcqRel, AtomicOrdering.SeqCst)
+UPDATES = (AtomicOrdering.Monotonic, *FENCES)
+
+
+def scope_name(syncscope: Any) -> str:
+    """LLVM's name of a scope; None, "" and "system" are all threads of all devices."""
+    name = "" if syncscope is None else str(getattr(syncscope, "value", syncscope))
+    name = "" if name == "system" else name
+    if name not in _SCOPES:
+        known = ", ".join(sorted(_SCOPES - {""}))
+        raise argument_error(f"syncscope={syncscope!r}", f"there is system, {known}")
+    return name
+
+
+def ordering_number(what: str, ordering: Any, allowed: tuple[AtomicOrdering, ...] = UPDATES) -> int:
+    """LLVM's number of an ordering, given by itself or by its name. Raises ArgumentError if it is none of `allowed`."""
+    try:
+        found = AtomicOrdering(int(ordering))
+    except (TypeError, ValueError):
+        names = {member.name.lower(): member for member in AtomicOrdering}
+        found = names.get(str(ordering).replace("_", "").lower(), AtomicOrdering.NotAtomic)
+    if found not in allowed:
+        known = ", ".join(f"fx.AtomicOrdering.{member.name}" for member in allowed)
+        raise argument_error(f"{what} with ordering {ordering!r}", f"it takes {known}")
+    return int(found)
+
+
+def address_of(what: str, pointer: Any) -> tuple[PointerType, ir.Value]:
+    """The type of a pointer to memory, and the pointer as LLVM's."""
+    pointer = as_fly_value(pointer)
+    kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
+    if not isinstance(kind, PointerType) or kind.space not in LLVM_SPACES:
+        raise argument_error(
+            f"{what} takes a pointer to global or shared memory, not {pointer!r}", how_made.ELEMENT_POINTER
+        )
+    raw = llvm_pointer_type(LLVM_SPACES[kind.space])
+    return kind, emit("builtin.unrealized_conversion_cast", [pointer.value], [raw]).result
+
+
+def extra_alignment(kind: PointerType) -> dict[str, ir.Attribute]:
+    """The attribute of an atomic at a pointer that is aligned to more than its element has bytes; else none."""
+    if kind.alignment is None or kind.alignment * 8 <= element_bits(kind.element):
+        return {}
+    return {"alignment": ir.IntegerAttr.get(element_type("i64"), kind.alignment)}

@@ -1,0 +1,1 @@
+"""Threads: where they are, how many a block has, and values from other lanes."""

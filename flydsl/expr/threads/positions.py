@@ -1,0 +1,76 @@
+"""Positions of threads: ids and dimensions of threads and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import argument_error
+from flydsl.expr.numeric import Index, Int32, as_numeric
+from flydsl.expr.tracing.emit import emit, require_trace
+
+_DIMENSIONS = ("x", "y", "z")
+
+
+def _id(operation: str, dimension: str) -> Any:
+    if dimension not in _DIMENSIONS:
+        raise argument_error(
+            f"gpu.{operation}({dimension!r}): a dimension is 'x', 'y' or 'z'", "fx.thread_idx.x is thread_id('x')"
+        )
+    require_trace(f"gpu.{operation}")
+    attribute = ir.Attribute.parse(f"#gpu<dim {dimension}>")
+    return as_numeric(
+        emit(f"gpu.{operation}", results=[element_type("index")], attributes={"dimension": attribute}).result
+    )
+
+
+class Tuple3D:
+    """Three Int32 values, read at the point of use: `.x`, `.y`, `.z`, or unpacked."""
+
+    def __init__(self, operation: str) -> None:
+        self._operation = operation
+
+    def _read(self, dimension: str) -> Any:
+        return Int32(_id(self._operation, dimension))
+
+    @property
+    def x(self) -> Any:
+        return self._read("x")
+
+    @property
+    def y(self) -> Any:
+        return self._read("y")
+
+    @property
+    def z(self) -> Any:
+        return self._read("z")
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._read, _DIMENSIONS)
+
+    def __getitem__(self, index: int) -> Any:
+        if index not in (0, 1, 2):
+            raise argument_error(f"{self!r}[{index!r}]: the dimensions are 0, 1 and 2", "or .x, .y and .z")
+        return self._read(_DIMENSIONS[index])
+
+    def __repr__(self) -> str:
+        return f"<gpu.{self._operation} x, y, z>"
+
+
+thread_idx = Tuple3D("thread_id")
+block_idx = Tuple3D("block_id")
+block_dim = Tuple3D("block_dim")
+grid_dim = Tuple3D("grid_dim")
+
+
+def thread_id(dimension: str) -> Index:
+    """The thread's id in its block along 'x', 'y' or 'z', as an Index."""
+    return _id("thread_id", dimension)
+
+
+def block_id(dimension: str) -> Index:
+    """The block's id in the grid along 'x', 'y' or 'z', as an Index."""
+    return _id("block_id", dimension)

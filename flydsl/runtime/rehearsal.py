@@ -1,0 +1,82 @@
+"""Launches on the simulator whose effects are undone: with `checking()`, a kernel with assertions runs first."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from flydsl.errors import SimulatorError
+from flydsl.runtime.simulated import SimulatedDevice
+from flydsl.simulator import Memory
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.checks import no_checks
+from flydsl.simulator.memory.allocations import allocations
+from flydsl.simulator.memory.buffers import Buffer
+
+
+class _Undone(Memory):
+    """The address space of a call; `undo` gives all memory that it reached the content that it had."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._before: list[tuple[Array, Array]] = []
+        find = memory.find
+        super().__init__(memory.in_place, find and (lambda address: self._kept(find(address))))
+        for buffer in memory.in_place:
+            self._kept(buffer)
+
+    def _add(self, data: Array, *rest: Any) -> int:
+        self._before.append((data, data.copy()))
+        return super()._add(data, *rest)
+
+    def _kept(self, buffer: Buffer | None) -> Buffer | None:
+        if buffer is not None:
+            self._before.append((buffer.data, buffer.data.copy()))
+        return buffer
+
+    def undo(self) -> None:
+        for data, before in self._before:
+            np.copyto(data, before)
+
+
+_sessions: ContextVar[list[_Undone]] = ContextVar("flydsl_rehearsals")
+
+
+class _RehearsalDevice(SimulatedDevice):
+    name = "simulator, for assertions"
+
+    def session(self) -> Memory:
+        _sessions.get().append(_Undone(allocations.memory()))
+        return _sessions.get()[-1]
+
+
+@cache
+def _device() -> _RehearsalDevice:
+    """The device of all rehearsals, so that a launcher is bound to it once."""
+    return _RehearsalDevice()
+
+
+def rehearse(run: Callable[[SimulatedDevice], Any]) -> None:
+    """Run a call on a simulated device, without checks and output, and undo what it did. Raises DeviceAssertion.
+
+    Other errors are those of the call itself, which follows. A call that shares memory with other processes is not
+    rehearsed: they see what it does.
+    """
+    if allocations.memory().others is not None:
+        return
+    sessions: list[_Undone] = []
+    token = _sessions.set(sessions)
+    try:
+        with no_checks(), redirect_stdout(io.StringIO()):
+            run(_device())
+    except SimulatorError:
+        pass
+    finally:
+        _sessions.reset(token)
+        for session in sessions:
+            session.undo()
