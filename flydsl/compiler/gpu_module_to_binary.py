@@ -13,6 +13,7 @@ from flydsl.codegen import CodeObject, Kernel, start_llvm_ir
 from flydsl.codegen.bitcode import linked
 from flydsl.compiler.compilation import Compilation
 from flydsl.compiler.inline_assembly import check_inline_assembly
+from flydsl.compiler.missing_waits import warn_of_missing_waits
 from flydsl.compiler.translation import to_llvm_ir
 from flydsl.errors import CompileError
 
@@ -58,6 +59,7 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
         compilation.meanwhile()
     finally:
         result = code.result()
+    warn_of_missing_waits(result)
     return result
 
 

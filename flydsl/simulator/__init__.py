@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         LdsRace,
         MemoryFault,
         MisalignedAccess,
+        MissingWait,
         Race,
         RegisterFault,
         Trap,
@@ -61,8 +62,8 @@ _NAMES = {
     "flydsl.simulator.counters": "counting",
     "flydsl.simulator.dispatch": "LaunchStatistics",
     "flydsl.simulator.errors": (
-        "BarrierDeadlock GlobalRace InstructionLimit LdsRace MemoryFault MisalignedAccess Race RegisterFault Trap "
-        "UninitializedLds UninitializedRegister UnknownInstruction UnsupportedMode"
+        "BarrierDeadlock GlobalRace InstructionLimit LdsRace MemoryFault MisalignedAccess MissingWait Race "
+        "RegisterFault Trap UninitializedLds UninitializedRegister UnknownInstruction UnsupportedMode"
     ),
     "flydsl.simulator.launching": "launch prepare",
     "flydsl.simulator.loading": "LoadedKernel LoadedModule Struct load",
@@ -74,8 +75,8 @@ _NAMES = {
 
 __all__ = [
     "BarrierDeadlock", "GlobalRace", "InstructionLimit", "LaunchStatistics", "LdsRace", "ListingError", "LoadedKernel",
-    "LoadedModule", "Memory", "MemoryFault", "MisalignedAccess", "Program", "Race", "Recording", "RegisterFault",
-    "Simulation", "Struct", "Trap", "UninitializedLds", "UninitializedRegister", "UnknownInstruction",
+    "LoadedModule", "Memory", "MemoryFault", "MisalignedAccess", "MissingWait", "Program", "Race", "Recording",
+    "RegisterFault", "Simulation", "Struct", "Trap", "UninitializedLds", "UninitializedRegister", "UnknownInstruction",
     "UnsupportedMode", "checking", "counting", "launch", "limited", "load", "prepare", "tracing",
 ]  # fmt: skip
 

@@ -9,12 +9,13 @@
 | `uninitialized` | a read of LDS that nothing wrote, and use of registers or scratch that nothing wrote (see below) |
 | `index` | an index outside of its mode of a tensor, though within the tensor's memory (see below) |
 | `races` | accesses to the same bytes of LDS or global memory, one of them writing, that nothing orders (see below) |
+| `waits` | use of what is still under way: an `s_waitcnt`, or `s_nop`, that is missing (see below) |
 | `alignment` | as a hint, accesses that are slow for their address |
 | `barriers` | as a hint, barriers that some waves of a workgroup end without reaching |
 
 Each raises an error at the instruction that does it: `UninitializedLds`, `UninitializedRegister`, `LdsRace`,
-`GlobalRace`; hints are in what the block is given. Launches are checked by the lock-step backend, several times slower
-than without.
+`GlobalRace`, `MissingWait`; hints are in what the block is given. Launches are checked by the lock-step backend,
+several times slower than without.
 
 # Indices
 
@@ -60,9 +61,26 @@ These are no races: two atomics; writes of bytes that are there already because 
 plain read of a location that is updated by compare-and-swap, which compilers emit before its loop.
 
 Races are found in the order in which the simulator runs the launch, for its operands. Not found are races that only
-another order or other operands would cause, races between launches, with uniform (scalar) loads of elements below 4
-bytes, and waits that are missing in the machine code for other accesses (s_waitcnt, s_wait_loadcnt). Where more than
-two unordered waves read a location, the one that is named may be another than the one that matters.
+another order or other operands would cause, races between launches, and with uniform (scalar) loads of elements below
+4 bytes. Where more than two unordered waves read a location, the one that is named may be another than the one that
+matters.
+
+# Waits
+
+A GPU does not wait for a load. Here its result is there when the next instruction begins, so a program in which a wait
+is missing gives right numbers here, and sometimes there. With this check every operation is under way until the wave
+has waited for it by the counters of its GPU (`flydsl.arch.wait_counters`): loads of vectors and scalars, LDS, flat
+accesses, atomics that return, loads straight to LDS, messages. An error are
+
+- the use of a register, reading or writing, that an operation is still to write;
+- an access to LDS that a load of the same wave is still to write, or that an access of another wave, which arrived at
+  the barrier before it had completed, may still touch;
+- an instruction that comes before the wait states that the ISA asks for and no hardware counts: behind matrix
+  instructions, scalar registers and EXEC that the vector ALU writes, DPP, on gfx1250 transcendentals.
+
+LLVM waits for what it compiles, so this is about inline assembly, copies to LDS, and code of others. A compilation that
+has any of the first two warns of what no path waits for without running it (`flydsl.compiler.missing_waits`). Not
+checked are image instructions, exports, the order of stores in memory, and `s_delay_alu`, which is a hint.
 
 # Alignment
 
@@ -93,7 +111,7 @@ if TYPE_CHECKING:
     from flydsl.simulator.decoding.program import Instruction
     from flydsl.simulator.errors import Access
 
-CHECKS = ("uninitialized", "index", "races", "alignment", "barriers")
+CHECKS = ("uninitialized", "index", "races", "waits", "alignment", "barriers")
 
 _COMPILED_IN = frozenset({"index"})
 

@@ -150,6 +150,45 @@ class GlobalRace(Race):
     """A race in global memory: two workgroups, two waves without a barrier in between, or two lanes of one wave."""
 
 
+class MissingWait(SimulatorError):
+    """A wave used what an operation of its own, or of another wave, had still under way: a wait is missing.
+
+    instruction, isa_line: of the use; at, its place in the source, is the error's. started, started_line, started_at:
+    of the operation. counter: that must be waited for, and enough: its largest count that would do; "" and 0 where wait
+    states are missing. seen: what the hardware may have seen, in words. lane: None where the whole wave is concerned.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        instruction: ListedInstruction,
+        started: ListedInstruction,
+        *,
+        workgroup: tuple[int, int, int],
+        wave: int,
+        lane: int | None,
+        thread: tuple[int, int, int] | None,
+        counter: str,
+        enough: int,
+        seen: str,
+        hint: str,
+    ) -> None:
+        place = f", {started.location}" if started.location else ""
+        by = "" if lane is None else f", lane {lane}, thread {thread}"
+        lines = [
+            f"{instruction.text.split()[0]} {problem}",
+            f"  instruction: {instruction.text} (ISA line {instruction.line})",
+            f"  behind: {started.text} (ISA line {started.line}{place})",
+            f"  workgroup {workgroup}, wave {wave}{by}",
+            *([f"  {seen}"] if seen else []),
+        ]
+        super().__init__("\n".join(lines), at=instruction.location, hint=hint)
+        self.instruction, self.isa_line = instruction.text, instruction.line
+        self.started, self.started_line, self.started_at = started.text, started.line, started.location
+        self.workgroup, self.wave, self.lane, self.thread = workgroup, wave, lane, thread
+        self.counter, self.enough, self.seen = counter, enough, seen
+
+
 class UninitializedRegister(SimulatorError):
     """The program depends on a register, or on scratch (private memory), that was never written.
 

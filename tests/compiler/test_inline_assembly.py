@@ -85,7 +85,7 @@ def test_vectors_and_a_matrix_instruction() -> None:
     def body(x: Any) -> Any:
         ones = fx.vector.full(2, 0x3C003C00, fx.Int32)  # four halves of 1.0
         zeros = fx.vector.full(4, 0.0, fx.Float32)
-        text = "v_mfma_f32_16x16x16_f16 $0, $1, $2, $3\ns_nop 7\ns_nop 7"
+        text = "s_nop 1\nv_mfma_f32_16x16x16_f16 $0, $1, $2, $3\ns_nop 7\ns_nop 7"
         made = asm(fx.T.f32x4, [ones, ones, zeros], text, "=v,v,v,v")
         return fx.Vector(made)[0] + x
 

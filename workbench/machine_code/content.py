@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from flydsl.codegen import CodeObject
+from flydsl.hsaco.register_uses import RegisterSet
 from workbench.kit.assets import asset_text
 from workbench.kit.highlight import highlight
 from workbench.kit.html import escape
@@ -19,7 +20,6 @@ from workbench.machine_code.graph import MOST_BLOCKS, graph_svg
 from workbench.machine_code.help import help_html, help_of
 from workbench.machine_code.listing import columns, encodings_of, flag, named_head, place, waits_text
 from workbench.machine_code.live_ranges import live_ranges
-from workbench.machine_code.registers import RegisterSet
 
 
 def content(code: CodeObject, name: str) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _lines(analysis: Analysis, numbers: dict[Any, int], bytes_: Sequence[bytes])
 def compact(registers: RegisterSet) -> str:
     """A set of registers as assembly writes them.
 
-    >>> from workbench.machine_code.registers import registers_of
+    >>> from flydsl.hsaco.register_uses import registers_of
     >>> compact(registers_of("v2 v[3:5] s7 vcc"))
     's7 vcc v[2:5]'
     """

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from flydsl.errors import ArgumentError, SourceLocation
 from flydsl.hsaco.listing import Listing
-from workbench.machine_code.registers import Uses, base_name, uses
+from flydsl.hsaco.register_uses import Uses, base_name, uses
 
 _FAR_BRANCH = "s_add_pc_i64"
 """LLVM writes `s_add_pc_i64 target-next`, where `next` is the label after it."""

@@ -16,6 +16,7 @@ from flydsl.binary import BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.compiler import CompiledArtifact, Pipeline
 from flydsl.errors import ArgumentError, did_you_mean
+from flydsl.hsaco.register_uses import RegisterSet, registers_of
 from workbench.kit.highlight import highlight
 from workbench.kit.html import code, code_line, details, escape, faint, listing, svg_image, table, title
 from workbench.machine_code.analysis import Analysis, analyses, listing_of, source_lines
@@ -24,7 +25,6 @@ from workbench.machine_code.encodings import encodings, words
 from workbench.machine_code.graph import MOST_BLOCKS, block_names, graph_svg, graph_text
 from workbench.machine_code.help import glossary_html, help_line, help_of
 from workbench.machine_code.instructions import MachineInstruction
-from workbench.machine_code.registers import RegisterSet, registers_of
 from workbench.stages.levels import place_key
 
 _MAX_LINES = 300  # of a kernel; a saved notebook stays small

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flydsl.hsaco.register_uses import RegisterSet
 from workbench.machine_code.liveness import Pressure
-from workbench.machine_code.registers import RegisterSet
 
 
 def live_ranges(pressures: Sequence[Pressure]) -> dict[str, list[tuple[int, int]]]:
     """The runs of instructions at which each register is in use: the first and the last of each run.
 
-    >>> from workbench.machine_code.registers import registers_of
+    >>> from flydsl.hsaco.register_uses import registers_of
     >>> at = [registers_of(text) for text in ("v0", "v0 v1", "v1", "", "v0")]
     >>> live_ranges([Pressure(registers, registers) for registers in at])
     {'v0': [(0, 1), (4, 4)], 'v1': [(1, 2)]}

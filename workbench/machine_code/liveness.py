@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from flydsl.hsaco.register_uses import VECTOR_REGISTERS, RegisterSet
 from workbench.machine_code.blocks import Block
 from workbench.machine_code.instructions import MachineInstruction
-from workbench.machine_code.registers import VECTOR_REGISTERS, RegisterSet
 
 _NARROWS = re.compile(r"s_(?:and|andn2|and_not1)_saveexec_b\d\d (?P<saved>[^,]+),")
 _WRITES_EXEC = re.compile(r"s_\w+_saveexec_|s_\w+ exec(?:_lo)?,")

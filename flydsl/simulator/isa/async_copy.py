@@ -27,7 +27,6 @@ def _lds_address(b: Builder, address: Value, modifiers: Any) -> Value:
 
 
 def _to_lds(b: Builder, lds: Value, vector: Value, scalar: Value | None, modifiers: Any, size: int) -> None:
-    b.begin_copy(is_load=True)
     source, target = signed_address(b, vector, scalar, modifiers, size), _lds_address(b, lds, modifiers)
     where = is_somewhere(b, lds, target)
     if size == 1:
@@ -37,7 +36,6 @@ def _to_lds(b: Builder, lds: Value, vector: Value, scalar: Value | None, modifie
 
 
 def _from_lds(b: Builder, vector: Value, lds: Value, scalar: Value | None, modifiers: Any, size: int) -> None:
-    b.begin_copy(is_load=False)
     source, target = _lds_address(b, lds, modifiers), signed_address(b, vector, scalar, modifiers, size)
     if size == 1:
         b.store_small("global", target, b.load_small("lds", source, 1), 1)

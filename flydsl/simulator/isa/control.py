@@ -37,19 +37,6 @@ def wait(b: Builder) -> None:
     b.wait()
 
 
-def _wait_for_copies(b: Builder, most: int) -> None:
-    wait(b)
-    b.wait_for("async", most)
-
-
-def _wait_for_tiles(b: Builder, most: int) -> None:
-    wait(b)
-    b.wait_for("tensor", most)
-
-
-WAITS = (wait, _wait_for_copies, _wait_for_tiles)
-"""The semantics of instructions that wait for memory."""
-
 define("s_waitcnt", "= ...", wait)
 define("s_wait_idle", "= ...", wait, of="rdna")
 for _name in [
@@ -65,8 +52,7 @@ for _name in [
 ]:
     define(f"s_wait_{_name}", "= ...", wait, of="rdna")
 define("s_wait_xcnt", "= ...", wait, of="cdna5")
-define("s_wait_asynccnt", "= imm", _wait_for_copies, of="cdna5")
-define("s_wait_tensorcnt", "= imm", _wait_for_tiles, of="cdna5")
+define("s_wait_asynccnt s_wait_tensorcnt", "= ...", wait, of="cdna5")
 define("s_sleep", "= ...", lambda b: b.yield_wave())
 define("s_sleep_var", "= i32", lambda b, time: b.yield_wave(), of="rdna")
 

@@ -333,12 +333,6 @@ class Machine(NumpyTensors):
     def wait(self) -> None:
         """Nothing: every access has completed, and the other waves are as far."""
 
-    def begin_copy(self, *, is_load: bool) -> None:
-        """Nothing: it has happened when the next instruction begins."""
-
-    def wait_for(self, counter: str, most: int) -> None:
-        """Nothing, likewise."""
-
     def fence(self, ordering: str) -> None:
         """Nothing: between two operations of numpy, this thread's accesses are in order."""
 

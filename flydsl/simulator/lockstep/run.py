@@ -80,7 +80,7 @@ def _run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
 
 
 def _new_races(dispatch: Dispatch) -> RaceHistory | None:
-    return RaceHistory(dispatch) if "races" in checks.enabled_checks() else None
+    return None if checks.enabled_checks().isdisjoint(("races", "waits")) else RaceHistory(dispatch)
 
 
 def _workgroups_per_batch(dispatch: Dispatch) -> int:

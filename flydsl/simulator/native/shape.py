@@ -24,7 +24,7 @@ from flydsl.hsaco.operands import (
 )
 from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.isa import TABLE
-from flydsl.simulator.isa.control import WAITS
+from flydsl.simulator.isa.control import wait
 from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
@@ -101,7 +101,7 @@ def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundIn
     if semantics is None:
         raise NotImplementedError(instruction.problem)
     entry = semantics.entry
-    if semantics.evaluate in WAITS and program.has_global_atomics:
+    if semantics.evaluate is wait and program.has_global_atomics:
         # Waves in turns would reach atomics, which return what came before, in another order.
         return BoundInstruction(Shape("buffer_inv", "", (), (), (), mode.bits, instruction.wave_size))
     if semantics.sources == ("...",):

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from flydsl.hsaco.listing import read_listing
+from flydsl.hsaco.register_uses import registers_of
 from kernels.vector_add import vector_add
 from workbench.machine_code import blocks, read_function
 from workbench.machine_code.analysis import analyse
 from workbench.machine_code.content import compact, content
 from workbench.machine_code.graph import arcs, graph_svg, graph_text
-from workbench.machine_code.registers import registers_of
 
 NESTED = """\
 \t.text

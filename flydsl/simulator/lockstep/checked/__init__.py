@@ -3,5 +3,6 @@
 How to read this package: `machine` does the checks. `threefold` runs every workgroup three times, which finds what
 depends on undefined registers; `register_history` remembers who wrote them, and `lds_history` what wrote LDS. `races`
 finds races, with `access_history` for who accessed each byte, `clocks` for what happened before what, `lost_update`
-for updates without an atomic, and `under_way` for copies that nobody has waited for.
+for updates without an atomic. `waiting` counts what is under way, in `outstanding`, and finds registers that are used
+before it has come; `copies` and `cells` have the memory that it goes to past the registers.
 """

@@ -131,5 +131,10 @@ def pc_of(stamp: Any) -> Any:
     return stamp >> _LANE_BITS & (1 << _PC_BITS) - 1
 
 
+def time_of(stamp: Any) -> Any:
+    """The time of the wave."""
+    return stamp >> _TIME_SHIFT & (1 << _TIME_BITS) - 1
+
+
 def lane_of(stamp: Any) -> Any:
     return stamp & (1 << _LANE_BITS) - 1

@@ -12,31 +12,36 @@ from flydsl.arch.launch_limits import Dim3
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.checks import BarrierHint, current_findings
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, UninitializedLds
+from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, MissingWait, UninitializedLds
+from flydsl.simulator.isa.operations import writes_lds
 from flydsl.simulator.lockstep.checked.access_history import LOST, READ, WRITE, Accesses, AccessHistory, Conflict
-from flydsl.simulator.lockstep.checked.clocks import lane_of, pc_of, wave_of
+from flydsl.simulator.lockstep.checked.clocks import lane_of, pc_of, time_of, wave_of
+from flydsl.simulator.lockstep.checked.copies import Copies
 from flydsl.simulator.lockstep.checked.lds_history import LdsHistory
+from flydsl.simulator.lockstep.checked.outstanding import Ended, Part, Started
 from flydsl.simulator.lockstep.checked.races import RaceHistory
-from flydsl.simulator.lockstep.checked.threefold import COPIES, ThreefoldMachine
-from flydsl.simulator.lockstep.checked.under_way import ASYNC, TENSOR, Part
+from flydsl.simulator.lockstep.checked.threefold import COPIES
+from flydsl.simulator.lockstep.checked.waiting import COPIES_OF_CDNA5, WaitingMachine
 from flydsl.simulator.lockstep.machine import Step
 from flydsl.simulator.lockstep.memory import Request, Resolved
 from flydsl.simulator.lockstep.tensor import Move, Piece
 from flydsl.simulator.memory.buffers import Buffer
+from flydsl.simulator.waits.missing import waiting_text
+from flydsl.simulator.waits.suspects import suspects_of
 from flydsl.simulator.waves import AT_BARRIER, ENDED
 
 _ALIGNMENT_ELSEWHERE = 4
 _ALIGNMENT_IN_LDS = 16
 _BETWEEN_WORKGROUPS = "workgroups run in any order and at once: give each its own part, use atomics, or launch twice"
 _WAIT_HINTS = {
-    ASYNC: "rocdl.s_wait_asynccnt(0) in the wave that copies, and a barrier before other waves access it",
-    TENSOR: "tdm_ops.tensor_wait(0) in the wave that copies, and a barrier before other waves access it",
+    "asynccnt": "rocdl.s_wait_asynccnt(0) in the wave that copies, and a barrier before other waves access it",
+    "tensorcnt": "tdm_ops.tensor_wait(0) in the wave that copies, and a barrier before other waves access it",
 }
 _VERBS = {"read": "read", "write": "wrote", "atomic": "atomically updated"}
 
 
-class CheckedMachine(ThreefoldMachine):
-    """Tracks who accessed which memory, and checks alignment; the base class checks registers.
+class CheckedMachine(WaitingMachine):
+    """Tracks who accessed which memory, and checks alignment; the base classes check registers.
 
     races: what the launch's earlier batches of workgroups did, where races are checked.
     """
@@ -51,14 +56,14 @@ class CheckedMachine(ThreefoldMachine):
         races: RaceHistory | None,
     ) -> None:
         copies = COPIES if "uninitialized" in checks else 1
-        super().__init__(dispatch, steps, workgroup_ids, instruction_limit, copies)
+        super().__init__(dispatch, steps, workgroup_ids, instruction_limit, copies, checks)
         self._checks, self._races = checks, races
         lds_bytes = self.waves.lds_stride * len(workgroup_ids)
         self._lds = LdsHistory(len(workgroup_ids), self.waves.lds_bytes, self.waves.lds_stride)
         if races is not None:
             self._number = races.start_batch(workgroup_ids, self.waves.lds[:lds_bytes])
+            self._copies_under_way = Copies(races.lds, lds_bytes, self._number)
         self._stores: list[tuple[Sequence[Array], tuple[int, int]]] = []
-        self._copying_pc = -1  # of an instruction that makes its accesses in its own time
 
     def complete_barriers(self) -> Array:
         if "barriers" in self._checks:
@@ -82,8 +87,9 @@ class CheckedMachine(ThreefoldMachine):
 
     def barrier_signal(self) -> Array:
         if self._races is not None:
-            waves = self._selected_indices()
-            self._races.clocks.signal_barrier(self._number[waves[waves < self._originals]])
+            waves = self.own_waves()
+            self._races.clocks.signal_barrier(self._number[waves])
+            self._carry_over(waves)
         return super().barrier_signal()
 
     def complete_cluster_barriers(self) -> Array:
@@ -107,39 +113,47 @@ class CheckedMachine(ThreefoldMachine):
         first = self.waves.workgroups_of_cluster(int(self.waves.workgroup[wave])).start
         return "cluster", self.waves.workgroup_ids[first]
 
-    # --- copies that go on for a while
+    # --- operations that go on for a while
 
-    def begin_copy(self, *, is_load: bool) -> None:
-        self._issue(ASYNC, is_load=is_load)
-
-    def _issue(self, counter: str, *, is_load: bool) -> None:
-        if self._races is not None:
-            waves = self._selected_indices()
-            numbers = self._number[waves[waves < self._originals]].tolist()
-            self._races.under_way.issue(numbers, counter, self._pc, is_load=is_load)
-            self._copying_pc = self._pc
-
-    def wait_for(self, counter: str, most: int) -> None:
-        waves = self._selected_indices()
-        self._end_copies(waves[waves < self._originals], counter, most)
-
-    def _end_copies(self, waves: Array, counter: str, most: int) -> None:
-        """Copies that waves have waited for: they access memory up to now."""
-        races = self._races
-        if races is None:
+    def end_operations(self, ended: Sequence[Ended]) -> None:
+        """Operations that waves have waited for: copies accessed memory up to now."""
+        if self._races is None:
             return
-        for copy in races.under_way.wait(self._number[waves].tolist(), counter, most):
-            for part in copy.parts:
-                of_wave = np.full(part.offsets.size, copy.wave)
-                kind, lanes = WRITE if part.is_write else READ, np.zeros_like(of_wave)
-                present = _Present(part.history, part.offsets, part.size)
-                part.history.access(
-                    Accesses(kind, part.offsets, part.size, of_wave, lanes, copy.pc, present), races.compares
-                )
+        for started, waves in ended:
+            if not self._is_copy(started):
+                continue
+            for part in self._copies_under_way.end(started, waves):
+                self._access_again(part, started.fact.index)
 
-    def move_tensor(self, words: Sequence[Array], *, is_load: bool) -> None:
-        self._issue(TENSOR, is_load=is_load)
-        super().move_tensor(words, is_load=is_load)
+    def _is_copy(self, started: Started | None) -> bool:
+        """True for an operation that accesses memory past the registers, of which others may see too little."""
+        return started is not None and (started.fact.kind in COPIES_OF_CDNA5 or writes_lds(started.fact.kind))
+
+    def _access_again(self, part: Part, pc: int) -> None:
+        """What an operation accessed, it may still be accessing at the present time of its waves."""
+        assert self._races is not None
+        kind, lanes = WRITE if part.is_write else READ, np.zeros_like(part.waves)
+        present = _Present(part.history, part.offsets, part.size)
+        accesses = Accesses(kind, part.offsets, part.size, part.waves, lanes, pc, present)
+        part.history.access(accesses, self._races.compares)
+
+    def _carry_over(self, waves: Array) -> None:
+        """What waves have under way in LDS when they arrive at a barrier may happen behind it."""
+        assert self._races is not None
+        for started in self.operations.kept if self.operations is not None else ():
+            positions = started.open_for(waves)
+            if not positions.size or self._is_copy(started):
+                continue
+            numbers = self._number[started.waves[positions]]
+            for part in started.parts:
+                chosen = np.isin(part.waves, numbers)
+                late = replace(part, offsets=part.offsets[chosen], waves=part.waves[chosen])
+                if late.offsets.size:
+                    self._access_again(late, started.fact.index)
+                    times = self._races.clocks.time[numbers]
+                    self._races.carried |= {
+                        (started.fact.index, int(n), int(t)) for n, t in zip(numbers, times, strict=True)
+                    }
 
     def _move_tiles(self, moves: Sequence[Move]) -> None:
         for move in moves:
@@ -173,7 +187,8 @@ class CheckedMachine(ThreefoldMachine):
         super()._arrive(move)
         if self._races is not None and move.wave < self._originals:
             assert move.tile.barrier is not None
-            self._end_copies(np.array([move.wave]), TENSOR, 0)
+            if self.operations is not None:
+                self.end_operations(self.operations.finish("tile", move.wave))
             self._races.tell(int(self._number[move.wave]), self._races.lds, self.lds_of(move.wave) + move.tile.barrier)
 
     # --- every access comes by here
@@ -297,40 +312,55 @@ class CheckedMachine(ThreefoldMachine):
         found = races.access(history, accesses)
         if found is not None:
             self._race(request, accesses, found, history, buffer)
-        if self._copying_pc == self._pc:
-            for wave in np.unique(accesses.waves).tolist():
-                own = np.sort(accesses.offsets[accesses.waves == wave])
-                races.under_way.add(wave, Part(history, own, accesses.size, request.is_write))
+        if self.started is not None:
+            self._note_part(Part(history, accesses.offsets, accesses.size, accesses.waves, request.is_write))
+
+    def _note_part(self, part: Part) -> None:
+        """Keep what the operation that is being started accesses."""
+        assert self.started is not None
+        assert self._races is not None
+        is_lds = part.history is self._races.lds
+        if self._is_copy(self.started) and (is_lds or self.started.fact.kind in COPIES_OF_CDNA5):
+            self._copies_under_way.add(self.started, part)
+        elif is_lds:
+            self.started.parts.append(part)
 
     def _check_copies(
         self, request: Request, accesses: Accesses, history: AccessHistory, buffer: Buffer | None
     ) -> None:
         """Raise for an access to memory of a copy that has not been waited for."""
         assert self._races is not None
-        copies = self._races.under_way
-        found = copies.conflict(history, accesses, is_copy=self._copying_pc == self._pc) if copies else None
+        found = self._copies_under_way.conflict(history, accesses, self.started)
         if found is None:
             return
-        copy, part, position = found
-        workgroup, wave = divmod(copy.wave, self.waves.waves_per_workgroup)
-        listed, access = (
-            self.instruction.listed,
-            self._describe("global" if buffer else "lds", request, position, buffer),
-        )
+        started, part, position, number = found
+        assert self.operations is not None
+        workgroup, wave = divmod(number, self.waves.waves_per_workgroup)
+        own = int(np.flatnonzero(self._number[started.waves] == number)[0])
+        access = self._describe("global" if buffer else "lds", request, position, buffer)
+        where = _place(access, buffer, 0)
+        if started.fact.kind not in COPIES_OF_CDNA5:
+            verb = "writes to" if request.is_write else "reads"
+            who = "its wave" if access.wave == wave else f"wave {wave}"
+            self.raise_missing(started, own, f"{verb} LDS {where} before what {who} loads there has come")
+        listed, copying = self.instruction.listed, self.program.instructions[started.fact.index]
         by = Accessor("write" if part.is_write else "read", self._races.workgroup_id(workgroup), wave, None, None,
-                      self.program.instructions[copy.pc].listed.text, self.program.instructions[copy.pc].listed.line,
-                      self.program.instructions[copy.pc].location)  # fmt: skip
-        who = f"wave {wave}" if access.workgroup == by.workgroup else str(by)
-        story = f"which a copy of {who} {'writes' if part.is_write else 'reads'} that has not been waited for"
-        problem = f"{_place(access, buffer, 0)}, {story}: {by.instruction_text()}"
+                      copying.listed.text, copying.listed.line, copying.location)  # fmt: skip
+        whose = f"wave {wave}" if access.workgroup == by.workgroup else str(by)
+        story = f"which a copy of {whose} {'writes' if part.is_write else 'reads'} that has not been waited for"
+        problem = f"{where}, {story}: {by.instruction_text()}"
+        hint = _WAIT_HINTS[self.operations.missing(started, own)[1].counter]
         kind = GlobalRace if buffer else LdsRace
-        raise kind(problem, access, listed.text, listed.line, listed.location, _WAIT_HINTS[copy.counter], by)
+        raise kind(problem, access, listed.text, listed.line, listed.location, hint, by)
 
     def _race(
         self, request: Request, accesses: Accesses, found: Conflict, history: AccessHistory, buffer: Buffer | None
-    ) -> NoReturn:
+    ) -> None:
         other = self._accessor(found)
         access = self._describe("global" if buffer else "lds", request, found.position, buffer)
+        self._raise_if_waited_late(found, other, access)
+        if "races" not in self._checks:
+            return
         byte = found.offset - int(accesses.offsets[found.position])
         where = _place(access, buffer, byte)
         by = str(other) if access.workgroup != other.workgroup else other.within_workgroup()
@@ -352,6 +382,27 @@ class CheckedMachine(ThreefoldMachine):
         listed = self.instruction.listed
         kind = GlobalRace if buffer else LdsRace
         raise kind(problem, access, listed.text, listed.line, listed.location, hint, other)
+
+    def _raise_if_waited_late(self, found: Conflict, other: Accessor, access: Access) -> None:
+        """Raise MissingWait where a barrier would have ordered the two, had the earlier one been waited for before."""
+        if self._races is None or "waits" not in self._checks:
+            return
+        pc, number = int(pc_of(found.stamp)), int(wave_of(found.stamp))
+        fact = suspects_of(self.program).facts[pc]
+        is_late = (pc, number, int(time_of(found.stamp))) in self._races.carried
+        if access.workgroup != other.workgroup or not (is_late or writes_lds(fact.kind)):
+            return
+        verb = {"read": "reads", "write": "writes"}.get(found.kind, "accesses")
+        reads = "accesses" if access.is_write else "reads"
+        counter = fact.streams[-1].counter
+        raise MissingWait(
+            f"{reads} LDS {_place(access, None, 0)} that wave {other.wave} {verb}: it arrives at the barrier before "
+            "that has completed",
+            self.instruction.listed, self.program.instructions[pc].listed,
+            workgroup=access.workgroup, wave=access.wave, lane=access.lane, thread=access.thread,
+            counter=counter, enough=0, seen="",
+            hint=f"{waiting_text(counter, 0)}, or a count that lets it go, before the barrier in wave {other.wave}",
+        )  # fmt: skip
 
     def _accessor(self, found: Conflict) -> Accessor:
         number, lane = int(wave_of(found.stamp)), int(lane_of(found.stamp))

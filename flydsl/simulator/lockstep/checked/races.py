@@ -25,7 +25,6 @@ from flydsl.simulator.lockstep.checked.access_history import (
 )
 from flydsl.simulator.lockstep.checked.clocks import LIMITS, Clocks
 from flydsl.simulator.lockstep.checked.lost_update import EVERY, Load, LostUpdates
-from flydsl.simulator.lockstep.checked.under_way import UnderWay
 from flydsl.simulator.memory.buffers import Buffer, Memory, host_range, overlapping
 
 
@@ -43,7 +42,10 @@ class Role(NamedTuple):
 
 
 class RaceHistory:
-    """All accesses of a launch. Batches of its workgroups run one after the other, and race with each other."""
+    """All accesses of a launch. Batches of its workgroups run one after the other, and race with each other.
+
+    carried: accesses that were under way when their wave arrived at a barrier: instruction, wave, and time behind it.
+    """
 
     def __init__(self, dispatch: Dispatch) -> None:
         program, per_workgroup = dispatch.program, dispatch.waves_per_workgroup
@@ -61,7 +63,7 @@ class RaceHistory:
         self._anyone_acquires = any(role.acquires for role in self.roles)
         self._updates = LostUpdates(program)
         self._flags: set[tuple[int, int]] = set()  # places of barriers in LDS: who reads one, learns of who arrived
-        self.under_way = UnderWay()
+        self.carried: set[tuple[int, int, int]] = set()
         self._memories = _memories(dispatch.memory)
         self._histories: dict[int, AccessHistory] = {}
 
@@ -69,7 +71,6 @@ class RaceHistory:
         """Move on to other workgroups, whose LDS is (bytes,). Return the numbers of their waves in the launch."""
         self.clocks.forget()
         self._updates.forget()
-        self.under_way = UnderWay()
         self.lds = AccessHistory(lds, self.clocks, self._per_workgroup)
         width, height, _ = self._grid
         first = np.array([(x + width * (y + height * z)) * self._per_workgroup for x, y, z in workgroup_ids], np.int64)

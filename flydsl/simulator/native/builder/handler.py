@@ -117,12 +117,6 @@ class HandlerBuilder(NativeMatrix):
         """
         self.yield_wave()
 
-    def begin_copy(self, *, is_load: bool) -> None:
-        """Nothing: it has happened when the next instruction begins."""
-
-    def wait_for(self, counter: str, most: int) -> None:
-        """Nothing: what the wave waits for has completed."""
-
     def fence(self, ordering: str) -> None:
         self.body.do(f"fence {ordering}")
 

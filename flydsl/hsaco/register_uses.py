@@ -9,6 +9,7 @@ Source: the operand tables of the CDNA 3, RDNA 4 ISA documents; compared with th
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from flydsl.hsaco.operands import split_encoding, split_operands, split_words
@@ -59,18 +60,19 @@ class RegisterSet(int):
         """The number of registers of one file."""
         return ((self >> _FILES[file]) & ((1 << _SIZES[file]) - 1)).bit_count()
 
+    def registers(self) -> Iterator[tuple[str, int]]:
+        """The file and the number of each, in order."""
+        for file, start in _FILES.items():
+            bits = (self >> start) & ((1 << _SIZES[file]) - 1)
+            yield from ((file, i) for i in range(bits.bit_length()) if bits >> i & 1)
+
     def names(self) -> list[str]:
         """Their names, in order.
 
         >>> registers_of("v[2:3], s0, vcc").names()
         ['s0', 'vcc_lo', 'vcc_hi', 'v2', 'v3']
         """
-        found = []
-        for file, start in _FILES.items():
-            bits = (self >> start) & ((1 << _SIZES[file]) - 1)
-            numbers = [i for i in range(bits.bit_length()) if bits >> i & 1]
-            found += [_SPECIAL_NAMES.get((file, number), f"{file}{number}") for number in numbers]
-        return found
+        return [_SPECIAL_NAMES.get(register, f"{register[0]}{register[1]}") for register in self.registers()]
 
 
 _SPECIAL_NAMES = {("s", _VCC): "vcc_lo", ("s", _VCC + 1): "vcc_hi"}
@@ -87,6 +89,15 @@ def registers_of(text: str) -> RegisterSet:
     return RegisterSet(found)
 
 
+def full_names(text: str) -> str:
+    """An instruction with the registers that it means, instead of those that stand in the encoding.
+
+    >>> full_names("v_mov_b32_e32 v2 /*v258*/, v1")
+    'v_mov_b32_e32 v258, v1'
+    """
+    return _HIGH_REGISTER.sub(r"\1", text) if "/*" in text else text
+
+
 class Uses(NamedTuple):
     """The registers that an instruction reads and writes."""
 
@@ -101,7 +112,7 @@ def uses(text: str) -> Uses:
     >>> read.names(), written.names()
     (['s2', 'v0', 'v1'], ['v0'])
     """
-    parts = [_single(part) for part in _HIGH_REGISTER.sub(r"\1", text).split("::")]
+    parts = [_single(part) for part in full_names(text).split("::")]
     reads, writes = 0, 0
     for part in parts:
         reads |= part.reads

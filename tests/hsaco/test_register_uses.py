@@ -7,12 +7,12 @@ import torch
 
 from flydsl.arch import GFX942
 from flydsl.hsaco.operands import Register
+from flydsl.hsaco.register_uses import RegisterSet, reads_result, registers_of, result_count, uses
 from flydsl.simulator import Program
 from flydsl.simulator.isa.table import IMPLICIT, Semantics, entries_of
 from kernels.vector_add import vector_add
 from tests.kernels.examples import tiledCopy, tiledMma
 from workbench.machine_code.analysis import analyses
-from workbench.machine_code.registers import RegisterSet, reads_result, registers_of, result_count, uses
 
 # Entries for contexts that change the operands ("/lds") are told apart by modifiers here; with "..." any operands go.
 ENTRIES = [s for name, s in entries_of(GFX942.instruction_sets).items() if "/" not in name and s.sources != ("...",)]

@@ -1,0 +1,171 @@
+"""Waits that a listing misses: uses of what may still be under way, and uses that come before their wait states.
+
+    for missing in missing_waits(read_listing(text), arch):
+        print(missing)
+
+A finding is a use that some path of control reaches too early; what LLVM waits for itself is never one. Of a load
+straight to LDS the use is a read of LDS, whose address is not known here: it is a finding if every read that follows
+comes before the load has completed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flydsl.arch import Arch
+from flydsl.errors import SourceLocation
+from flydsl.hsaco.listing import ListedInstruction, Listing
+from flydsl.simulator.isa.operations import writes_lds
+from flydsl.simulator.waits.flow import Flow, Key, Use
+from flydsl.simulator.waits.hazards import Early, Hazards, register_names
+
+_MAY_MISS = re.compile(
+    r"ASMSTART|^\s+(buffer_load_\S+ [^;\n]* lds\b|\w+_load_lds_|\w+_async_(to|from)_lds|tensor_)", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class MissingWait:
+    """A use that comes too early.
+
+    instruction, isa_line, at: of the use. started, started_line, started_at: of what it should have waited for.
+    problem: what the use does that it must not do yet. hint: the wait that would be enough.
+    counter, enough: the counter to wait for, and its largest count that would do; "" and 0 where wait states are
+    missing. always: on every path.
+    """
+
+    instruction: str
+    isa_line: int
+    at: SourceLocation | None
+    started: str
+    started_line: int
+    started_at: SourceLocation | None
+    problem: str
+    hint: str
+    counter: str = ""
+    enough: int = 0
+    always: bool = True
+
+    def __str__(self) -> str:
+        path = "" if self.always else " on some path"
+        return (
+            f"{self.instruction} ({_place(self.isa_line, self.at)}) {self.problem}{path}: "
+            f"{self.started} ({_place(self.started_line, self.started_at)}); {self.hint}"
+        )
+
+
+def may_miss(text: str) -> bool:
+    """False for a listing of LLVM that needs no look: without inline assembly, and loads straight to LDS."""
+    return _MAY_MISS.search(text) is not None
+
+
+def missing_waits(listing: Listing, arch: Arch) -> list[MissingWait]:
+    """The findings of a listing, in the order of its instructions."""
+    flow = Flow(listing, arch)
+    found = [_of_use(flow, listing, use) for use in flow.uses]
+    found += [_of_lds(flow, listing, key, index) for key, index in unread_loads(flow)]
+    found += [_of_hazard(listing, early) for early in Hazards(flow.facts, listing.labels, arch).early]
+    return sorted(dict.fromkeys(found), key=lambda one: (one.isa_line, one.started_line))
+
+
+def unread_loads(flow: Flow) -> Iterator[tuple[Key, int]]:
+    """Loads to LDS that are under way at every read of LDS behind them, with the first of these reads."""
+    loads = [fact.index for fact in flow.facts if writes_lds(fact.kind)]
+    if not loads:
+        return
+    landed = flow.landed(set(loads))
+    reads: dict[Key, int] = {}
+    for snapshot in flow.snapshots():
+        fact = flow.facts[snapshot.index]
+        if fact.kind != "LDS" or not fact.writes:
+            continue
+        for key in snapshot.state:
+            if key.instruction in loads:
+                reads[key] = min(reads.get(key, snapshot.index), snapshot.index)
+    for key, index in reads.items():
+        if key.instruction not in landed:
+            yield key, index
+
+
+def waiting_text(counter: str, most: int) -> str:
+    """A wait in assembly.
+
+    >>> waiting_text("vmcnt", 2), waiting_text("loadcnt", 0)
+    ('s_waitcnt vmcnt(2)', 's_wait_loadcnt 0')
+    """
+    if counter in ("vmcnt", "lgkmcnt", "expcnt"):
+        return f"s_waitcnt {counter}({most})"
+    return f"s_waitcnt_vscnt null, {most}" if counter == "vscnt" else f"s_wait_{counter} {most}"
+
+
+def enough_text(counter: str, most: int) -> str:
+    """A count that is low enough, and what is as good.
+
+    >>> enough_text("vmcnt", 2), enough_text("vmcnt", 0)
+    ('vmcnt(2) or less', 'vmcnt(0)')
+    """
+    return f"{counter}({most})" + (" or less" if most else "")
+
+
+def _of_use(flow: Flow, listing: Listing, use: Use) -> MissingWait:
+    counter, enough = flow.counter_of(use.key), flow.enough(use.key, use.under_way)
+    verb = "overwrites" if use.writes else "reads"
+    problem = f"{verb} {register_names(use.registers)} before it has come"
+    return _missing(
+        listing, use.instruction, use.key.instruction, problem,
+        left_outstanding(flow, listing, use.key, use.under_way.wait, enough), counter, enough, use.under_way.always,
+    )  # fmt: skip
+
+
+def left_outstanding(flow: Flow, listing: Listing, key: Key, wait: tuple[int, int] | None, enough: int) -> str:
+    """What would have been enough; with the wait that was not."""
+    counter = flow.counter_of(key)
+    if wait is None:
+        return f"nothing waits for it: {waiting_text(counter, enough)} before the use would"
+    index, least = wait
+    most = flow.facts[index].limits.get(counter, 0)
+    line = listing.instructions[index].line
+    return f"{counter}({most}) at ISA line {line} leaves it outstanding; {enough_text(counter, least)} waits for it"
+
+
+def _of_lds(flow: Flow, listing: Listing, key: Key, index: int) -> MissingWait:
+    counter = flow.counter_of(key)
+    problem = "reads LDS, as all that follow do, before a load to LDS has come"
+    hint = f"{waiting_text(counter, 0)} and then a barrier would order them"
+    return _missing(listing, index, key.instruction, problem, hint, counter, 0, True)
+
+
+def _of_hazard(listing: Listing, early: Early) -> MissingWait:
+    problem, hint = hazard_problem(early)
+    return _missing(listing, early.instruction, early.before, problem, hint, "", 0, True)
+
+
+def hazard_problem(early: Early) -> tuple[str, str]:
+    """The problem of missing wait states in words, and what to do."""
+    unit = "vector instruction" if early.counts_vector else "wait state"
+    missing = early.needed - early.passed
+    nops = "v_nop" + f", {missing} times," * (missing > 1) if early.counts_vector else f"s_nop {missing - 1}"
+    names = f" ({register_names(early.registers)})" if early.registers else ""
+    passed = f"{early.passed} {unit}{'s' * (early.passed != 1)}"
+    problem = f"{early.rule}{names}, {passed} behind it, and needs {early.needed}"
+    return problem, f"{nops} in between is enough"
+
+
+def _missing(
+    listing: Listing, index: int, started: int, problem: str, hint: str, counter: str, enough: int, always: bool
+) -> MissingWait:
+    use, start = listing.instructions[index], listing.instructions[started]
+    return MissingWait(
+        _shown(use), use.line, use.location, _shown(start), start.line, start.location, problem, hint, counter, enough,
+        always,
+    )  # fmt: skip
+
+
+def _shown(listed: ListedInstruction) -> str:
+    return " ".join(listed.text.split())
+
+
+def _place(line: int, at: SourceLocation | None) -> str:
+    return f"ISA line {line}" + (f", {at}" if at else "")

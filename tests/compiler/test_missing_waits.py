@@ -1,0 +1,50 @@
+"""Warnings of waits that inline assembly misses."""
+
+from __future__ import annotations
+
+import linecache
+import warnings
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl._mlir.dialects import llvm
+
+
+def load(pointer: Any, wait: str) -> Any:
+    text = f"global_load_dword $0, $1, off\n{wait}"
+    return llvm.inline_asm(fx.T.i32, [pointer], text, "=v,v", has_side_effects=True)
+
+
+@flyc.kernel
+def loading(x: fx.Tensor, y: fx.Tensor, wait: fx.Constexpr[str]):
+    value = fx.Int32(load(fx.ptrtoint(fx.get_iter(x)), wait))
+    y[fx.thread_idx.x] = value + 1  # uses it
+
+
+@flyc.jit
+def launch(x: fx.Tensor, y: fx.Tensor, wait: fx.Constexpr[str]):
+    loading(x, y, wait).launch(grid=1, block=64)
+
+
+def lowered(wait: str) -> Any:
+    x = torch.zeros(64, dtype=torch.int32)
+    return launch.lower(x, torch.zeros_like(x), wait, arch="gfx942").artifact
+
+
+def test_assembly_that_does_not_wait_is_warned_of_at_the_use() -> None:
+    with pytest.warns(UserWarning, match="a wait is missing: .* before it has come") as told:
+        lowered("")
+    (warning,) = told
+    line = linecache.getline(warning.filename, warning.lineno)
+    assert line.rstrip().endswith("# uses it")
+    assert "s_waitcnt vmcnt(0) before the use would" in str(warning.message)
+
+
+def test_assembly_that_waits_is_left_alone() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lowered("s_waitcnt vmcnt(0)")

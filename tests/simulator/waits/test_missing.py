@@ -1,0 +1,49 @@
+"""Missing waits that are seen in a listing, without running it."""
+
+from __future__ import annotations
+
+import pytest
+
+from flydsl.arch import get_arch
+from flydsl.hsaco.listing import read_listing
+from flydsl.simulator.waits.missing import MissingWait, may_miss, missing_waits
+from tests.simulator.waits.cases import CASES, Case
+
+
+def found_in(text: str, arch: str) -> list[MissingWait]:
+    return missing_waits(read_listing(f"k:\n{text}\ns_endpgm\n"), get_arch(arch))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_uses_that_nothing_waits_for(case: Case) -> None:
+    found = found_in(case.text, case.arch)
+    assert [(one.counter, one.enough) for one in found] == ([case.missing] if case.missing else [])
+
+
+def test_a_finding_says_what_would_be_enough() -> None:
+    loads = "global_load_dword v2, v1, s[4:5]\nglobal_load_dword v3, v1, s[4:5] offset:4"
+    (found,) = found_in(f"{loads}\ns_waitcnt vmcnt(2)\nv_add_u32_e32 v4, v2, v2", "gfx942")
+    assert (found.isa_line, found.started_line, found.always) == (5, 2, True)
+    assert found.hint == "vmcnt(2) at ISA line 4 leaves it outstanding; vmcnt(1) or less waits for it"
+    assert str(found).startswith("v_add_u32_e32 v4, v2, v2 (ISA line 5) reads v2 before it has come: global_load_dword")
+
+
+def test_a_path_on_which_nothing_waits_is_one_of_several() -> None:
+    text = "global_load_dword v2, v1, s[4:5]\ns_cbranch_scc1 .Ldone\ns_waitcnt vmcnt(0)\n.Ldone:\nv_mov_b32_e32 v4, v2"
+    (found,) = found_in(text, "gfx942")
+    assert not found.always
+    assert "before it has come on some path: " in str(found)
+
+
+def test_a_load_to_lds_that_no_read_waits_for() -> None:
+    load = "buffer_load_dword v1, s[8:11], 0 offen lds"
+    (found,) = found_in(f"{load}\ns_barrier\nds_read_b32 v2, v1", "gfx950")
+    assert (found.counter, found.started_line, found.isa_line) == ("vmcnt", 2, 4)
+    assert found_in(f"{load}\ns_waitcnt vmcnt(0)\ns_barrier\nds_read_b32 v2, v1", "gfx950") == []
+
+
+def test_which_listings_need_a_look() -> None:
+    assert may_miss("\t;;#ASMSTART\n\ts_nop 0\n\t;;#ASMEND")
+    assert may_miss("\tbuffer_load_dword v1, s[8:11], 0 offen lds\n")
+    assert may_miss("\tglobal_load_lds_dwordx4 v[2:3], off\n")
+    assert not may_miss("\tglobal_load_dword v2, v1, s[4:5]\n\ts_waitcnt vmcnt(0)\n")
