@@ -119,7 +119,6 @@ CASES |= {
     "v_fmamk_f16": case("f16~ = f16 0x4248 f16", lambda mode, x, y: ieee.fma(mode, ieee.F16, x, 0x4248, y)),
     "v_fmaak_f16": case("f16~ = f16 f16 0x4248", lambda mode, x, y: ieee.fma(mode, ieee.F16, x, y, 0x4248)),
     "v_xor3_b32": integer("i32 = i32 i32 i32", lambda x, y, z: x ^ y ^ z),
-    "v_permlane64_b32": integer("i32 = i32", lambda x: x),  # in waves of 32
 }
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import workbench
 from flydsl.errors import ArgumentError
+from flydsl.places import open_folder
 from flydsl.simulator.timing import Trace, TracedInstruction
 from flydsl.simulator.timing.hot_spots import hottest
 from tests.simulator.timing.rocprof_folder import write_folder
@@ -188,6 +189,7 @@ def test_a_trace_is_opened_from_wherever_it_comes(trace: Trace, tmp_path: Path, 
 def test_lines_of_the_source_are_shown(tmp_path: Path, read) -> None:
     source = tmp_path / "kernel.py"
     source.write_text("".join(f"line_{number} = {number}\n" for number in range(1, 40)))
+    open_folder(source)  # a trace may come from anyone
     trace = synthetic(waves=2, iterations=3)
     placed = tuple(
         TracedInstruction(i.address, i.text, i.unit, str(source) if i.line else None, i.line)
