@@ -190,9 +190,7 @@ def fpowi(base: Value, exponent: Number, *, fastmath: FastMath = None) -> ArithV
     base = as_numeric(base)
     (x,) = _operands("fpowi", (converted_like(base, base.dtype, number),), True)
     if not (is_python_number(exponent) and abs(exponent) <= _MOST_FACTORS):
-        _check_f64(
-            "fpowi", x, "compute it in f32: x.to(fx.Float32), or give an exponent from -4 to 4"
-        )
+        _check_f64("fpowi", x, "compute it in f32: x.to(fx.Float32), or give an exponent from -4 to 4")
     n = ir_value_of(converted_like(number, number.dtype, arith_result(x)))
     check_operands("math.fpowi", n, n, False)
     if shape_of(base) != shape_of(number) and None not in (shape_of(base), shape_of(number)):

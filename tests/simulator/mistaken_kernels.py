@@ -115,6 +115,19 @@ def hand_over(Data: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
 
 
 @flyc.kernel
+def wait_for_flag_kernel(Flag: fx.Tensor, Out: fx.Tensor):
+    if fx.thread_idx.x == 0:
+        wait_until(fx.get_iter(Flag), 1)
+    fx.barrier()  # the others wait here
+    Out[fx.thread_idx.x] = 1
+
+
+@flyc.jit
+def wait_for_flag(Flag: fx.Tensor, Out: fx.Tensor):
+    wait_for_flag_kernel(Flag, Out).launch(grid=1, block=THREADS)
+
+
+@flyc.kernel
 def grid_barrier_kernel(Data: fx.Tensor, Count: fx.Tensor, Out: fx.Tensor, blocks: fx.Int32):
     """Each block adds what its neighbour stored before all of them met."""
     block, count = fx.block_idx.x, fx.get_iter(Count)

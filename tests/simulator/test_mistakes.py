@@ -94,6 +94,19 @@ def test_a_loop_that_never_ends() -> None:
     assert line_of("and so on") - 1 <= error.at.line <= line_of("and so on")
     for part in ("2000 instructions", "instruction: ", "(ISA line ", "workgroup (0, 0, 0), wave 0"):
         assert part in str(error)
+    assert "it reads element 0 of A (float32[128]), which is 1: global_load" in str(error)
+    assert "2 of its workgroup's 2 waves go round this loop" in str(error)
+
+
+@pytest.mark.parametrize("backend", ["native", "lockstep"])
+def test_a_flag_that_nobody_sets(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_SIMULATOR_BACKEND", backend)
+    with simulator.limited(instructions=20_000), pytest.raises(InstructionLimit) as caught:
+        kernels.wait_for_flag(zeros(1), zeros(kernels.THREADS))
+    text = str(caught.value)
+    assert "it reads element 0 of Flag (int32[1]), which is 0: global_load_dword" in text
+    assert "1 of its workgroup's 2 waves goes round this loop, 1 at a barrier (ISA line " in text
+    assert f"mistaken_kernels.py:{line_of('the others wait here')}" in text
 
 
 def test_a_race() -> None:

@@ -17,6 +17,7 @@ from flydsl.simulator.decoding.program import CODE_BASE, INSTRUCTION_BYTES, Prog
 from flydsl.simulator.errors import BarrierMisuse, InstructionLimit, Trap
 from flydsl.simulator.float_environment import ieee_floats
 from flydsl.simulator.lockstep.deadlock import deadlock
+from flydsl.simulator.lockstep.polling import story_of_loop
 from flydsl.simulator.lockstep.standstill import Standstill
 from flydsl.simulator.lockstep.tensor import NumpyTensors
 from flydsl.simulator.memory.buffers import Memory
@@ -110,7 +111,7 @@ class Machine(NumpyTensors):
         with ieee_floats():
             if int(self.waves.executed[group].max()) >= self._instruction_limit:
                 pc, wave = int(self.waves.pc[group[0]]), int(group[0])
-                raise limit_error(self._instruction_limit, self.program, pc, self.waves, wave)
+                raise limit_error(self, self._instruction_limit, pc, wave)
             self._run_group(group, stop=-1)
             if int(self.waves.executed[group].max()) % _TURN == 0:
                 self._yielded[group] = True
@@ -119,6 +120,12 @@ class Machine(NumpyTensors):
         """The waves whose turn it is, all at one pc; empty if none can go on before a barrier is passed."""
         runnable = np.flatnonzero(self.waves.status == RUNNING)
         return self._next_group(runnable)[0] if runnable.size else runnable
+
+    def first_access(self, index: int, wave: int) -> tuple[int, int] | None:
+        """(address, bytes) of the first access to memory that an instruction would make for a wave; it makes none."""
+        self.select_waves(np.array([wave]))
+        self.instruction = self.program.instructions[index]
+        return self.intercept_access(lambda: self._steps[index](self))
 
     def with_copies(self, wave: int) -> Array:
         """A wave as a group: alone, unless the machine runs copies of waves."""
@@ -195,7 +202,7 @@ class Machine(NumpyTensors):
             return
         self._stop_at(pc)
         wave = int(np.arange(self.waves.count)[self.selection][0])
-        raise limit_error(self._instruction_limit, self.program, pc, self.waves, wave)
+        raise limit_error(self, self._instruction_limit, pc, wave)
 
     # --- barriers
 
@@ -382,15 +389,20 @@ class Machine(NumpyTensors):
         self.saturate_f16 = self.mode.overflow_saturates
 
 
-def limit_error(instruction_limit: int, program: Program, pc: int, waves: Waves, wave: int) -> InstructionLimit:
+def limit_error(machine: Machine, instruction_limit: int, pc: int, wave: int) -> InstructionLimit:
     """The error for a wave that continues at `pc` after its `instruction_limit`-th instruction."""
+    program, waves = machine.program, machine.waves
     following = program.instructions[min(pc, len(program.instructions) - 1)]
     before = [one.location for one in program.instructions[: following.index + 1] if one.location is not None]
     workgroup = waves.workgroup_ids[int(waves.workgroup[wave])]
-    return InstructionLimit(
-        f"a wave executed more than {instruction_limit} instructions: does a loop never end?\n"
-        f"  instruction: {following.listed.text} (ISA line {following.listed.line})\n"
+    lines = [
+        f"a wave executed more than {instruction_limit} instructions: does a loop never end?",
+        f"  instruction: {following.listed.text} (ISA line {following.listed.line})",
         f"  workgroup {workgroup}, wave {wave % waves.waves_per_workgroup}",
+        *story_of_loop(machine, pc, wave),
+    ]
+    return InstructionLimit(
+        "\n".join(lines),
         at=next((at for at in reversed(before) if at.column is not None), None),  # LLVM leaves an empty loop without
         hint="if it is meant to run this long: with flydsl.simulator.limited(instructions=...)",
     )

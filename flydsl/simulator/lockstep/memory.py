@@ -42,6 +42,10 @@ _PAST_REGISTERS = ("buffer_load_", "global_load_lds_")
 _LABELS = {"lds": "LDS", "scratch": "scratch"}
 
 
+class _Intercepted(Exception):
+    """An access is not to be made."""
+
+
 @dataclass(frozen=True)
 class Resolved:
     """A checked access: byte offsets into storage, one for each element of `lanes` (indices into waves x 64)."""
@@ -134,6 +138,25 @@ class NumpyMemory(NumpyLanes):
         if name.endswith("_limit"):
             value |= 0xFFFF_FFFF
         return np.full((1, 1), value, np.uint64)
+
+    def intercept_access(self, execute: Callable[[], None]) -> tuple[int, int] | None:
+        """(address, bytes) of the first lane of the first access that `execute` makes, which is given up there."""
+        found: list[tuple[int, int]] = []
+
+        def give_up(space: str, address: Array, size: int, where: Array | None, **kind: bool) -> NoReturn:
+            request = self._request(address, size, where, is_write=kind["is_write"])
+            if request is not None:
+                found.append((int(request.address[0]), size))
+            raise _Intercepted
+
+        self.__dict__["_resolve"] = give_up
+        try:
+            execute()
+        except _Intercepted:
+            pass
+        finally:
+            del self.__dict__["_resolve"]
+        return found[0] if found else None
 
     # --- which storage, and is it in bounds
 

@@ -291,7 +291,7 @@ class Execution:
         pc = max(group.instruction_index(w) - beyond, run_start)
         from flydsl.simulator.lockstep.machine import limit_error
 
-        raise limit_error(self._limit, self.work.program, pc, self._shared(group), w)
+        raise limit_error(self._machine(self._shared(group)), self._limit, pc, w)
 
     def _machine(self, waves: SharedWaves) -> Machine:
         from flydsl.simulator.lockstep.bind import bound_steps  # most launches have a handler for everything
