@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import random
+import re
 import signal
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,83 +17,22 @@ import numpy as np
 import pytest
 
 HERE = Path(__file__).parent
-# Sweeps over many kernels, targets, formats, layouts or programs, tests that start a browser, a shell, a cluster or
-# another compiler each, and those that load Jupyter's server. `make fast` does not even import these.
-SLOW = [
-    HERE / place
-    for place in (
-        "browser",
-        "documents",
-        "kernels",
-        "workbench",
-        "arch/test_occupancy.py",
-        "atoms/test_mfma.py",
-        "atoms/test_wmma.py",
-        "binary/test_clang.py",
-        "codegen/test_agreement.py",
-        "codegen/test_code_object.py",
-        "codegen/test_inline_assembly.py",
-        "codegen/test_llvm_bugs.py",
-        "codegen/test_llvm_process.py",
-        "codegen/test_occupancy_is_llvms.py",
-        "compiler/test_artifact_cache.py",
-        "compiler/test_custom_op.py",
-        "compiler/test_inline_assembly.py",
-        "compiler/test_layout_readings.py",
-        "compiler/test_printf.py",
-        "compiler/test_random_programs.py",
-        "expr/rocdl/test_async_copy.py",
-        "expr/memory/test_atomics.py",
-        "expr/test_buffer_copies.py",
-        "expr/numbers/test_conversions.py",
-        "expr/test_coop.py",
-        "expr/numbers/test_operators.py",
-        "expr/atoms/test_scaled_gemm.py",
-        "expr/memory/test_shared_allocator.py",
-        "expr/threads/test_shuffle.py",
-        "expr/memory/test_smem_allocator.py",
-        "expr/memory/test_struct_values.py",
-        "expr/rocdl/test_transposing_copies.py",
-        "expr/numbers/test_vectors.py",
-        "fuzz/test_fuzz.py",
-        "layout/test_admission.py",
-        "layout/test_laws.py",
-        "layout/test_readings.py",
-        "mlir_compat/test_kernels.py",
-        "mlir_compat/test_modules_by_hand.py",
-        "mlir_compat/test_values.py",
-        "passes/test_fly_promote_regmem_to_vectorssa.py",
-        "passes/to_rocdl",
-        "runtime/test_ranks.py",
-        "runtime/test_shared_memory.py",
-        "simulator/isa/test_cdna4.py",
-        "simulator/isa/test_gfx1250.py",
-        "simulator/isa/test_llvm_operations.py",
-        "simulator/isa/test_matrix.py",
-        "simulator/isa/test_rdna_lanes.py",
-        "simulator/isa/test_wmma.py",
-        "simulator/lockstep/checked/test_races.py",
-        "simulator/native/test_agreement.py",
-        "simulator/native/test_random_programs.py",
-        "simulator/native/test_run_ahead.py",
-        "simulator/memory/test_allocations.py",
-        "simulator/test_compiled_kernels.py",
-        "simulator/test_differential.py",
-        "simulator/test_differential_cdna5.py",
-        "simulator/test_differential_memory.py",
-        "simulator/test_differential_rdna.py",
-        "simulator/decoding/test_many_registers.py",
-        "simulator/test_tiles_and_clusters.py",
-        "simulator/timing/test_order.py",
-        "simulator/timing/test_peaks.py",
-        "sweeps/test_dask.py",
-        "sweeps/test_workers.py",
-        "test_lab.py",
-        "test_readme.py",
-        "test_wheel.py",
-    )
-]
-assert all(place.exists() for place in SLOW)
+_FILE_IS_SLOW = re.compile(r"^pytestmark = (\[|)\s*pytest\.mark\.slow\b", re.MULTILINE)
+_FOLDER_IS_SLOW = re.compile(r"^FOLDER_IS_SLOW = True\b", re.MULTILINE)
+
+
+@cache
+def is_slow(place: Path) -> bool:
+    """Whether all tests of a file, or of a folder, are slow, by its text: `make fast` does not even import them.
+
+    A file says `pytestmark = pytest.mark.slow`, a folder's conftest.py `FOLDER_IS_SLOW = True`. Slow are sweeps over
+    many kernels, targets, formats, layouts or programs, tests that start a browser, a shell, a cluster or another
+    compiler each, and those that load Jupyter's server.
+    """
+    if place != HERE and place.parent.is_relative_to(HERE) and is_slow(place.parent):
+        return True
+    says, file = (_FOLDER_IS_SLOW, place / "conftest.py") if place.is_dir() else (_FILE_IS_SLOW, place)
+    return file.is_file() and file.suffix == ".py" and says.search(file.read_text(encoding="utf-8")) is not None
 
 
 collect_ignore = ["benchmarks"]  # no tests, and imports that take seconds
@@ -111,7 +52,7 @@ def pytest_configure() -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Whether `make fast` need not even import a file."""
-    return True if config.option.markexpr == "not slow" and collection_path in SLOW else None
+    return True if config.option.markexpr == "not slow" and is_slow(collection_path) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -124,9 +65,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=for_the_sweep)
         items[:] = [item for item in items if not item.get_closest_marker("sweep")]
     draw_the_same_examples()
-    in_slow = {path for path in {item.path for item in items} if any(path.is_relative_to(place) for place in SLOW)}
     for item in items:
-        if item.path in in_slow:
+        if is_slow(item.path):
             item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)

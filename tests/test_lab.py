@@ -14,6 +14,8 @@ from tests.notebooks import NOTEBOOKS
 if TYPE_CHECKING:
     from jupyter_server.services.contents.filemanager import FileContentsManager
 
+pytestmark = pytest.mark.slow
+
 # What JupyterLab writes when a kernel has started.
 _OF_A_KERNEL = {
     "kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"},

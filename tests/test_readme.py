@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tools import arch_table
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -15,6 +15,8 @@ import pytest
 
 from tests.notebooks import NOTEBOOKS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 NOTEBOOK_PACKAGES = ("IPython", "anywidget", "ipywidgets", "jupyterlab", "plotly", "traitlets")
 PACKAGES = ("flydsl", "workbench", "kernels")

@@ -11,6 +11,8 @@ import pytest
 from flydsl.arch import ARCHS, Arch, get_arch, max_vgprs, occupancy
 from flydsl.errors import ArchError
 
+pytestmark = pytest.mark.slow
+
 KERNELS_PER_ARCH = 60
 TRIPLE = "amdgcn-amd-amdhsa"
 

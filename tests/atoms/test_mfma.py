@@ -15,6 +15,8 @@ from flydsl.atoms.mfma import INSTRUCTIONS
 from flydsl.errors import ArgumentError, CompileError, LayoutError
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 OPS = [MFMA(*row.key, row.c) for row in INSTRUCTIONS.values()]
 ON_GFX942 = [op for op in OPS if "gfx942" in op.instruction.archs]
 

@@ -12,6 +12,8 @@ from flydsl.atoms import MFMAScale, MmaOp, WMMAScale, parse_mma_op, wmma_of
 from flydsl.atoms.scaled import FORMATS
 from flydsl.errors import ArgumentError
 
+pytestmark = pytest.mark.slow
+
 F16, BF16, F32 = ("f16", "f16", "f32"), ("bf16", "bf16", "f32"), ("f32", "f32", "f32")
 I8, I4, F8 = ("i8", "i8", "i32"), ("i4", "i4", "i32"), ("f8E4M3FN", "f8E5M2", "f32")
 PLAIN = (False, False, False)

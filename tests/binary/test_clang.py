@@ -10,6 +10,8 @@ from flydsl.binary import BinaryModule, compile_hip, compile_opencl
 from flydsl.errors import ArgumentError, CompileError, FlyError, LaunchError, SimulatorError
 from flydsl.simulator import checking, counting
 
+pytestmark = pytest.mark.slow
+
 HIP = """\
 #include <hip/hip_runtime.h>
 template <typename T> __device__ T twice(T x) { return x + x; }

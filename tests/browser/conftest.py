@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from tests.browser.notebook_page import LabPage, NotebookPage
 
+FOLDER_IS_SLOW = True  # each starts a browser
+
 _LOOPBACK = "http://127.0.0.1:"
 TIMEOUT_MS = 60_000  # generous: the machine may be busy, and nothing waits longer than it must
 

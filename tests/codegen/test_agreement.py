@@ -12,6 +12,8 @@ from flydsl.errors import CompileError
 from flydsl.hsaco import excluded, read_contents
 from flydsl.simulator import load
 
+pytestmark = pytest.mark.slow
+
 GFX942 = get_arch("gfx942")
 CHANGES = {
     "an operand": (r"v_lshlrev_b32_e32 v(\d+), 2,", r"v_lshlrev_b32_e32 v\1, 3,"),

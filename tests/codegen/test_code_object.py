@@ -13,6 +13,8 @@ from flydsl.codegen.link import link
 from flydsl.errors import CompileError, SourceLocation
 from flydsl.hsaco import read_hsaco
 
+pytestmark = pytest.mark.slow
+
 GFX942 = get_arch("gfx942")
 EVERY_ARCH = pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
 

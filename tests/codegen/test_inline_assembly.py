@@ -12,6 +12,8 @@ from flydsl.codegen.llvm import diagnosed
 from flydsl.errors import CompileError, SourceLocation
 from flydsl.hsaco import read_contents
 
+pytestmark = pytest.mark.slow
+
 GFX942 = get_arch("gfx942")
 NAMED = """
 define amdgpu_kernel void @k(ptr addrspace(1) %p) {

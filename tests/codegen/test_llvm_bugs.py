@@ -20,6 +20,8 @@ from flydsl.codegen.link import link
 from flydsl.codegen.llvm_worker import TRIPLE
 from flydsl.simulator import load
 
+pytestmark = pytest.mark.slow
+
 GFX942 = get_arch("gfx942")
 
 WRITE_AT_A_BIT = """

@@ -21,6 +21,8 @@ from flydsl.codegen.llvm_process import Job
 from flydsl.codegen.llvm_worker import Request
 from tests.codegen.conftest import LOOP_WITH_LINES, VECTOR_ADD
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 NO_INSTRUCTION = "define amdgpu_kernel void @k() {\n  call void @llvm.amdgcn.s.barrier.signal(i32 -1)\n  ret void\n}\n"
 NO_INSTRUCTION += "declare void @llvm.amdgcn.s.barrier.signal(i32)\n"

@@ -11,6 +11,8 @@ import pytest
 from flydsl.arch import ARCHS, Arch, get_arch
 from flydsl.codegen import CodeObject, compile_llvm_ir
 
+pytestmark = pytest.mark.slow
+
 EVERY_ARCH = pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
 
 

@@ -19,7 +19,7 @@ from flydsl.compiler.observation import observed
 from flydsl.disk_cache import RecordFolder
 from flydsl.errors import CompileError, FlyError
 
-pytestmark = pytest.mark.artifacts_on_disk
+pytestmark = [pytest.mark.slow, pytest.mark.artifacts_on_disk]
 
 PROGRAM = """
 import collections, dataclasses, enum, functools, os, types

@@ -15,6 +15,8 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 
 @flyc.kernel
 def scale_kernel(A: fx.Tensor, B: fx.Tensor, factor: fx.Float32, n: fx.Int32, power: fx.Constexpr[int]):

@@ -16,6 +16,8 @@ from flydsl.errors import CompileError
 from flydsl.simulator import checking
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 LANES = 64
 
 

@@ -22,6 +22,8 @@ from flydsl.layout import ComposedLayout, Layout
 from tests.launchers import launcher_of
 from tests.layout.operands import CASES, Computed, Maker, erase, evaluate, is_dynamic, over_leaves
 
+pytestmark = pytest.mark.slow
+
 LANES = 64
 ROUNDS = 8  # operands of one case, all in one kernel
 MOST_POINTS = 1024  # of a random layout, so that no product leaves 32 bits

@@ -13,6 +13,8 @@ from flydsl.errors import ArgumentError, LaunchError, SimulatorError, TraceError
 from flydsl.simulator import checking, counting
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 X = torch.arange(128, dtype=torch.int32)
 
 

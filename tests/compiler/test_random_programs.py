@@ -6,6 +6,8 @@ import pytest
 
 from tests.fuzz.fuzz_control_flow import check
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_programs(seed: int) -> None:

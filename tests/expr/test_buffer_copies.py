@@ -15,6 +15,8 @@ from flydsl.errors import ArgumentError, CompileError, LayoutError
 from flydsl.expr import rocdl
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32], ids=str)
 def test_a_tile_by_way_of_lds(dtype: torch.dtype) -> None:

@@ -15,6 +15,8 @@ from flydsl.extension import coop
 from flydsl.simulator import checking
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 LANES = 64
 OPERATIONS = {
     "add": torch.Tensor.sum,

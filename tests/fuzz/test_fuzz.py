@@ -6,6 +6,8 @@ import pytest
 
 from tests.fuzz.__main__ import fuzzers
 
+pytestmark = pytest.mark.slow
+
 FUZZERS = fuzzers()
 # Of those that compile programs (several in a module), or start a process in each; 50 of the others.
 TRIALS = {

@@ -12,6 +12,8 @@ from flydsl.simulator import launch
 from flydsl.simulator.checks import enabled_checks
 from tests.simulator import backends
 
+FOLDER_IS_SLOW = True  # they compile and launch the library
+
 
 def _launch(*args: Any, **options: Any) -> Any:
     alone = enabled_checks() or "CHECK_INDICES" in os.environ  # whose rehearsals add in another order each time

@@ -12,6 +12,8 @@ import flydsl.layout
 from flydsl.errors import LayoutError
 from flydsl.layout import Basis, ComposedLayout, Dynamic, Layout, Swizzle, Tile, parse
 
+pytestmark = pytest.mark.slow
+
 REFUSED = [
     ("composition", ["(4,8):(1,8)", "2:5"], "the stride 5 and the extent 4"),
     ("composition", ["(10,4):(1,20)", "8:3"], "the stride 3 and the extent 10"),

@@ -56,6 +56,8 @@ from flydsl.layout import (
     zipped_product,
 )
 
+pytestmark = pytest.mark.slow
+
 settings.register_profile(
     "laws", max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )

@@ -25,6 +25,8 @@ from flydsl.layout import (
 )
 from tests.layout.operands import CASES, Maker, erase, evaluate, is_dynamic
 
+pytestmark = pytest.mark.slow
+
 MOST_POINTS = 50
 
 

@@ -22,6 +22,8 @@ from flydsl.expr.typing import Vector as Vec
 from flydsl.utils.smem_allocator import SMEM_CAPACITY_MAP, SmemAllocator, SmemPtr
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 WAVE = 64
 LOG2E = 1.4426950408889634
 

@@ -15,6 +15,8 @@ from flydsl._mlir.passmanager import PassManager
 from flydsl.compiler.ast_rewriter import CanonicalizeWhile, InsertEmptyYieldForSCFFor, ReplaceIfWithDispatch
 from flydsl.errors import FlyError
 
+pytestmark = pytest.mark.slow
+
 
 def built(body: Callable[..., Sequence[Any] | None], *kinds: Any) -> ir.Module:
     """A module with one function of these scalar types; it returns the numbers that `body` does."""

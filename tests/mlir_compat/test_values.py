@@ -20,6 +20,8 @@ from flydsl.errors import ArgumentError, FlyError, TraceError
 from flydsl.expr.typing import T
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 LANE = torch.arange(64, dtype=torch.int32)
 
 

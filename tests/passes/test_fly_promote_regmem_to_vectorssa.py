@@ -8,6 +8,8 @@ import pytest
 
 from flydsl.errors import CompileError
 
+pytestmark = pytest.mark.slow
+
 PASS = "fly-promote-regmem-to-vectorssa"
 REGISTERS = "%p = fly.make_ptr() {dictAttrs = {allocSize = 4 : i64}} : () -> !fly.ptr<f32, register>"
 

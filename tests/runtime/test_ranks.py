@@ -8,6 +8,8 @@ from flydsl import env
 from flydsl.runtime import ranks
 from tests.runtime import rank_functions
 
+pytestmark = pytest.mark.slow
+
 LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
 
 

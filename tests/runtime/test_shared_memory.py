@@ -18,7 +18,7 @@ from flydsl.runtime.device_memory import DeviceMemory, hipDeviceMallocUncached
 from flydsl.runtime.shared_memory import SharedMemory
 from tests.shared_memory import needs_shared_memory
 
-pytestmark = needs_shared_memory
+pytestmark = [pytest.mark.slow, needs_shared_memory]
 
 SIZE = 1000
 # Prints the handle of an allocation and of a tensor that begin with a text, then waits for the end of its input.

@@ -13,6 +13,8 @@ from flydsl.simulator import LaunchStatistics, Memory, Program
 from flydsl.simulator.arrays import Array
 from tests.simulator.backends import launch_both as launch
 
+pytestmark = pytest.mark.slow
+
 Compile = Callable[[str], tuple[bytes, str]]
 
 PROLOGUE = """

@@ -21,6 +21,8 @@ from tests.simulator.reference import (
 from tests.simulator.reference.case import Case
 from tests.simulator.reference.ieee import Mode
 
+pytestmark = pytest.mark.slow
+
 DEFAULT, FLUSHING, NOT_IEEE = 0x3F0, 0x300, 0x1F0
 FLOATS = vector_float.CASES | division.CASES | packed.CASES | convert.CASES | argument_reduction.CASES
 INTEGERS = vector_integer.CASES | compare.CASES

@@ -10,6 +10,8 @@ from tests.simulator.reference import cdna5
 from tests.simulator.reference.case import M16, integer
 from tests.simulator.reference.ieee import BF16, is_nan
 
+pytestmark = pytest.mark.slow
+
 GPU = get_arch("gfx1250")
 MODE, FLUSHING = 0x1F0, 0x100
 DEPEND_ON_MODE = [name for name, case in cdna5.CASES.items() if any(w[0] == "f" for w in case.operands)]

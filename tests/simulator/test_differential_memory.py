@@ -28,6 +28,8 @@ from tests.simulator.reference.memory import (
     same_float,
 )
 
+pytestmark = pytest.mark.slow
+
 SIZE = 2048
 OLD = 0xA5A55A5A
 DATA, ADDRESS, RESULT = 8, 0, 20

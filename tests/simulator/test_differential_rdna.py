@@ -9,6 +9,8 @@ from flydsl.simulator.isa.spellings import name_on
 from tests.simulator.differential import attempt, attempt_scalar, disagreements
 from tests.simulator.reference import compare, convert, division, packed, rdna, scalar, vector_float, vector_integer
 
+pytestmark = pytest.mark.slow
+
 GPU = get_arch("gfx1201")
 MODE = 0x1F0
 """Denormals kept, clamp takes NaN to 0: RDNA 4 has no IEEE mode."""

@@ -73,6 +73,7 @@ def test_a_barrier_does_not_order_what_a_wave_did_that_missed_it() -> None:
         kernels.missed_barrier(a, out)
 
 
+@pytest.mark.slow
 def test_workgroups_that_wait_for_each_other() -> None:
     """A flag, and a barrier of a grid of more waves than a batch has: with checks and without."""
     for check in (nullcontext(), checking("races")):

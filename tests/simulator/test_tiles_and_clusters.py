@@ -26,6 +26,8 @@ from flydsl.simulator.errors import (
 )
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 BACKENDS = ("native", "lockstep", "checked")
 
 

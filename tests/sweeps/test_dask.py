@@ -14,7 +14,7 @@ from flydsl.sweeps import Table
 from tests.shared_memory import needs_shared_memory
 from tests.sweeps.launchers import doubled, scale, tensors
 
-pytestmark = needs_shared_memory
+pytestmark = [pytest.mark.slow, needs_shared_memory]
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed", reason="dask.distributed, the extra [distributed], is not installed")

@@ -25,7 +25,7 @@ from flydsl.sweeps.workers import Lost, results
 from tests.shared_memory import needs_shared_memory
 from tests.sweeps.launchers import doubled, scale, tensors
 
-pytestmark = needs_shared_memory
+pytestmark = [pytest.mark.slow, needs_shared_memory]
 
 THREADS = torch.get_num_threads()
 CONFIGS = [Config(block=64), Config(block=2048), Config(block=128), Config(block=64, factor=3)]

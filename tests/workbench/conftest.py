@@ -17,6 +17,8 @@ from IPython.utils.capture import capture_output
 
 from flydsl.compiler import JitFunction, Pipeline
 
+FOLDER_IS_SLOW = True  # they load Jupyter's packages
+
 KERNEL = """\
 import torch
 import flydsl.compiler as flyc

@@ -12,6 +12,8 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 M, N, K = 32, 16, 256
 
 

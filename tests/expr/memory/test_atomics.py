@@ -16,6 +16,8 @@ from flydsl.errors import ArgumentError, CompileError, LayoutError
 from flydsl.simulator import checking
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 SLOTS, THREADS = 8, 128
 
 

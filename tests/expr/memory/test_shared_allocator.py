@@ -15,6 +15,8 @@ from flydsl.expr import gpu, rocdl
 from flydsl.expr.struct import align_of, size_of
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 LANES = 64
 
 

@@ -25,6 +25,8 @@ from flydsl.utils.smem_allocator import (
     get_mlir_type_size,
 )
 
+pytestmark = pytest.mark.slow
+
 KIB = 1024
 
 

@@ -14,6 +14,8 @@ from flydsl.errors import ArgumentError
 from flydsl.expr import gpu
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 LANES = 64
 X = torch.arange(LANES, dtype=torch.float32)
 

@@ -13,6 +13,8 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError, FlyError
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 TYPES = {
     torch.float64: fx.Float64, torch.float32: fx.Float32, torch.float16: fx.Float16, torch.bfloat16: fx.BFloat16,
     torch.int8: fx.Int8, torch.int16: fx.Int16, torch.int32: fx.Int32, torch.int64: fx.Int64,

@@ -16,6 +16,8 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 INTEGERS = {torch.int8: 8, torch.int16: 16, torch.int32: 32, torch.int64: 64}
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]

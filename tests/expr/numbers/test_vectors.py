@@ -14,6 +14,8 @@ from flydsl.errors import ArgumentError
 from flydsl.expr import arith, vector
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 Elementwise = Callable[..., torch.Tensor]
 A = torch.tensor([3.0, -4.5, 100.25, 0.0])
 B = torch.tensor([0.5, 2.0, -1.0, 7.0])

@@ -16,6 +16,8 @@ from flydsl.expr import rocdl
 from flydsl.expr.typing import T
 from flydsl.utils.smem_allocator import SmemAllocator
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def with_lds(compiled: Callable[..., str]) -> Callable[..., str]:

@@ -14,6 +14,8 @@ from flydsl.atoms import LDSReadTrans
 from flydsl.layout import Layout, size
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 M, N, K = 16, 32, 64
 
 

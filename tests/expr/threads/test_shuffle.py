@@ -12,6 +12,8 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import gpu
 
+pytestmark = pytest.mark.slow
+
 LANES = 64
 LANE = torch.arange(LANES)
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int16, torch.int8]

@@ -15,6 +15,8 @@ from flydsl.simulator.arrays import Array
 from tests.simulator.backends import launch_both
 from tests.simulator.conftest import compile_llvm_ir
 
+pytestmark = pytest.mark.slow
+
 COUNT, LANES = 400, 32
 
 

@@ -17,6 +17,8 @@ from flydsl.simulator import Memory, UnknownInstruction
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa.forms import SCALED_FORMATS as CODES_IN_CBSZ
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Any]
 LANE = np.arange(64)
 SATURATING = 0x3F0 | 1 << 23  # MODE.FP16_OVFL

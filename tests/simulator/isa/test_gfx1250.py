@@ -12,6 +12,8 @@ import pytest
 from flydsl.hsaco.listing import ListingError, read_listing
 from flydsl.simulator import Memory, MemoryFault, UnknownInstruction
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Any]
 LANE = np.arange(32, dtype=np.uint32)
 DATA = np.arange(1000, 1064, dtype=np.uint32)

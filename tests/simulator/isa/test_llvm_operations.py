@@ -29,6 +29,8 @@ from tests.simulator.llvm_operations import (
     scalar_type,
 )
 
+pytestmark = pytest.mark.slow
+
 COUNT = 256
 OPERATIONS = {o.name: o for o in all_operations()}
 # All of them on one GPU, and every third, a few of each type, on another. The rest is in sweep_llvm_operations.

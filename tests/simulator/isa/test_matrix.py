@@ -13,6 +13,8 @@ from flydsl.simulator import UnknownInstruction
 from flydsl.simulator.arrays import Array
 from tests.simulator.reference.matrix import DENSE, DENSE_OF_GFX90A, DENSE_OF_GFX950, SPARSE, SPARSE_OF_GFX950, Case
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Any]
 
 

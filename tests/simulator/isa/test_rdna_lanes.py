@@ -13,6 +13,8 @@ from flydsl.simulator import RegisterFault, UnknownInstruction
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa.dual import FIRST, SECOND
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Any]
 LANE = np.arange(32, dtype=np.uint32)
 LANES_64 = np.arange(64, dtype=np.uint32)

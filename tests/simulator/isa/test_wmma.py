@@ -25,6 +25,8 @@ from tests.simulator.reference.wmma import (
     Case,
 )
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Any]
 DESTINATION = 96
 """The first register of D."""

@@ -21,6 +21,8 @@ from flydsl.simulator.memory.buffers import Buffer
 from flydsl.simulator.memory.peers import Peer, PeerLost, PeerTimeout
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 
 @flyc.kernel
 def copy_kernel(source: fx.Int64, target: fx.Int64, step: fx.Int64, first: fx.Int32):

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Any]
 EVERY_THIRD = sum(1 << lane for lane in range(0, 64, 3))
 

@@ -14,6 +14,8 @@ from tests.simulator.differential import width_of
 from tests.simulator.reference import compare, convert, packed, rdna, vector_float, vector_integer
 from tests.simulator.reference.case import Case
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Any]
 INSTRUCTIONS = 40
 REGISTERS = 24

@@ -14,6 +14,8 @@ import flydsl.expr as fx
 from flydsl.simulator import InstructionLimit, Memory, checking, counting
 from flydsl.simulator.memory.buffers import SLOT_SHIFT
 
+pytestmark = pytest.mark.slow
+
 THREADS = 128
 
 

@@ -15,6 +15,8 @@ from flydsl.simulator.timing.hot_spots import costs, total
 from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
 from tests.simulator.timing.loops import CDNA3, RDNA4, Target, busy_us, lines, trace_of
 
+pytestmark = pytest.mark.slow
+
 on_each_target = pytest.mark.parametrize("target", [CDNA3, RDNA4], ids=lambda target: target.arch)
 
 

@@ -13,6 +13,8 @@ from flydsl.simulator.timing import Trace
 from tests.simulator.timing.loops import busy_us, lines, trace_of
 from tests.simulator.timing.peaks import WORKGROUPS, copy_tera, l2_tera, lds_bytes_per_cycle, matrix_tera
 
+pytestmark = pytest.mark.slow
+
 WAVES_OF_RDNA = 8
 
 

@@ -19,6 +19,8 @@ from flydsl.errors import SimulatorError
 from flydsl.simulator import GlobalRace, LdsRace, MemoryFault, Race, UninitializedLds, checking
 from tests.launchers import launcher_of
 
+pytestmark = pytest.mark.slow
+
 N = 512
 Body = Callable[[Any, Any, Any], None]
 WRONG: dict[str, tuple[Body, type[SimulatorError], int, int]] = {}
