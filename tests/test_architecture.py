@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "compiler": ("expr", "passes", "codegen", "runtime", "utils", "torch_compile"),
     "sweeps": ("compiler",),
     "autotune": ("sweeps", "torch_compile"),
+    "testing": ("sweeps",),
     "launchers": ("autotune",),
     "sizes": ("compiler",),
     "_mlir": ("compiler",),
