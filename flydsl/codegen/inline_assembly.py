@@ -79,7 +79,7 @@ def quoted(text: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """What `quoted` has written."""
+    """The text that `quoted` was called with."""
     escaped = re.sub(r"\\([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
     return escaped.encode("latin-1", errors="replace").decode(errors="replace")
 

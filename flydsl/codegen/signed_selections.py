@@ -55,7 +55,7 @@ def _kept(line: str, number: int, comparisons: Mapping[str, re.Match[str]]) -> s
 
 
 def _may_differ(predicate: str, is_left: bool, chosen: str, other: str) -> bool:
-    """Whether a minimum or maximum may have another sign: of equal numbers, the selection takes the second.
+    """True if a minimum or maximum may have another sign: of equal numbers, the selection takes the second.
 
     The hardware's minimum of two zeros is -0.0, if one of them is, and its maximum 0.0.
     """

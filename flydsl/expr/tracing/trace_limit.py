@@ -59,7 +59,7 @@ def count_operation() -> None:
 
 
 def traced_operations() -> int:
-    """How many operations have been traced."""
+    """The number of operations that have been traced."""
     return _count.operations
 
 

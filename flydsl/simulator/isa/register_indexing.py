@@ -44,7 +44,7 @@ define("v_movreld_b32", "= register i32 m0", lambda b, register, x, m0: b.write_
 
 
 def _indices(b: Builder, m0: Value) -> tuple[Value, Value]:
-    """How far the registers of source and result lie beyond those of the text, where M0 says it for each."""
+    """The distances of the registers of source and result from those of the text, where M0 says it for each."""
     of_result = b.lshr(m0, b.const("i32", 16))
     return tuple(b.and_(x, b.const("i32", 0x3FF)) for x in (m0, of_result))
 

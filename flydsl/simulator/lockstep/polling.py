@@ -73,7 +73,7 @@ def _shown(content: bytes, label: str) -> str:
 
 
 def _standing(program: Program, waves: Waves, wave: int, loop: range) -> str:
-    """Where the waves of the workgroup are."""
+    """The places of the workgroup's waves, in words."""
     of_workgroup = waves.workgroup == waves.workgroup[wave]
     status, pcs = waves.status[of_workgroup], waves.pc[of_workgroup]
     waiting = np.isin(status, (AT_BARRIER, AT_CLUSTER_BARRIER))

@@ -221,7 +221,7 @@ def _elements_inside(get: Any, used: Sequence[int], origin: Sequence[int]) -> Ar
 
 
 def _origins(get: Any, used: Sequence[int], iterations: int) -> list[list[int]]:
-    """Where each repetition begins in the tensor: its element, row and plane."""
+    """The start of each repetition in the tensor: its element, row and plane."""
     step = get("global_addr_increment") if iterations > 1 else 0
     strides = {i: get(f"tensor_dim{i - 1}_stride") for i in range(1, len(used) + 1) if get(f"tensor_dim{i}") > 1}
     origins = []

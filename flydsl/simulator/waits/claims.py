@@ -18,9 +18,11 @@ _DPP = re.compile(r"\b(quad_perm|row_\w+|wave_\w+|dpp8):")
 
 @dataclass(frozen=True)
 class Claim:
-    """What an instruction claims for a while. needs: how many wait states a later instruction must be behind it, with
-    the rule and the registers, 0 if it need not. most: that any instruction needs. counts_vector: those of the vector
-    ALU only count."""
+    """A demand of an instruction that holds for a while.
+
+    needs: how many wait states a later instruction must be behind it, with the rule and the registers; 0 if it need
+    not. most: that any instruction needs. counts_vector: only instructions of the vector ALU count.
+    """
 
     index: int
     most: int

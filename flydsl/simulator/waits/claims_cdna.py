@@ -71,7 +71,7 @@ def _after_product(one: Known, costs: Product) -> Claim:
 
 
 def _of_products(later: Known, written: int, costs: Product) -> tuple[int, str, int]:
-    """What another matrix instruction needs: of the sums as factors, or to add to them."""
+    """The wait states of another matrix instruction that has the sums as factors, or adds to them."""
     is_sparse = later.fact.mnemonic.startswith("v_smfmac")
     added = later.operands[0] if is_sparse else later.operands[3] if len(later.operands) > 3 else 0
     others = [*later.operands[1:3], *later.operands[3 if is_sparse else 4 :]]

@@ -109,7 +109,7 @@ _Passed = dict[int, tuple[int, int]]
 
 
 def _least(one: _Passed, other: _Passed) -> _Passed:
-    """What holds where two paths join."""
+    """The claims that hold where two paths join."""
     joined = dict(one)
     for key, (count, gone) in other.items():
         mine = one.get(key)

@@ -120,7 +120,7 @@ def _of_use(flow: Flow, listing: Listing, use: Use) -> MissingWait:
 
 
 def left_outstanding(flow: Flow, listing: Listing, key: Key, wait: tuple[int, int] | None, enough: int) -> str:
-    """What would have been enough; with the wait that was not."""
+    """The wait that would have been enough, beside the one that was not."""
     counter = flow.counter_of(key)
     if wait is None:
         return f"nothing waits for it: {waiting_text(counter, enough)} before the use would"

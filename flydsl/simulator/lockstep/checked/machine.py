@@ -130,7 +130,7 @@ class CheckedMachine(WaitingMachine):
         return started is not None and (started.fact.kind in COPIES_OF_CDNA5 or writes_lds(started.fact.kind))
 
     def _access_again(self, part: Part, pc: int) -> None:
-        """What an operation accessed, it may still be accessing at the present time of its waves."""
+        """Record that an operation may still access its memory at the present time of its waves."""
         assert self._races is not None
         kind, lanes = WRITE if part.is_write else READ, np.zeros_like(part.waves)
         present = _Present(part.history, part.offsets, part.size)
@@ -138,7 +138,7 @@ class CheckedMachine(WaitingMachine):
         part.history.access(accesses, self._races.compares)
 
     def _carry_over(self, waves: Array) -> None:
-        """What waves have under way in LDS when they arrive at a barrier may happen behind it."""
+        """Record accesses to LDS that waves have under way when they arrive at a barrier: they may happen behind it."""
         assert self._races is not None
         for started in self.operations.kept if self.operations is not None else ():
             positions = started.open_for(waves)
