@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.codegen.operands import split_operands
+from flydsl.codegen.llvm_bugs.ir_text import split_operands
 from flydsl.errors import ArgumentError
 from flydsl.hsaco import KernelArg
 from flydsl.runtime.host_tensors import host_tensor_memory

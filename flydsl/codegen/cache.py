@@ -44,5 +44,5 @@ def _folder() -> RecordFolder:
 def _toolchain() -> tuple[Any, ...]:
     """The library that LLVM is in, and how this package uses it."""
     library = llvm_library().stat()
-    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
     return library.st_size, library.st_mtime_ns, hashlib.sha256(sources).hexdigest()

@@ -12,9 +12,10 @@ from typing import Any
 
 from flydsl import env
 from flydsl.arch import Arch
-from flydsl.codegen import barriers, bfloat_ranges, float_fences, indexed_writes, inline_assembly, llvm_process
-from flydsl.codegen.half_products import ITS_FEATURES
+from flydsl.codegen import inline_assembly, llvm_process
 from flydsl.codegen.isolate import ProcessEndedError
+from flydsl.codegen.llvm_bugs import barriers, bfloat_ranges, float_fences, indexed_writes
+from flydsl.codegen.llvm_bugs.half_products import ITS_FEATURES
 from flydsl.codegen.llvm_process import Job, llvm_library
 from flydsl.codegen.llvm_worker import Request
 from flydsl.errors import CompileError, SourceLocation
@@ -66,7 +67,7 @@ def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = (
             opt_level,
             options,
             (indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER,) if indexed_writes.may_be_lost(llvm_ir) else (),
-            is_rewritten="half" in prepared or float_fences.occur_in(prepared),
+            is_rewritten="half" in prepared or float_fences.has_fences(prepared),
             needs_object=not inline_assembly.occurs_in(llvm_ir),
             in_order=env.simulator_threads() == 1 or None,
         )
@@ -85,7 +86,7 @@ def finish(work: Job, llvm_ir: str, arch: Arch) -> Compiled:
     if isinstance(result, str):
         raise CompileError(f"LLVM does not accept the LLVM IR: {result}")
     bitcode, obj, listing = result
-    return Compiled(bitcode, obj, barriers.without_guards(listing), diagnostics)
+    return Compiled(bitcode, obj, barriers.remove_guards(listing), diagnostics)
 
 
 def _require_known(options: tuple[str, ...]) -> None:
@@ -146,8 +147,8 @@ def _binding() -> ModuleType:
 
 def _prepared(llvm_ir: str) -> str:
     """LLVM IR text as it is compiled. Functions with their own features get ours too."""
-    placed = inline_assembly.with_places(bfloat_ranges.fenced(llvm_ir))
-    return barriers.guarded(placed).replace(ITS_FEATURES, f"{ITS_FEATURES}{_FEATURES},")
+    placed = inline_assembly.with_places(bfloat_ranges.fence_ranges(llvm_ir))
+    return barriers.guard_barriers(placed).replace(ITS_FEATURES, f"{ITS_FEATURES}{_FEATURES},")
 
 
 def _parse_bitcode(bitcode: bytes) -> Any:

@@ -17,7 +17,7 @@ import marshal
 import os
 import resource
 
-from flydsl.codegen import llvm_functions, rewriting
+from flydsl.codegen import llvm_bugs, llvm_functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,19 +103,19 @@ def _emitted_well(
 ) -> tuple[bytes | None, str]:
     """Object and assembly text of a module, emitted again where the text shows lost signs, or shared source lines."""
     obj, listing = _emitted(bitcode, request, machine)
-    if rewriting.may_lose_signs(listing):
-        from flydsl.codegen import half_products
+    if llvm_bugs.may_lose_signs(listing):
+        from flydsl.codegen.llvm_bugs import half_products
 
         for vectors in (False, True):
-            if half_products.lost_signs(listing, llvm_ir):
-                opaque = half_products.with_opaque_products(llvm_ir, vectors=vectors)
+            if half_products.loses_signs(listing, llvm_ir):
+                opaque = half_products.hide_products(llvm_ir, vectors=vectors)
                 bitcode = llvm_functions.Module(opaque).bitcode()
                 obj, listing = _emitted(bitcode, request, machine)
-    if rewriting.has_clauses(listing):
-        from flydsl.codegen import clauses
+    if llvm_bugs.has_clauses(listing):
+        from flydsl.codegen.llvm_bugs import clauses
 
         llvm_functions.set_option("", clauses.WITHOUT_CLAUSES)
-        listing = clauses.with_own_lines(listing, _silently(lambda: _text(bitcode, machine)))
+        listing = clauses.restore_lines(listing, _silently(lambda: _text(bitcode, machine)))
     return obj, listing
 
 
@@ -140,9 +140,9 @@ def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine
         machine.combine_instructions(module)
         return str(module)
 
-    if not request.is_rewritten and not rewriting.may_be_needed(optimized, request.opt_level):
+    if not request.is_rewritten and not llvm_bugs.may_be_needed(optimized, request.opt_level):
         return optimized
-    return rewriting.rewritten(optimized, request.opt_level, simplified, halves=request.is_rewritten)
+    return llvm_bugs.work_around(optimized, request.opt_level, simplified, halves=request.is_rewritten)
 
 
 def _emitted(bitcode: bytes, request: Request, machine: llvm_functions.Machine) -> tuple[bytes | None, str]:
@@ -297,7 +297,7 @@ def main(descriptor: int, library: str, *target: str) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # the system buries the copies
     llvm_functions.load(library)
-    steps: list[Callable[[], object]] = [rewriting.load]
+    steps: list[Callable[[], object]] = [llvm_bugs.load]
     if target:
         cpu, features, opt_level = target
         steps.insert(0, lambda: _get_ready(cpu, features, int(opt_level)))

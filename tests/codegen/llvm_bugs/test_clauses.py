@@ -8,7 +8,7 @@ import pytest
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.codegen.clauses import with_own_lines
+from flydsl.codegen.llvm_bugs.clauses import restore_lines
 from flydsl.hsaco.listing import read_listing
 from tests.launchers import launcher_of
 
@@ -36,8 +36,8 @@ def test_accesses_in_a_clause_have_their_own_lines(arch: str) -> None:
 def test_a_listing_of_other_code_says_nothing() -> None:
     listing = "\t.loc\t1 2 0\n\ts_clause 0x1\n\tglobal_load_b32 v0, v1, off\n\tglobal_load_b32 v2, v1, off\n"
     other = "\t.loc\t1 2 0\n\tglobal_load_b32 v0, v1, off\n\t.loc\t1 3 0\n\tglobal_load_b32 v{}, v1, off\n"
-    assert with_own_lines(listing, other.format(3)) == listing
-    assert with_own_lines(listing, other.format(2)).split("\n")[3] == "\t.loc\t1 3 0"
+    assert restore_lines(listing, other.format(3)) == listing
+    assert restore_lines(listing, other.format(2)).split("\n")[3] == "\t.loc\t1 3 0"
 
 
 def test_a_file_has_its_number_before_a_line_of_it() -> None:
@@ -45,10 +45,10 @@ def test_a_file_has_its_number_before_a_line_of_it() -> None:
     listing = '\ts_clause 0x1\n\tglobal_load_b32 v0, v1, off\n\t.file\t1 "a.py"\n\t.loc\t1 3 0\n' + (
         "\tglobal_load_b32 v2, v1, off\n"
     )
-    mended = with_own_lines(listing, '\t.file\t1 "a.py"\n' + loads.format("\t.loc\t1 3 0\n"))
+    mended = restore_lines(listing, '\t.file\t1 "a.py"\n' + loads.format("\t.loc\t1 3 0\n"))
     assert mended.index(".file") < mended.index(".loc\t1 2 0") < mended.index(".loc\t1 3 0")
     assert mended.count(".file") == 1
-    assert with_own_lines(listing, '\t.file\t1 "b.py"\n' + loads.format("")) == listing
+    assert restore_lines(listing, '\t.file\t1 "b.py"\n' + loads.format("")) == listing
 
 
 def test_the_line_of_inline_assembly_stands_before_it() -> None:
@@ -56,6 +56,6 @@ def test_the_line_of_inline_assembly_stands_before_it() -> None:
     loads = "\tglobal_load_b32 v0, v1, off\n{}\tglobal_load_b32 v2, v1, off\n"
     lines = "\t.loc\t1 2 0\n", "\t.loc\t1 3 0\n", "\t.loc\t1 4 0\n"
     listing = lines[0] + assembly + lines[1] + "\ts_clause 0x1\n" + loads.format("")
-    assert with_own_lines(listing, lines[0] + assembly + lines[1] + loads.format(lines[2])).startswith(
+    assert restore_lines(listing, lines[0] + assembly + lines[1] + loads.format(lines[2])).startswith(
         lines[0] + assembly + lines[1]
     )

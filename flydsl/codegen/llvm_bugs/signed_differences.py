@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from flydsl.codegen.operands import ANY_SIGN, NAME, split_operands
+from flydsl.codegen.llvm_bugs.ir_text import ANY_SIGN, NAME, split_operands
 
 _ELEMENT = r"(?:half|bfloat|float|double)\b"
 _ZERO = r"(?<![-\w.])(?:0\.000000e\+00|0x[HR]0000)\b"
@@ -27,7 +27,7 @@ _MINUS_ONE = re.compile(r"(?:-1\.000000e\+00|0xHBC00|0xRBF80)\b")
 _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 
 
-def with_opaque_zeros(llvm_ir: str) -> str:
+def keep_signs_of_differences(llvm_ir: str) -> str:
     """Optimized LLVM IR text, as LLVM prints it, in which the back end takes no difference for a negation."""
     llvm_ir = _LESS_MINUS_ZERO.sub(_plus_zero, llvm_ir)
     if not _OF_ZERO.search(llvm_ir):

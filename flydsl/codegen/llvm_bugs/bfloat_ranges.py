@@ -16,7 +16,7 @@ _ROUNDING = re.compile(
 _WIDTHS = {"float": "f32", "double": "f64"}
 
 
-def fenced(llvm_ir: str) -> str:
+def fence_ranges(llvm_ir: str) -> str:
     """LLVM IR text, with a fence before each rounding to f16 if there are bf16 numbers too."""
     if " to float" not in llvm_ir or "fpext" not in llvm_ir or "bfloat" not in llvm_ir:
         return llvm_ir

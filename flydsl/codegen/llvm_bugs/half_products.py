@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from flydsl.codegen.operands import ANY_SIGN, NAME, split_operands
+from flydsl.codegen.llvm_bugs.ir_text import ANY_SIGN, NAME, split_operands
 
 _PRODUCT = re.compile(
     rf"\s*(?P<name>{NAME}) = fmul (?P<flags>(?:[a-z]+ )*)(?P<type>float|<\d+ x float>) (?P<factors>.*)"
@@ -34,7 +34,7 @@ _OF_BFLOATS = re.compile(
 ITS_FEATURES = '"target-features"="'  # how LLVM IR says what a function's target has
 
 
-def with_signed_zeros(llvm_ir: str) -> str:
+def keep_signs_of_products(llvm_ir: str) -> str:
     """LLVM IR text, as LLVM prints it, in which no product whose sign counts becomes an f16 as it is."""
     if "fmul" not in llvm_ir or (" to half" not in llvm_ir and "x half>" not in llvm_ir):
         return llvm_ir
@@ -46,14 +46,14 @@ def with_signed_zeros(llvm_ir: str) -> str:
     )
 
 
-def lost_signs(listing: str, llvm_ir: str) -> bool:
+def loses_signs(listing: str, llvm_ir: str) -> bool:
     """True if a product in the assembly of a module may have lost its sign, and the LLVM IR does not say it may."""
     if not _WITH_ADDEND_ZERO.search(listing):
         return False
     return any(ANY_SIGN.isdisjoint(m["flags"].split()) for m in _MULTIPLIES.finditer(llvm_ir))
 
 
-def with_opaque_products(llvm_ir: str, *, vectors: bool) -> str:
+def hide_products(llvm_ir: str, *, vectors: bool) -> str:
     """The module with nothing that the back end makes such an instruction of. vectors: with those of bf16, too.
 
     Vectors of bf16 have products of their own, which are right, unless the back end takes them apart.

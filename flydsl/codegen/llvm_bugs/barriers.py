@@ -32,7 +32,7 @@ _BARRIER = re.compile(
 )
 
 
-def guarded(llvm_ir: str) -> str:
+def guard_barriers(llvm_ir: str) -> str:
     """LLVM IR text with the guard before each barrier and fence, on the same line: line numbers do not change."""
     lines = llvm_ir.split("\n")
     return "\n".join(
@@ -40,7 +40,7 @@ def guarded(llvm_ir: str) -> str:
     )
 
 
-def without_guards(listing: str) -> str:
+def remove_guards(listing: str) -> str:
     """Assembly text without the two comments that each guard leaves."""
     return _PRINTED.sub("", listing)
 

@@ -20,7 +20,7 @@ _FUNCTION_END = ".Lfunc_end"
 _ASSEMBLY, _ASSEMBLY_END = ";;#ASMSTART", ";;#ASMEND"
 
 
-def with_own_lines(listing: str, without_clauses: str) -> str:
+def restore_lines(listing: str, without_clauses: str) -> str:
     """A listing whose every instruction has its own source line; as it is where the other one is not the same code."""
     lines, others = listing.split("\n"), without_clauses.split("\n")
     own, known = list(_instructions(lines)), list(_instructions(others))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 
-from flydsl.codegen.operands import split_operands
+from flydsl.codegen.llvm_bugs.ir_text import split_operands
 
 _DIVISION = re.compile(
     r"(?m)^(?P<start>\s*%\S+ = u(?:div|rem) (?:exact )?)(?P<type>i32|i64|<\d+ x i(?:32|64)>) (?P<operands>.*)$"
 )
 
 
-def hidden(llvm_ir: str) -> str:
+def hide_numerators(llvm_ir: str) -> str:
     """LLVM IR text, as LLVM prints it, in which nothing is known of what is divided."""
 
     def with_hidden(division: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from flydsl.codegen.operands import ANY_SIGN, NAME, split_operands
+from flydsl.codegen.llvm_bugs.ir_text import ANY_SIGN, NAME, split_operands
 
 _INVERSE = {"olt": "uge", "ogt": "ule", "ult": "oge", "ugt": "ole"}
 _COMPARISON = re.compile(
@@ -20,7 +20,7 @@ _SELECTION = re.compile(rf"(?P<start>\s*{NAME} = select (?P<flags>(?:[a-z]+ )*?)
 _ZERO = re.compile(r"(?<![-\w.])(?P<minus>-?)0\.000000e\+00\b|0x[HR](?P<bits>[08])000\b|(?P<all>zeroinitializer)")
 
 
-def with_own_signs(llvm_ir: str) -> str:
+def keep_signs_of_selections(llvm_ir: str) -> str:
     """Optimized LLVM IR text, as LLVM prints it, in which no selection is a minimum or maximum of another sign."""
     if " select " not in llvm_ir or " fcmp " not in llvm_ir:
         return llvm_ir

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from flydsl.codegen.operands import split_operands
+from flydsl.codegen.llvm_bugs.ir_text import split_operands
 
 _OR = re.compile(
     r"(?m)^\s*(?P<name>%(?:\"[^\"]*\"|[-\w.$]+)) = or (?:disjoint )?(?P<type>i\d+|<\d+ x i\d+>) (?P<operands>.*)$"
@@ -28,7 +28,7 @@ _ANSWER = re.compile(rf"@{re.escape(_KNOWN)}\(i32 (?P<operation>\d+), i32 (?P<wo
 _SOME_ELEMENT = -1  # instead of the number of a word
 
 
-def by_words(llvm_ir: str, simplified: Callable[[str], str]) -> str:
+def split_wide_ors(llvm_ir: str, simplified: Callable[[str], str]) -> str:
     """LLVM IR text, as LLVM prints it, in which no `or` has a word that the back end gets wrong.
 
     simplified: what LLVM makes of a module when it looks for instructions that are known.

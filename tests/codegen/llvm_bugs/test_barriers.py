@@ -14,7 +14,7 @@ import pytest
 
 from flydsl.arch import ARCHS, Arch, get_arch
 from flydsl.codegen import compile_llvm_ir, llvm
-from flydsl.codegen.barriers import GUARD, guarded
+from flydsl.codegen.llvm_bugs.barriers import GUARD, guard_barriers
 
 FIRST_OFFSET, STEP = 1024, 16
 SPACES = {"ds": ("3", "%lds"), "global": ("1", "%global")}
@@ -138,12 +138,12 @@ def test_no_access_moves_across_a_barrier(arch: Arch, kind: str, opt_level: int)
 
 @pytest.mark.slow
 def test_llvm_still_moves_reads_across_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When this fails, LLVM no longer needs `flydsl.codegen.barriers`, and it can go."""
-    monkeypatch.setattr(llvm.barriers, "guarded", lambda text: text)
+    """When this fails, LLVM no longer needs `flydsl.codegen.llvm_bugs.barriers`, and it can go."""
+    monkeypatch.setattr(llvm.barriers, "guard_barriers", lambda text: text)
     programs = [Program(seed, KINDS["bare"]) for seed in range(12, 20)]
     listings = [llvm.compile_module(p.llvm_ir, get_arch("gfx942"), 2).listing for p in programs]
     assert any(moved(p, listing, 1) for p, listing in zip(programs, listings, strict=True)), (
-        "this LLVM moves no read across a barrier: flydsl/codegen/barriers.py is not needed any more"
+        "this LLVM moves no read across a barrier: flydsl/codegen/llvm_bugs/barriers.py is not needed any more"
     )
 
 
@@ -186,7 +186,7 @@ def test_a_uniform_load_behind_a_barrier_stays_scalar() -> None:
     ],
 )
 def test_each_kind_of_barrier_is_guarded(text: str) -> None:
-    result = guarded(text)
+    result = guard_barriers(text)
     assert result.count(GUARD) == 1
     assert result.replace(f"{GUARD} ", "") == text
     assert "\n" not in result
@@ -205,4 +205,4 @@ def test_each_kind_of_barrier_is_guarded(text: str) -> None:
     ],
 )
 def test_nothing_else_is(text: str) -> None:
-    assert guarded(text) == text
+    assert guard_barriers(text) == text

@@ -15,11 +15,11 @@ _FENCE = re.compile(
 _NAME = "@llvm.arithmetic.fence."
 
 
-def occur_in(llvm_ir: str) -> bool:
+def has_fences(llvm_ir: str) -> bool:
     """True if there are fences in LLVM IR text."""
     return _NAME in llvm_ir
 
 
-def opened(llvm_ir: str) -> str:
+def open_fences(llvm_ir: str) -> str:
     """Optimized LLVM IR text without the fences of what LLVM does not know."""
     return _FENCE.sub(r"= freeze \g<type> \g<value>", llvm_ir)

@@ -14,7 +14,7 @@ _OPERATION = re.compile(r"\s*(?:%\S+ = (?:insertelement|shufflevector|select)|st
 _CONSTANT = re.compile(r"<(?P<count>\d+) x half> (?:<(?P<elements>half [^<>]*)>|splat \((?P<all>half 0xH8000)\))")
 
 
-def with_opaque_zeros(llvm_ir: str) -> str:
+def hide_negative_zeros(llvm_ir: str) -> str:
     """LLVM IR text, as LLVM prints it, in which no f16 vector is built from values and the constant -0.0."""
     if _NEGATIVE_ZERO not in llvm_ir:
         return llvm_ir

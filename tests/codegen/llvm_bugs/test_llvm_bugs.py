@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from flydsl.arch import ARCHS, Arch, get_arch
-from flydsl.codegen import bfloat_ranges, compile_llvm_ir, half_products, half_vectors, llvm, signed_differences
+from flydsl.codegen import compile_llvm_ir, llvm
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
+from flydsl.codegen.llvm_bugs import bfloat_ranges, half_products, half_vectors, signed_differences
 from flydsl.codegen.llvm_worker import TRIPLE
 from flydsl.simulator import load
 
@@ -86,7 +87,7 @@ def test_a_write_at_an_index_of_one_bit(opt_level: int) -> None:
 
 def test_llvm_still_loses_a_write_at_an_index_of_one_bit() -> None:
     assert writes_at_a_bit(*of_llvm_alone(WRITE_AT_A_BIT)) != [[5, 9], [7, 5]] * 2, (
-        "this LLVM writes at an index of one bit: flydsl/codegen/indexed_writes.py is not needed any more"
+        "this LLVM writes at an index of one bit: flydsl/codegen/llvm_bugs/indexed_writes.py is not needed any more"
     )
 
 
@@ -133,16 +134,16 @@ def test_a_product_of_bfloats_becomes_f16(opt_level: int) -> None:
 
 
 def test_llvm_still_rounds_bfloats_to_f16_before_their_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bfloat_ranges, "fenced", lambda llvm_ir: llvm_ir)
+    monkeypatch.setattr(bfloat_ranges, "fence_ranges", lambda llvm_ir: llvm_ir)
     listing = llvm.compile_module(BFLOATS, GFX942, 2).listing
     assert of_bfloats(link(assemble(listing, GFX942)), listing) != pytest.approx(1, rel=0.01), (
-        "this LLVM keeps the range of bf16: flydsl/codegen/bfloat_ranges.py is not needed any more"
+        "this LLVM keeps the range of bf16: flydsl/codegen/llvm_bugs/bfloat_ranges.py is not needed any more"
     )
 
 
 def test_llvm_still_loses_the_sign_of_zero() -> None:
     assert halves(*of_llvm_alone(kernel_of_half(NEGATIVE_ZEROS["insert it"]))) != [0x3E00, 0x8000], (
-        "this LLVM keeps -0.0 in an f16 vector: flydsl/codegen/half_vectors.py is not needed any more"
+        "this LLVM keeps -0.0 in an f16 vector: flydsl/codegen/llvm_bugs/half_vectors.py is not needed any more"
     )
 
 
@@ -215,7 +216,7 @@ def test_a_difference_whose_sign_of_zero_does_not_count_may_be_a_negation() -> N
 
 def test_llvm_still_takes_a_difference_for_a_negation() -> None:
     assert signs(*of_llvm_alone(differences("difference", "f32")), "f32") == [True], (
-        "this LLVM keeps the sign of 0.0 - x: flydsl/codegen/signed_differences.py is not needed any more"
+        "this LLVM keeps the sign of 0.0 - x: flydsl/codegen/llvm_bugs/signed_differences.py is not needed any more"
     )
 
 
@@ -224,7 +225,7 @@ def test_what_hides_zeros_has_names_of_its_own() -> None:
     difference = "  %d{0} = fsub half 0xH0000, %x{0}"
     vector = "  %v = insertelement <2 x half> <half poison, half 0xH8000>, half %x, i32 0"
     text = "\n".join([difference.format(0), vector, "", difference.format(3)])
-    written = half_vectors.with_opaque_zeros(signed_differences.with_opaque_zeros(text))
+    written = half_vectors.hide_negative_zeros(signed_differences.keep_signs_of_differences(text))
     names = [line.split(" = ")[0].strip() for line in written.split("\n") if " = " in line]
     assert len(names) == len(set(names)) > 6
 
@@ -277,7 +278,7 @@ def test_a_selection_that_is_a_minimum_or_maximum_may_be_one() -> None:
 def test_llvm_still_makes_a_minimum_of_a_selection() -> None:
     alone = of_llvm_alone(selections("f32", [("olt", 0.0, True, True)]))
     assert np.signbit(run(*alone, np.ones(1, np.float32), np.full(1, -0.0, np.float32))), (
-        "this LLVM keeps the sign of a selected zero: flydsl/codegen/signed_selections.py is not needed any more"
+        "this LLVM keeps the sign of a selected zero: codegen/llvm_bugs/signed_selections.py is not needed any more"
     )
 
 
@@ -380,14 +381,14 @@ def test_llvm_still_loses_the_sign_of_a_product_of_bfloats() -> None:
   %x = fptrunc float %a to bfloat
   %m = fmul bfloat %x, %x
   store bfloat %m, ptr addrspace(1) %out""")
-    assert half_products.lost_signs(of_llvm_alone(text, arch=get_arch("gfx1250"))[1], text), (
+    assert half_products.loses_signs(of_llvm_alone(text, arch=get_arch("gfx1250"))[1], text), (
         "this LLVM keeps the sign of a product of bf16: with_opaque_products does not need to change them any more"
     )
 
 
 def test_a_product_whose_sign_of_zero_does_not_count_stays_one() -> None:
     text = kernel_of_floats(PRODUCTS["one"].replace("fmul", "fmul nsz"))
-    assert half_products.with_signed_zeros(text) == text
+    assert half_products.keep_signs_of_products(text) == text
 
 
 def test_a_product_that_may_lose_its_sign_keeps_its_instruction() -> None:
@@ -397,7 +398,7 @@ def test_a_product_that_may_lose_its_sign_keeps_its_instruction() -> None:
 
 def test_llvm_still_loses_the_sign_of_a_product() -> None:
     assert product(*of_llvm_alone(kernel_of_floats(PRODUCTS["one"]))) != 0x8000, (
-        "this LLVM keeps the sign of a product: flydsl/codegen/half_products.py is not needed any more"
+        "this LLVM keeps the sign of a product: flydsl/codegen/llvm_bugs/half_products.py is not needed any more"
     )
 
 
@@ -526,7 +527,7 @@ def test_an_or_with_a_word_of_ones(way: str, opt_level: int) -> None:
 @pytest.mark.parametrize("way", ["a vector", "a number", "the lowest word"])
 def test_llvm_still_loses_a_word_of_ones(way: str) -> None:
     assert of_or(*of_llvm_alone(kernel_of_or(way))) != {ORS[way][1]}, (
-        "this LLVM keeps x | -1: flydsl/codegen/known_ones.py is not needed any more"
+        "this LLVM keeps x | -1: flydsl/codegen/llvm_bugs/known_ones.py is not needed any more"
     )
 
 
@@ -576,5 +577,5 @@ def test_an_unsigned_division(way: str, opt_level: int) -> None:
 def test_llvm_still_takes_ones_for_a_small_number() -> None:
     llvm_ir = kernel_of_division("a constant")
     assert of_division(*of_llvm_alone(llvm_ir, 0), 0xF0) != 0xFFFFFFFF // 25, (
-        "this LLVM divides 0xffffffff: flydsl/codegen/numerators.py is not needed any more"
+        "this LLVM divides 0xffffffff: flydsl/codegen/llvm_bugs/numerators.py is not needed any more"
     )
