@@ -82,6 +82,10 @@ LLVM waits for what it compiles, so this is about inline assembly, copies to LDS
 has any of the first two warns of what no path waits for without running it (`flydsl.compiler.missing_waits`). Not
 checked are image instructions, exports, the order of stores in memory, and `s_delay_alu`, which is a hint.
 
+`checking("late")`, which goes alone and is in no other, shows what a missing wait may do: loads bring their data at the
+last moment that the waits allow, so that a program that does not wait computes with what was there before. Copies of
+gfx1250 come at once there, as `races` looks after them.
+
 # Alignment
 
 The unaligned access mode, which AMD's runtime sets, allows any address for vector loads and stores, and LLVM merges
@@ -112,6 +116,9 @@ if TYPE_CHECKING:
     from flydsl.simulator.errors import Access
 
 CHECKS = ("uninitialized", "index", "races", "waits", "alignment", "barriers")
+
+LATE = frozenset({"late"})
+"""The check that changes what the others look at, and goes alone."""
 
 _COMPILED_IN = frozenset({"index"})
 
@@ -199,9 +206,11 @@ def checking(*checks: str) -> Iterator[Findings]:
 
     A wrong access raises an error; a slow one becomes a hint in the `Findings` that the block is given.
     """
-    unknown = [name for name in checks if name not in CHECKS]
+    unknown = [name for name in checks if name not in CHECKS and name not in LATE]
     if unknown:
-        raise ArgumentError(f"there is no check {unknown[0]!r}", hint=f"the checks are {', '.join(CHECKS)}")
+        raise ArgumentError(f"there is no check {unknown[0]!r}", hint=f"the checks are {', '.join(CHECKS)}, and late")
+    if not LATE.isdisjoint(checks) and len(checks) > 1:
+        raise ArgumentError(f"'late' must be the only check, got {', '.join(checks)}", hint="launch twice")
     findings = Findings()
     token, found = _enabled.set(frozenset(checks or CHECKS)), _findings.set(findings)
     try:

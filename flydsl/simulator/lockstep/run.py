@@ -11,6 +11,7 @@ from flydsl.simulator import checks
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics
 from flydsl.simulator.lockstep.bind import bound_steps
+from flydsl.simulator.lockstep.checked.late import LateMachine
 from flydsl.simulator.lockstep.checked.machine import CheckedMachine
 from flydsl.simulator.lockstep.checked.races import RaceHistory
 from flydsl.simulator.lockstep.counting import CountingMachine
@@ -65,7 +66,9 @@ def _machine(
     dispatch: Dispatch, workgroup_ids: Sequence[Dim3], limit: int, counts: Array | None, races: RaceHistory | None
 ) -> Machine:
     steps = bound_steps(dispatch)
-    if enabled := checks.enabled_checks():
+    if (enabled := checks.enabled_checks()) == checks.LATE:
+        return LateMachine(dispatch, steps, workgroup_ids, limit)
+    if enabled:
         return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled, races or _new_races(dispatch))
     waves = dispatch.waves(workgroup_ids)
     machine = (dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, limit)

@@ -104,13 +104,13 @@ RDNA4 = {
 
 CASES = {**CDNA, **WAIT_STATES, **RDNA4}
 
-_TO_LDS = "s_mov_b32 m0, 0\ns_nop 0\nbuffer_load_dword v1, s[8:11], 0 offen lds"
+TO_LDS = "v_readfirstlane_b32 s6, v1\ns_mov_b32 m0, s6\ns_nop 0\nbuffer_load_dword v1, s[8:11], 0 offen lds"
 _OTHERS = "v_xor_b32_e32 v6, 0x100, v1"  # the place of the same lane of the other wave
 
 IN_LDS = {
-    "a load to LDS, read at once": Case("gfx950", f"{_TO_LDS}\nds_read_b32 v2, v1\ns_waitcnt lgkmcnt(0)", ("vmcnt", 0)),
+    "a load to LDS, read at once": Case("gfx950", f"{TO_LDS}\nds_read_b32 v2, v1\ns_waitcnt lgkmcnt(0)", ("vmcnt", 0)),
     "a load to LDS, waited for": Case(
-        "gfx950", f"{_TO_LDS}\ns_waitcnt vmcnt(0)\nds_read_b32 v2, v1\ns_waitcnt lgkmcnt(0)"),
+        "gfx950", f"{TO_LDS}\ns_waitcnt vmcnt(0)\nds_read_b32 v2, v1\ns_waitcnt lgkmcnt(0)"),
     "the other wave's store before the barrier": Case(
         "gfx950", f"{_OTHERS}\nds_write_b32 v1, v0\ns_waitcnt lgkmcnt(0)\ns_barrier\nds_read_b32 v2, v6\n"
                   "s_waitcnt lgkmcnt(0)"),

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from flydsl.arch import get_arch
+from flydsl.errors import ArgumentError
 from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import Memory, MissingWait, Program, checking, launch
 from tests.simulator.conftest import compile_llvm_ir
-from tests.simulator.waits.cases import CASES, IN_LDS, Case
+from tests.simulator.waits.cases import CASES, IN_LDS, TO_LDS, Case
 
 SHELL = """
 define amdgpu_kernel void @k(ptr addrspace(1) %out) #0 {
@@ -31,7 +32,7 @@ _REST = "s_mov_b32 s8, s4\ns_and_b32 s9, s5, 0xffff\ns_movk_i32 s10, 0x1000\ns_m
 
 
 def run(case: Case, *checks: str) -> Any:
-    """Launch two waves that execute the case's instructions."""
+    """Launch two waves that execute the case's instructions; what they leave in the array, which begins as 1000 + i."""
     arch = get_arch(case.arch)
     hsaco, listing = compile_llvm_ir(SHELL, case.arch)
     info = Program.load(hsaco, listing).kernels["k"]
@@ -40,12 +41,14 @@ def run(case: Case, *checks: str) -> Any:
         prologue = prologue.replace("s[0:1]", "s[4:5]")
     text = read_listing(f"k:\n{prologue}\n{_REST}\n{case.text}\ns_endpgm\n")
     memory = Memory()
-    kernarg = struct.pack("<Q", memory.map_array(np.zeros(1024, np.uint32), name="out"))
+    out = np.arange(1000, 2024, dtype=np.uint32)
+    kernarg = struct.pack("<Q", memory.map_array(out, name="out"))
     with checking(*checks):
         launch(
             Program.from_listing({"k": info}, text, arch, arch.wave_size), "k", grid=(1, 1, 1),
             block=(2 * arch.wave_size, 1, 1), kernarg=kernarg, memory=memory, dynamic_lds_bytes=1024,
         )  # fmt: skip
+    return out
 
 
 @pytest.mark.parametrize("case", {**CASES, **IN_LDS}.values(), ids={**CASES, **IN_LDS})
@@ -65,7 +68,7 @@ def test_the_error_says_what_the_hardware_may_see() -> None:
     error = caught.value
     assert (error.instruction, error.started) == (text.split("\n")[2], text.split("\n")[1])
     assert (error.workgroup, error.wave, error.lane) == ((0, 0, 0), 0, 0)
-    assert error.seen.startswith("v2 held 0x3f800000 (1 as f32) before, which the hardware may still see; 0x00000000")
+    assert error.seen.startswith("v2 held 0x3f800000 (1 as f32) before, which the hardware may still see; 0x000003e8")
 
 
 def test_lanes_that_are_masked_off_wait_for_nothing() -> None:
@@ -76,3 +79,48 @@ def test_lanes_that_are_masked_off_wait_for_nothing() -> None:
 
 def test_other_checks_leave_missing_waits_alone() -> None:
     run(CASES["nothing waits"], "races")
+
+
+_STORE = "global_store_dword v1, v4, s[4:5] offset:2048\ns_waitcnt vmcnt(0) lgkmcnt(0)"
+
+
+def stored(text: str, *checks: str) -> list[int]:
+    """What a text leaves in v4 of the first lanes of the first wave."""
+    out = run(Case("gfx950", f"v_mov_b32_e32 v2, 7\nv_mov_b32_e32 v3, 8\n{text}\n{_STORE}"), *checks)
+    return [int(number) for number in out[512:515]]
+
+
+_TWO = "global_load_dword v2, v1, s[4:5]\nglobal_load_dword v3, v1, s[4:5] offset:4"
+_LATE = {
+    "nothing waits": (f"{_TWO}\nv_mov_b32_e32 v4, v2", [7, 7, 7]),
+    "it waits for the first": (f"{_TWO}\ns_waitcnt vmcnt(1)\nv_mov_b32_e32 v4, v2", [1000, 1001, 1002]),
+    "but not for the second": (f"{_TWO}\ns_waitcnt vmcnt(1)\nv_mov_b32_e32 v4, v3", [8, 8, 8]),
+    "half of a register": ("global_load_short_d16_hi v2, v1, s[4:5]\nv_mov_b32_e32 v4, v2", [7, 7, 7]),
+    "of LDS": ("ds_read_b32 v2, v1\nv_mov_b32_e32 v4, v2", [7, 7, 7]),
+    "of LDS, waited for": ("ds_read_b32 v2, v1\ns_waitcnt lgkmcnt(0)\nv_mov_b32_e32 v4, v2", [0, 1, 2]),
+    "a scalar": ("s_mov_b32 s6, 9\ns_load_dword s6, s[4:5], 0x0\nv_mov_b32_e32 v4, s6", [9, 9, 9]),
+    "lanes apart": (
+        "s_mov_b64 exec, 1\nglobal_load_dword v2, v1, s[4:5]\ns_mov_b64 exec, -2\nv_mov_b32_e32 v2, 5\n"
+        "s_mov_b64 exec, -1\ns_waitcnt vmcnt(0)\nv_mov_b32_e32 v4, v2", [1000, 5, 5]),
+    "straight to LDS": (
+        f"{TO_LDS}\nds_read_b32 v4, v1\ns_waitcnt lgkmcnt(0)",
+        [0, 1, 2]),
+    "straight to LDS, waited for": (
+        f"{TO_LDS}\ns_waitcnt vmcnt(0)\nds_read_b32 v4, v1\ns_waitcnt lgkmcnt(0)", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), _LATE.values(), ids=_LATE)
+def test_loads_that_come_as_late_as_they_may(text: str, expected: list[int] | None) -> None:
+    """Those that are waited for come in time; the others leave what was there before."""
+    assert stored(text, "late") == (expected or stored(text, "alignment"))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES.values() if case.missing is None])
+def test_right_programs_end_as_ever_where_loads_are_late(case: Case) -> None:
+    assert np.array_equal(run(case, "late"), run(case, "alignment"))
+
+
+def test_late_goes_alone() -> None:
+    with pytest.raises(ArgumentError, match="'late' must be the only check, got late, races"):
+        run(CASES["it waits"], "late", "races")

@@ -32,6 +32,7 @@ from flydsl.simulator.waves import AT_BARRIER, ENDED
 
 _ALIGNMENT_ELSEWHERE = 4
 _ALIGNMENT_IN_LDS = 16
+_ANY_TIME = 0  # no wave's clock shows it: of a copy, whose accesses are noted when it has completed
 _BETWEEN_WORKGROUPS = "workgroups run in any order and at once: give each its own part, use atomics, or launch twice"
 _WAIT_HINTS = {
     "asynccnt": "rocdl.s_wait_asynccnt(0) in the wave that copies, and a barrier before other waves access it",
@@ -142,9 +143,12 @@ class CheckedMachine(WaitingMachine):
         assert self._races is not None
         for started in self.operations.kept if self.operations is not None else ():
             positions = started.open_for(waves)
-            if not positions.size or self._is_copy(started):
+            if not positions.size:
                 continue
             numbers = self._number[started.waves[positions]]
+            if self._is_copy(started):
+                self._races.carried |= {(started.fact.index, number, _ANY_TIME) for number in numbers.tolist()}
+                continue
             for part in started.parts:
                 chosen = np.isin(part.waves, numbers)
                 late = replace(part, offsets=part.offsets[chosen], waves=part.waves[chosen])
@@ -389,8 +393,8 @@ class CheckedMachine(WaitingMachine):
             return
         pc, number = int(pc_of(found.stamp)), int(wave_of(found.stamp))
         fact = suspects_of(self.program).facts[pc]
-        is_late = (pc, number, int(time_of(found.stamp))) in self._races.carried
-        if access.workgroup != other.workgroup or not (is_late or writes_lds(fact.kind)):
+        times = (int(time_of(found.stamp)), _ANY_TIME)
+        if access.workgroup != other.workgroup or not any((pc, number, time) in self._races.carried for time in times):
             return
         verb = {"read": "reads", "write": "writes"}.get(found.kind, "accesses")
         reads = "accesses" if access.is_write else "reads"

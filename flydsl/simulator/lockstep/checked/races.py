@@ -44,7 +44,8 @@ class Role(NamedTuple):
 class RaceHistory:
     """All accesses of a launch. Batches of its workgroups run one after the other, and race with each other.
 
-    carried: accesses that were under way when their wave arrived at a barrier: instruction, wave, and time behind it.
+    carried: accesses that were under way when their wave arrived at a barrier: instruction, wave, and time behind it,
+        of copies 0.
     """
 
     def __init__(self, dispatch: Dispatch) -> None:

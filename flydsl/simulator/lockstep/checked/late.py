@@ -1,0 +1,140 @@
+"""The lock-step machine in which loads bring their data as late as the waits allow.
+
+Where a wait is missing, the wave goes on with what its registers, or LDS, held before: results are wrong that a GPU
+gives on a bad day. Where all are there, results are the same as ever. Of each workgroup one wave runs ahead, from
+barrier to barrier, so that it reads what the others' loads have not yet brought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from flydsl.arch.launch_limits import Dim3
+from flydsl.arch.wait_counters import wait_counters
+from flydsl.hsaco.operands import Register
+from flydsl.hsaco.register_uses import RegisterSet
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.isa.operations import writes_lds
+from flydsl.simulator.lockstep.checked.outstanding import Ended, Outstanding, Started
+from flydsl.simulator.lockstep.checked.waiting import COPIES_OF_CDNA5
+from flydsl.simulator.lockstep.machine import Machine, Step
+from flydsl.simulator.waits.instructions import Facts
+from flydsl.simulator.waits.suspects import suspects_of
+from flydsl.simulator.waves import row_of
+
+Place = tuple[str, int]
+"""A register: its file and number."""
+
+
+@dataclass
+class _Arrival:
+    """The data of an operation on its way. registers: (waves, lanes) bits to change, and their values; lds: by wave,
+    offsets of bytes, and these."""
+
+    registers: dict[Place, tuple[Array, Array]] = field(default_factory=dict)
+    lds: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+
+
+class LateMachine(Machine):
+    """Executes loads when they are issued, puts the old contents back, and delivers the new ones when they must be."""
+
+    def __init__(
+        self, dispatch: Dispatch, steps: Sequence[Step], workgroup_ids: Sequence[Dim3], instruction_limit: int
+    ) -> None:
+        waves = dispatch.waves(list(workgroup_ids))
+        super().__init__(dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, instruction_limit)
+        self._operations = Outstanding(wait_counters(dispatch.program.arch), waves.count)
+        self._arrivals: dict[Started, _Arrival] = {}
+        facts = suspects_of(dispatch.program).facts
+        self._steps = [self._delayed(step, fact) for step, fact in zip(steps, facts, strict=True)]
+
+    def _delayed(self, step: Step, fact: Facts) -> Step:
+        """A step that delivers what it waits for, and puts off what it loads itself."""
+        if not (fact.limits or fact.streams):
+            return step
+        is_late = fact.kind not in COPIES_OF_CDNA5 and bool(fact.results or writes_lds(fact.kind))
+
+        def delayed(machine: Machine) -> None:
+            waves = self._selected_indices().copy()
+            self._deliver(self._operations.wait(fact, waves) if fact.limits else [])
+            started = None
+            if fact.streams:
+                started, ended = self._operations.start(fact, waves, is_kept=is_late)
+                self._deliver(ended)
+            if started is None:
+                step(machine)
+            else:
+                self._put_off(started, step)
+
+        return delayed
+
+    def _next_group(self, runnable: Array) -> tuple[Array, int]:
+        """The first wave of each workgroup that can go on."""
+        awake = runnable[~self._yielded[runnable]]
+        if awake.size == 0:
+            self._yielded[:] = False
+            awake = runnable
+        places = awake % self.waves.waves_per_workgroup
+        return super()._next_group(awake[places == places.min()])[0], len(self._steps)
+
+    def _turn_of_group(self, stop: int) -> int:
+        """A wave may wait in a loop for any other one."""
+        return self._turn
+
+    def _put_off(self, started: Started, step: Step) -> None:
+        """Execute an operation, and take its results back."""
+        arrival = self._arrivals[started] = _Arrival()
+        if writes_lds(started.fact.kind):
+            self._put_off_lds(started, arrival, step)
+            return
+        registers = [place for place in RegisterSet(started.fact.results).registers() if place[0] in "sva"]
+        before = {place: self._content(place, started.waves) for place in registers}
+        step(self)
+        for place, old in before.items():
+            new = self._content(place, started.waves)
+            changed = ((old ^ new).view(np.uint8) != 0) * np.uint8(255)
+            arrival.registers[place] = changed.view(np.uint32), new
+            self._put(place, started.waves, old)
+
+    def _put_off_lds(self, started: Started, arrival: _Arrival, step: Step) -> None:
+        """One wave after the other, as each waits for its own data."""
+        for wave in started.waves.tolist():
+            self.select_waves(np.array([wave]))
+            before = self.waves.lds.copy()
+            step(self)
+            places = np.flatnonzero(self.waves.lds != before)
+            arrival.lds[wave] = places, self.waves.lds[places]
+            self.waves.lds[places] = before[places]
+        self.select_waves(started.waves)
+
+    def _deliver(self, ended: Sequence[Ended]) -> None:
+        for started, waves in ended:
+            arrival = self._arrivals[started]
+            chosen = np.isin(started.waves, waves)
+            for place, (changed, new) in arrival.registers.items():
+                now = self._content(place, waves)
+                self._put(place, waves, (now & ~changed[chosen]) | (new[chosen] & changed[chosen]))
+            for wave in waves.tolist() if arrival.lds else ():
+                places, content = arrival.lds[wave]
+                self.waves.lds[places] = content
+            if not started.open.any():
+                del self._arrivals[started]
+
+    def _content(self, place: Place, waves: Array) -> Array:
+        """A register of some waves: (waves, lanes), or (waves, 1) of a scalar one."""
+        file, number = place
+        if file == "s":
+            return np.ascontiguousarray(self.waves.sgpr[waves, number, None])
+        return np.ascontiguousarray(self.waves.vgpr[row_of(Register(file, number, 1)), waves])
+
+    def _put(self, place: Place, waves: Array, content: Array) -> None:
+        file, number = place
+        if file == "s":
+            self.waves.sgpr[waves, number] = content[:, 0]
+            self.exec_changed()
+        else:
+            self.waves.vgpr[row_of(Register(file, number, 1)), waves] = content
