@@ -4,8 +4,8 @@
         print(missing)
 
 A finding is a use that some path of control reaches too early; what LLVM waits for itself is never one. Of a load
-straight to LDS the use is a read of LDS, whose address is not known here: it is a finding if every read that follows
-comes before the load has completed.
+straight to LDS the use is a read of LDS, whose address is not known here: it is a finding if no such load of the
+listing has completed before any read. Where some have, one that has not may bring a tile that nobody reads.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def unread_loads(flow: Flow) -> Iterator[tuple[Key, int]]:
     loads = [fact.index for fact in flow.facts if writes_lds(fact.kind)]
     if not loads:
         return
-    landed = flow.landed(set(loads))
+    if flow.landed(set(loads)):
+        return
     reads: dict[Key, int] = {}
     for snapshot in flow.snapshots():
         fact = flow.facts[snapshot.index]
@@ -84,9 +85,7 @@ def unread_loads(flow: Flow) -> Iterator[tuple[Key, int]]:
         for key in snapshot.state:
             if key.instruction in loads:
                 reads[key] = min(reads.get(key, snapshot.index), snapshot.index)
-    for key, index in reads.items():
-        if key.instruction not in landed:
-            yield key, index
+    yield from reads.items()
 
 
 def waiting_text(counter: str, most: int) -> str:
