@@ -101,8 +101,14 @@ def compiled(request: Request) -> Result:
 def _emitted_well(
     bitcode: bytes, llvm_ir: str, request: Request, machine: llvm_functions.Machine
 ) -> tuple[bytes | None, str]:
-    """Object and assembly text of a module, emitted again where the text shows lost signs, or shared source lines."""
+    """Object and assembly text of a module, emitted again where the text shows what LLVM gets wrong."""
     obj, listing = _emitted(bitcode, request, machine)
+    if llvm_bugs.has_branches_of_lanes(listing):
+        from flydsl.codegen.llvm_bugs import branch_masks
+
+        if branch_masks.may_be_dropped(listing):
+            llvm_functions.set_option("", branch_masks.WITHOUT_SHARING)
+            obj, listing = _emitted(bitcode, request, machine)
     if llvm_bugs.may_lose_signs(listing):
         from flydsl.codegen.llvm_bugs import half_products
 

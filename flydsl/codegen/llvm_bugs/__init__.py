@@ -12,6 +12,7 @@
 | drops words that are known to be ones | behind its optimizer | `known_ones` |
 | divides large numerators as floats, unoptimized | behind its optimizer | `numerators` |
 | loses a write at an index of one bit | an option of its back end | `indexed_writes` |
+| drops a mask whose SCC is read | in its listing, and an option | `branch_masks` |
 | gives instructions in clauses wrong lines | in its listing | `clauses` |
 
 `ir_text` knows the text of LLVM's instructions. What changes the optimized module is called here, in order. It needs
@@ -70,6 +71,11 @@ def work_around(llvm_ir: str, opt_level: int, simplified: Callable[[str], str], 
 def may_lose_signs(listing: str) -> bool:
     """False for assembly that `half_products.loses_signs` finds nothing in."""
     return "v_fma_mix" in listing
+
+
+def has_branches_of_lanes(listing: str) -> bool:
+    """False for assembly that `branch_masks.may_be_dropped` finds nothing in."""
+    return "\ts_cbranch_vcc" in listing
 
 
 def has_clauses(listing: str) -> bool:

@@ -17,7 +17,7 @@ from flydsl.arch import ARCHS, Arch, get_arch
 from flydsl.codegen import compile_llvm_ir, llvm
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
-from flydsl.codegen.llvm_bugs import bfloat_ranges, half_products, half_vectors, signed_differences
+from flydsl.codegen.llvm_bugs import bfloat_ranges, branch_masks, half_products, half_vectors, signed_differences
 from flydsl.codegen.llvm_worker import TRIPLE
 from flydsl.simulator import load
 
@@ -579,3 +579,73 @@ def test_llvm_still_takes_ones_for_a_small_number() -> None:
     assert of_division(*of_llvm_alone(llvm_ir, 0), 0xF0) != 0xFFFFFFFF // 25, (
         "this LLVM divides 0xffffffff: flydsl/codegen/llvm_bugs/numerators.py is not needed any more"
     )
+
+
+CONDITIONS = {
+    "i32": """
+  %none = icmp eq i32 %a, %b
+  %bit = zext i1 %none to i32
+  %below = icmp slt i32 %a, %bit""",
+    "i64": """
+  %x = sext i32 %a to i64
+  %y = sext i32 %b to i64
+  %below = icmp slt i64 %x, %y""",
+    "float": """
+  %x = sitofp i32 %a to float
+  %y = sitofp i32 %b to float
+  %below = fcmp olt float %x, %y""",
+}
+
+
+def kernel_of_condition(condition: str, then: str, otherwise: str) -> str:
+    return f"""
+define amdgpu_kernel void @k(ptr addrspace(1) %out, i32 %a, i32 %b, i32 %n) #0 {{
+entry:{condition}
+  %choice = select i1 %below, i32 %n, i32 0
+  br i1 %below, label %{then}, label %{otherwise}
+first:
+  store i32 1, ptr addrspace(1) %out
+  br label %second
+second:
+  %last = phi i32 [ %choice, %entry ], [ 7, %first ]
+  %p = getelementptr i32, ptr addrspace(1) %out, i32 1
+  store i32 %last, ptr addrspace(1) %p
+  ret void
+}}
+attributes #0 = {{ "amdgpu-flat-work-group-size"="64,64" }}
+"""
+
+
+def choices(hsaco: bytes, listing: str) -> list[list[int]]:
+    return [
+        run(hsaco, listing, np.zeros(2, np.int32), *map(np.int32, (a, b, 9))).tolist() for a, b in ((-2, 3), (4, 1))
+    ]
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx1201"])
+@pytest.mark.parametrize("opt_level", range(4))
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_branch_and_a_choice_by_one_condition(condition: str, opt_level: int, arch: str) -> None:
+    for branch, expected in ((("first", "second"), [[1, 7], [0, 0]]), (("second", "first"), [[0, 9], [1, 7]])):
+        llvm_ir = kernel_of_condition(CONDITIONS[condition], *branch)
+        code = compile_llvm_ir(llvm_ir, get_arch(arch), opt_level=opt_level)
+        assert choices(code.hsaco, code.listing) == expected
+
+
+def test_llvm_still_drops_the_mask_of_a_choice() -> None:
+    alone = of_llvm_alone(kernel_of_condition(CONDITIONS["float"], "second", "first"))
+    assert choices(*alone) != [[0, 9], [1, 7]], (
+        "this LLVM keeps masks whose SCC is read: flydsl/codegen/llvm_bugs/branch_masks.py is not needed any more"
+    )
+
+
+def test_masks_that_may_be_dropped_are_seen_and_no_others() -> None:
+    def is_seen(*between: str, behind: str = "s_endpgm") -> bool:
+        lines = ["\tv_cmp_lt_f32_e32 vcc, s0, v0", *(f"\t{line}" for line in between), "\ts_cbranch_vccnz .LBB0_2"]
+        return branch_masks.may_be_dropped("\n".join([*lines, f"\t{behind}", ".LBB0_2:", "\ts_endpgm"]))
+
+    assert is_seen("s_cselect_b32 s1, s2, 0")
+    assert is_seen("s_mov_b32 s3, 0 ; s_and_b64", behind="s_cselect_b32 s1, s2, 0")
+    assert not is_seen("s_and_b64 vcc, exec, vcc", "s_cselect_b32 s1, s2, 0")
+    assert not is_seen("s_mov_b32 s3, 0", behind="s_cmp_eq_u32 s1, s2")
+    assert not is_seen("s_and_b64 vcc, exec, s[4:5]", behind="s_cselect_b32 s1, s2, 0")
