@@ -4,12 +4,15 @@
     a = tiles.a.view(fx.make_layout((64, 64), (64, 1)))     # a tensor
     pointer = tiles.a.ptr
 
-Every allocation is a separate storage in the program; a launch needs the sum of those that its kernel uses.
+Every allocation, and every field of a struct, is a global of its own in the program. So LLVM knows that a copy into
+one does not change what is read from another, and waits for neither. A launch needs the sum of those that its kernel
+uses.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mlir import ir
 
@@ -18,6 +21,7 @@ from flydsl.dialect.location import trace_error
 from flydsl.dialect.types import PointerType
 from flydsl.expr.memory.storage import Arena, Place
 from flydsl.expr.memory.tensors import Pointer, get_dyn_shared
+from flydsl.expr.struct import Align, fields_of, is_struct_type
 from flydsl.expr.tracing.emit import emit, gpu_module_body, require_trace
 
 _LDS_SPACE = 3
@@ -38,7 +42,7 @@ class _Place:
     @property
     def align(self) -> int:
         """The number of bytes that the address is a multiple of."""
-        return min(self.storage_align, self.offset & -self.offset) if self.offset else self.storage_align
+        return _align_at(self.storage_align, self.offset)
 
     def pointer(self, element: str) -> Pointer:
         """A pointer to elements of a type."""
@@ -53,6 +57,23 @@ class _Place:
             base = emit("llvm.getelementptr", [base], [space], attributes).result
         kind = PointerType(element, "shared", self.align)
         return Pointer(emit("builtin.unrealized_conversion_cast", [base], [kind.ir]).result)
+
+
+class _Parts:
+    """The positions of the fields of a struct, each of which has a storage of its own."""
+
+    def __init__(self, kind: Any, parts: dict[int, Place]) -> None:
+        self._kind, self._parts = kind, parts
+
+    def moved(self, offset: int) -> Place:
+        """The place of the field at an offset in bytes."""
+        return self._parts[offset]
+
+    def pointer(self, element: str) -> Pointer:
+        raise trace_error(
+            f"{self._kind.__name__} in shared memory has no address: each of its fields has one",
+            f"pass a field: storage.{next(iter(fields_of(self._kind).places))}, for example",
+        )
 
 
 class SharedAllocator(Arena):
@@ -72,6 +93,15 @@ class SharedAllocator(Arena):
         """The beginning of the kernel's dynamic shared memory."""
         return get_dyn_shared()
 
+    def _place(self, kind: Any, align: int) -> Place:
+        fields = fields_of(kind).places if self._static and is_struct_type(kind) else {}
+        if not fields:
+            return super()._place(kind, align)
+        return _Parts(kind, {at: self._field(part, _align_at(align, at)) for at, part in fields.values()})
+
+    def _field(self, kind: Any, align: int) -> Place:
+        return self._place(kind.dtype if issubclass(kind, Align) else kind, align)
+
     def _reserve(self, size: int, align: int) -> Place:
         """Reserve memory of a size and alignment in bytes."""
         if not self._static:
@@ -89,6 +119,11 @@ class SharedAllocator(Arena):
         with ir.InsertionPoint(self._body):
             emit("llvm.mlir.global", attributes=attributes, regions=1)
         return _Place(symbol, align, 0)
+
+
+def _align_at(align: int, offset: int) -> int:
+    """The number of bytes that an address is a multiple of, `offset` bytes behind one that is a multiple of `align`."""
+    return min(align, offset & -offset) if offset else align
 
 
 def _gpu_module_body() -> ir.Block:

@@ -236,7 +236,12 @@ class Arena:
                 f"allocate takes a type or a number of bytes, not {what!r}",
                 "pass fx.Array[fx.Float32, 256], or 1024 bytes, for example",
             )
-        return _storage_of(kind).at(self._reserve(size_of(kind), align_of(kind)))
+        storage = _storage_of(kind)
+        return storage.at(self._place(storage.kind, align_of(kind)))
+
+    def _place(self, kind: Any, align: int) -> Place:
+        """Reserve memory of a type, of an alignment in bytes."""
+        return self._reserve(size_of(kind), align)
 
     def _reserve(self, size: int, align: int) -> Place:
         offset = -(-self.allocated_bytes // align) * align

@@ -318,3 +318,42 @@ def test_beside_dynamic_memory() -> None:
         launch(a, out, 4 * LANES - 4)
     with pytest.raises(LaunchError, match=r"static, .* from smem=\): .* bytes more than the 65536"):
         launch(a, out, 65536)
+
+
+@fx.struct
+class TwoTiles:
+    next: fx.Array[fx.Int32, LANES, 16]
+    current: fx.Array[fx.Int32, LANES, 16]
+
+
+def copy_one_and_read_the_other(a: Any, out: Any, lane: Any) -> None:
+    tiles = fx.SharedAllocator().allocate(TwoTiles).peek()
+    tiles.current[lane] = lane * 3
+    rocdl.raw_ptr_buffer_load_lds(fx.rocdl.make_buffer_tensor(a), tiles.next, 4, lane * 4)
+    first = tiles.current[LANES - 1 - lane]
+    rocdl.s_waitcnt(0)
+    out[lane] = first + tiles.next[lane]
+
+
+def test_a_copy_into_one_field_is_not_waited_for_before_another_is_read() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        copy_one_and_read_the_other(A, Out, fx.thread_idx.x)
+
+    launch = launcher_of(kernel, grid=1, block=LANES)
+    a, out = torch.arange(LANES, dtype=torch.int32), torch.zeros(LANES, dtype=torch.int32)
+    launch(a, out)
+    assert torch.equal(out, (LANES - 1 - a) * 3 + a)
+    listing = launch.lower(a, out, arch="gfx942").artifact.isa
+    between = listing[listing.index(" lds") : listing.index("ds_read")]
+    assert "vmcnt" not in between, between
+
+
+def test_a_struct_in_shared_memory_has_no_address_of_its_own() -> None:
+    def body(a: Any, out: Any, lane: Any) -> None:
+        rocdl.raw_ptr_buffer_load_lds(
+            fx.rocdl.make_buffer_tensor(a), fx.SharedAllocator().allocate(TwoTiles), 4, lane * 4
+        )
+
+    with pytest.raises(TraceError, match=r"TwoTiles in shared memory has no address(?s:.*)storage\.next"):
+        run(body, torch.zeros(LANES), torch.zeros(LANES))
