@@ -25,7 +25,7 @@ from flydsl.expr.gpu import BlockSizeError
 from flydsl.expr.memory.struct_value import StructValue
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Numeric
-from flydsl.expr.threads.block_threads import taken_notes
+from flydsl.expr.threads.block_threads import taken_dynamic_lds, taken_notes
 from flydsl.expr.tracing.operands import FlyValue, located
 from flydsl.expr.tracing.protocol import extract_to_ir_values, flatten_runtime, value_like
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
@@ -237,7 +237,7 @@ class KernelLauncher:
         self,
         grid: Any,
         block: Any,
-        smem: Any = 0,
+        smem: Any = None,
         stream: Any = None,
         *,
         cluster: Any = None,
@@ -247,7 +247,8 @@ class KernelLauncher:
         """Launch the kernel.
 
         grid: workgroups along x, y, z; block: threads along x, y, z: an int, a runtime integer, or 1 to 3 of them.
-        smem: dynamic shared memory in bytes. stream: by default the launcher's.
+        smem: dynamic shared memory in bytes, by default what the kernel's `fx.SharedAllocator(static=False)` allocates.
+        stream: by default the launcher's.
         cluster: workgroups that run together along x, y, z, known at compile time; on gfx1250.
         unit_attrs, value_attrs: attributes of the operation that launches, without and with a value.
         Raises LaunchError for a configuration that no device accepts.
@@ -261,7 +262,7 @@ class KernelLauncher:
         self._set_block_size(threads)
         if cluster is not None:
             self._set_cluster(dimensions("cluster", cluster), blocks)
-        lds_bytes = smem_bytes(smem, self._state.arch)
+        lds_bytes = smem_bytes(smem, taken_dynamic_lds(self.block.owner), self._state.arch)
         launched = create_launch(
             ["kernels", self.symbol],
             [Index(value).ir_value() for value in blocks],

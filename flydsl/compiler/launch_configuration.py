@@ -54,12 +54,21 @@ def _dimension(what: str, value: Any, item: Any) -> Any:
     return number
 
 
-def smem_bytes(smem: Any, arch: Arch) -> Int32:
-    """The dynamic shared memory of a launch. Raises LaunchError if it is not an integer, or is too large."""
-    number = _integer(smem)
+def smem_bytes(smem: Any, allocated_bytes: int, arch: Arch) -> Int32:
+    """The dynamic shared memory of a launch. allocated_bytes: what its kernel allocates of it.
+
+    Raises LaunchError if it is not an integer, too large, or smaller than what is allocated.
+    """
+    number = _integer(allocated_bytes if smem is None else smem)
     if number is None:
         raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location(), hint=_whole(smem))
     if number.is_static:
+        if int(number) < allocated_bytes:
+            raise LaunchError(
+                f"smem={smem!r}, and the kernel allocates {allocated_bytes} bytes of dynamic shared memory",
+                at=user_location(),
+                hint="omit smem, and the launch takes what the kernel allocates",
+            )
         located(launch_limits.check_lds, arch, 0, int(number))
     return Int32(number)
 

@@ -31,11 +31,11 @@ from flydsl.expr.memory.memory_order import (
     STORES,
     AtomicOrdering,
     SyncScope,
-    address_of,
     extra_alignment,
     ordering_number,
     scope_name,
 )
+from flydsl.expr.memory.tensors import address_of
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean, Integer, Numeric, numeric_class

@@ -126,3 +126,13 @@ def test_waits_are_checked(trace: Callable[..., Any]) -> None:
         trace(lambda A, Out: fx.rocdl.s_waitcnt(0, vmcnt=1))
     with pytest.raises(ArgumentError, match="known at compile time"):
         trace(lambda A, Out: fx.rocdl.wait_asyncmark(fx.Int32(fx.thread_idx.x)))
+
+
+def test_a_pointer_as_llvms(trace: Callable[..., Any]) -> None:
+    def body(a: Any, out: Any) -> None:
+        pointer = fx.get_iter(a)
+        assert str(pointer.llvm_ptr.type) == str(fx.to_llvm_ptr(pointer).type) == "!llvm.ptr<1>"
+        with pytest.raises(ArgumentError, match="registers and buffers have none"):
+            fx.get_iter(fx.make_rmem_tensor(4, fx.Float32)).llvm_ptr  # noqa: B018 - a property that refuses
+
+    trace(body)

@@ -113,12 +113,6 @@ def key_made_in_a_loop(A, C, I, n):
 # --- identity, truth, text -------------------------------------------------------------------------------------------
 
 
-@programs.kernel("`is` asks whether a runtime value is the same object as True")
-def condition_is_true(A, C, I, n):
-    if (n > 3) is True:  # here
-        I[0] = 1
-
-
 @programs.kernel("`is` asks whether a runtime value is the same object as 5")
 def number_is_not_five(A, C, I, n):
     if FIVE is not n:  # here

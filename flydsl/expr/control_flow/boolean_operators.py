@@ -8,6 +8,7 @@ types, the result is a Boolean, never a Python bool, which a store would take fo
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
@@ -92,23 +93,40 @@ def membership(item: Any, among: Any) -> bool:
 
 
 def identity(item: Any, other: Any) -> bool:
-    """`item is other`. Raises TraceError where that asks whether a runtime value is a number, or a type torch's."""
+    """`item is other`. Raises TraceError where that asks whether a runtime value is a number, or a type torch's.
+
+    A runtime value is neither False nor None, so `flag is not False` asks if there is one. That it is not True either
+    is what Python says as well, and a warning: that one has another question in mind.
+    """
     pair = (item, other)
     for one, another in (pair, pair[::-1]):
-        kind = type(another).__name__
-        if isinstance(one, Numeric | ir.Value) and is_python_number(another):
+        is_runtime = isinstance(one, Numeric | ir.Value)
+        if is_runtime and another is True:
+            _warn_of_true()
+        elif is_runtime and another is not False and is_python_number(another):
             raise trace_error(
                 f"`is` asks whether a runtime value is the same object as {another!r}, which it never is",
-                "a condition stands alone: `if flag:` or `if not flag:`"
-                if isinstance(another, bool)
-                else f"compare the numbers: == {another!r}",
+                f"compare the numbers: == {another!r}",
             )
+        kind = type(another).__name__
         if isinstance(one, type) and issubclass(one, Numeric) and kind == "dtype":
             raise trace_error(
                 f"`is` asks whether {one.__name__} is the same object as {another}, which it never is",
                 f"compare with ==, or with fx.{one.__name__}",
             )
     return item is other
+
+
+def _warn_of_true() -> None:
+    place = user_location()
+    if place is not None:
+        warnings.warn_explicit(
+            "a runtime value is never the same object as True: `is True` is False here, whichever way the device goes. "
+            "A condition stands alone: `if flag:`",
+            UserWarning,
+            place.file,
+            place.line,
+        )
 
 
 def stops(flag: Any) -> bool:

@@ -19,7 +19,8 @@ from flydsl.atoms import CopyOp
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType
-from flydsl.expr.memory.memory_order import AtomicOrdering, address_of, extra_alignment, ordering_number, scope_name
+from flydsl.expr.memory.memory_order import AtomicOrdering, extra_alignment, ordering_number, scope_name
+from flydsl.expr.memory.tensors import address_of
 from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import BFloat16, Float16, Numeric, numeric_class, require_numeric
 from flydsl.expr.tracing.described import described

@@ -7,18 +7,11 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
-from flydsl.dialect.elements import element_bits, element_type, llvm_pointer_type
+from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import argument_error
-from flydsl.dialect.types import PointerType, fly_type
-from flydsl.expr.memory.tensors import Pointer
-from flydsl.expr.tracing.emit import emit
-from flydsl.expr.tracing.operands import as_fly_value
+from flydsl.dialect.types import PointerType
 
 __all__ = ["AtomicOrdering", "SyncScope"]
-
-# The number that LLVM has for an address space of the fly dialect.
-LLVM_SPACES = {"generic": 0, "global": 1, "shared": 3}
 
 
 class AtomicOrdering(IntEnum):
@@ -71,18 +64,6 @@ def ordering_number(what: str, ordering: Any, allowed: tuple[AtomicOrdering, ...
         known = ", ".join(f"fx.AtomicOrdering.{member.name}" for member in allowed)
         raise argument_error(f"{what} with ordering {ordering!r}", f"it takes {known}")
     return int(found)
-
-
-def address_of(what: str, pointer: Any) -> tuple[PointerType, ir.Value]:
-    """The type of a pointer to memory, and the pointer as LLVM's."""
-    pointer = as_fly_value(pointer)
-    kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
-    if not isinstance(kind, PointerType) or kind.space not in LLVM_SPACES:
-        raise argument_error(
-            f"{what} takes a pointer to global or shared memory, not {pointer!r}", how_made.ELEMENT_POINTER
-        )
-    raw = llvm_pointer_type(LLVM_SPACES[kind.space])
-    return kind, emit("builtin.unrealized_conversion_cast", [pointer.value], [raw]).result
 
 
 def extra_alignment(kind: PointerType) -> dict[str, ir.Attribute]:

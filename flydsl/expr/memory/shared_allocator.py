@@ -22,6 +22,7 @@ from flydsl.dialect.types import PointerType
 from flydsl.expr.memory.storage import Arena, Place
 from flydsl.expr.memory.tensors import Pointer, get_dyn_shared
 from flydsl.expr.struct import Align, fields_of, is_struct_type
+from flydsl.expr.threads.block_threads import note_dynamic_lds
 from flydsl.expr.tracing.emit import emit, gpu_module_body, require_trace
 
 _LDS_SPACE = 3
@@ -80,13 +81,18 @@ class SharedAllocator(Arena):
     """Allocates shared memory of the kernel that is being traced.
 
     base_alignment: in bytes, of memory that is asked for by its size. static=False: parts of the launch's dynamic
-    memory, one after another from its beginning; the launch gives its size (`smem=`).
+    memory, one after another from its beginning; `launch` takes its size from here, if it is not told one (`smem=`).
     """
 
     def __init__(self, base_alignment: int = Arena.DEFAULT_BASE_ALIGNMENT, *, static: bool = True) -> None:
         super().__init__(base_alignment)
         self._body = _gpu_module_body()
         self._static = static
+
+    @property
+    def is_static(self) -> bool:
+        """False for parts of the launch's dynamic memory."""
+        return self._static
 
     @property
     def base_ptr(self) -> Pointer:
@@ -105,7 +111,9 @@ class SharedAllocator(Arena):
     def _reserve(self, size: int, align: int) -> Place:
         """Reserve memory of a size and alignment in bytes."""
         if not self._static:
-            return super()._reserve(size, align)
+            place = super()._reserve(size, align)
+            note_dynamic_lds(self.allocated_bytes)
+            return place
         self.allocated_bytes += size
         # External: programs read it by addresses of their own, and LLVM drops internal memory that is only written.
         symbol = f"shared_{len(self._body.operations)}"

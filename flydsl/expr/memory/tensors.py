@@ -122,6 +122,11 @@ class Pointer(FlyValue, shows=(PointerType,)):
         """The number of bytes that the address is known to be a multiple of."""
         return self.type.known_alignment
 
+    @property
+    def llvm_ptr(self) -> ir.Value:
+        """The pointer as MLIR's `!llvm.ptr`, in LLVM's number of its address space: of memory, not of registers."""
+        return address_of("llvm_ptr", self)[1]
+
     def __add__(self, offset: Any) -> Pointer:
         return add_offset(self, offset)
 
@@ -543,14 +548,22 @@ def memref_store_vec(vector: Vector, tensor: AnyTensor) -> None:
 _SPACES: dict[str, tuple[int, type[Integer]]] = {"generic": (0, Int64), "global": (1, Int64), "shared": (3, Int32)}
 
 
-def ptrtoint(pointer: AnyPointer) -> Result:
-    """The address of a pointer in bytes: Int64, or in shared memory Int32, counted from the start of the LDS."""
+def address_of(what: str, pointer: Any) -> tuple[PointerType, ir.Value]:
+    """The type of a pointer to memory, and the pointer as LLVM's."""
     pointer = as_fly_value(pointer)
     kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
-    if kind is None:
-        raise argument_error(f"ptrtoint takes a pointer, not {pointer!r}", how_made.POINTER)
-    space, dtype = _address_space("ptrtoint", kind)
-    address = emit("builtin.unrealized_conversion_cast", [pointer.value], [llvm_pointer_type(space)]).result
+    if not isinstance(kind, PointerType):
+        raise argument_error(
+            f"{what} takes a pointer to global or shared memory, not {pointer!r}", how_made.ELEMENT_POINTER
+        )
+    raw = llvm_pointer_type(_address_space(what, kind)[0])
+    return kind, emit("builtin.unrealized_conversion_cast", [pointer.value], [raw]).result
+
+
+def ptrtoint(pointer: AnyPointer) -> Result:
+    """The address of a pointer in bytes: Int64, or in shared memory Int32, counted from the start of the LDS."""
+    kind, address = address_of("ptrtoint", pointer)
+    dtype = _address_space("ptrtoint", kind)[1]
     return dtype.of(emit("llvm.ptrtoint", [address], [dtype.ir_type]).result)
 
 

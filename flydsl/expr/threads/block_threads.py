@@ -2,7 +2,7 @@
 
 A tile that a tiled copy or product of 128 threads deals out by `fx.thread_idx.x` is dealt out in part by a smaller
 block; one that another number is dealt out by, too, may be by several calls. A call is noted at the kernel while it is
-traced, and the launch, which comes later, compares.
+traced, and the launch, which comes later, compares. So is the dynamic shared memory that a kernel allocates itself.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from flydsl.layout.int_tuple import leaves
 
 _NOTE = "fly.threads_of_block"
 _TILES = "fly.threads_of_tiles"
+_DYNAMIC_LDS = "fly.dynamic_lds_bytes"
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci")
 
 
@@ -56,6 +57,22 @@ def _is_thread_idx_x(thread: Any) -> bool:
             return False
         value = op.operands[0]
     return False
+
+
+def note_dynamic_lds(size_bytes: int) -> None:
+    """Note that dynamic shared memory is in use up to there."""
+    if (kernel := traced_kernel()) is not None:
+        known = ir.IntegerAttr(kernel.attributes[_DYNAMIC_LDS]).value if _DYNAMIC_LDS in kernel.attributes else 0
+        kernel.attributes[_DYNAMIC_LDS] = ir.IntegerAttr.get(element_type("i32"), max(known, size_bytes))
+
+
+def taken_dynamic_lds(kernel: ir.Operation) -> int:
+    """Take a kernel's note of its dynamic shared memory away: bytes, 0 without one."""
+    if _DYNAMIC_LDS not in kernel.attributes:
+        return 0
+    size_bytes = ir.IntegerAttr(kernel.attributes[_DYNAMIC_LDS]).value
+    del kernel.attributes[_DYNAMIC_LDS]
+    return size_bytes
 
 
 def taken_notes(kernel: ir.Operation) -> tuple[dict[str, int], dict[str, int]]:

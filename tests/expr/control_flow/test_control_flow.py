@@ -359,3 +359,21 @@ def test_a_helper_with_a_runtime_loop_is_told_what_it_needs() -> None:
     launch = launcher_of(kernel, grid=1, block=1)
     with pytest.raises(TraceError, match=r"needs @flyc.jit"):
         launch(torch.zeros(1, dtype=torch.int32), 3)
+
+
+def test_a_runtime_value_is_neither_false_nor_none() -> None:
+    @flyc.kernel
+    def kernel(Out: fx.Tensor):
+        lane = fx.thread_idx.x
+        flag = lane < 3
+        Out[lane] = 0
+        if flag is not False and flag is not None:
+            Out[lane] = 1
+        if flag is True:
+            Out[lane] = 2
+
+    out = torch.zeros(64, dtype=torch.int32)
+    with pytest.warns(UserWarning, match="never the same object as True") as said:
+        launcher_of(kernel, grid=1, block=64)(out)
+    assert said[0].filename == __file__
+    assert (out == 1).all()

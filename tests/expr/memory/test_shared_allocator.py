@@ -41,7 +41,7 @@ class Either:
 
 
 def run(
-    body: Callable[[Any, Any, Any], None], a: torch.Tensor, out: torch.Tensor, grid: int = 1, smem: int = 0
+    body: Callable[[Any, Any, Any], None], a: torch.Tensor, out: torch.Tensor, grid: int = 1, smem: int | None = None
 ) -> torch.Tensor:
     @flyc.kernel
     def kernel(A: fx.Tensor, Out: fx.Tensor):
@@ -235,6 +235,32 @@ def test_parts_of_dynamic_memory() -> None:
     a, out = torch.randn(LANES), torch.zeros(LANES)
     launch(a, out, 4 + 4 * LANES)
     assert torch.equal(out, a.flip(0) + 7)
+
+
+def reverses_in_dynamic_memory(A: Any, Out: Any, lane: Any) -> None:
+    first, second = fx.SharedAllocator(static=False), fx.SharedAllocator(static=False)
+    assert not first.is_static
+    numbers = first.allocate(fx.Array[fx.Float32, LANES]).peek()
+    second.allocate(fx.Int8)  # at the beginning, too
+    numbers[lane] = A[lane]
+    gpu.barrier()
+    Out[lane] = numbers[63 - lane]
+
+
+def test_a_launch_that_names_no_size_takes_that_of_its_kernel() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        reverses_in_dynamic_memory(A, Out, fx.thread_idx.x)
+
+    launch = launcher_of(kernel, grid=1, block=LANES)
+    a, out = torch.randn(LANES), torch.zeros(LANES)
+    launch(a, out)
+    assert torch.equal(out, a.flip(0))
+
+
+def test_a_launch_gives_no_less_than_its_kernel_allocates() -> None:
+    with pytest.raises(LaunchError, match=r"smem=64, and the kernel allocates 256 bytes"):
+        run(reverses_in_dynamic_memory, torch.randn(LANES), torch.zeros(LANES), smem=64)
 
 
 def test_storage_at_a_pointer() -> None:
