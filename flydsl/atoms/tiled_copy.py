@@ -66,7 +66,7 @@ class TiledCopy:
         """A tensor's layout as (thread, (values of a call, calls), rest of mode 0, rest of mode 1, ...).
 
         reads: what the threads read, which differs from what they hold afterwards where the instruction transposes.
-        Raises LayoutError where the tile does not divide the layout.
+        A tile that does not divide the layout reaches past it: see `flydsl.layout.divide`.
         """
         try:
             tiles, rest = algebra.zipped_divide(layout, self.tile)

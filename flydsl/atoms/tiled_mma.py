@@ -10,6 +10,7 @@ from flydsl import layout as algebra
 from flydsl.atoms.mma import MmaOp
 from flydsl.errors import LayoutError
 from flydsl.layout import Layout, Tile
+from flydsl.layout.divide import reaches_past
 from flydsl.layout.layout import modes_of, of_modes
 from flydsl.layout.text import to_text
 
@@ -129,12 +130,14 @@ class TiledMma:
 
     def _by_thread(self, operand: str, layout: Layout) -> tuple[Layout, Layout, list[Layout]]:
         """A layout of two modes by thread of the block, values of a call, and calls along each mode."""
-        here = _MODES[operand]
+        here, whole = _MODES[operand], layout
         if self.permutation is not None:
             layout = algebra.logical_divide(layout, Tile(tuple(self.permutation.modes[mode] for mode in here)))
         atom, rest = algebra.zipped_divide(layout, algebra.make_tile(*(self.op.shape_mnk[mode] for mode in here)))
         threads, values = algebra.composition(atom, self.op.layout_tv(operand))
         waves, calls = algebra.zipped_divide(rest, algebra.make_tile(*(_size(self._waves[mode]) for mode in here)))
+        if reaches_past(whole, atom, waves, calls):
+            raise LayoutError("they do not divide it", hint="pad the tensor to whole tiles")
         return self._threads(operand, threads, list(waves)), values, list(calls)
 
     @cached_property

@@ -63,13 +63,13 @@ def smem_bytes(smem: Any, allocated_bytes: int, arch: Arch) -> Int32:
     if number is None:
         raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location(), hint=_whole(smem))
     if number.is_static:
+        located(launch_limits.check_lds, arch, 0, int(number))
         if int(number) < allocated_bytes:
             raise LaunchError(
                 f"smem={smem!r}, and the kernel allocates {allocated_bytes} bytes of dynamic shared memory",
                 at=user_location(),
                 hint="omit smem, and the launch takes what the kernel allocates",
             )
-        located(launch_limits.check_lds, arch, 0, int(number))
     return Int32(number)
 
 

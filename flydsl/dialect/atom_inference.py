@@ -256,7 +256,13 @@ def known_size(layout: AnyLayout) -> int:
 
 def call_of(atom: CopyAtomType, layout: AnyLayout) -> AnyLayout:
     """A layout as (values of one call of the atom, calls). Raises LayoutError if the calls do not divide it evenly."""
-    return algebra.logical_divide(layout, atom.op.bits // atom.value_bits)
+    values = atom.op.bits // atom.value_bits
+    if known_size(layout) % values:
+        raise LayoutError(
+            f"a call of this atom copies {values} values, which do not divide the {known_size(layout)} of {layout}",
+            hint="take an atom of fewer bits, or a tile of a multiple of its values",
+        )
+    return algebra.logical_divide(layout, values)
 
 
 def on_plain_layout(function: Callable[[algebra.Layout], algebra.Layout], layout: AnyLayout) -> AnyLayout:

@@ -8,17 +8,20 @@ With A of shape (M,N,L,...) and a tile [TM|TN]:
     flat_divide      (TM,TN,RM,RN,L,...)
 
 A divisor that is a layout splits A as a whole, counted as ints, into (tile, rest).
+
+Where a tile does not divide A, the rest is rounded up, as FlyDSL and CuTe do: the last tile reaches past A.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from flydsl.layout.complement import complement_of
 from flydsl.layout.composition import composed
 from flydsl.layout.int_tuple import LayoutLike
 from flydsl.layout.layout import AnyLayout, Layout, as_layout, layout_operation, modes_of, of_modes, unchecked_layout
 from flydsl.layout.leaf import Dynamic  # noqa: F401 - for the doctest
-from flydsl.layout.measure import size_of
-from flydsl.layout.text import Inadmissible
+from flydsl.layout.measure import size, size_of
 from flydsl.layout.tile import Tile, as_tiler, by_mode
 
 Pair = tuple[Layout, Layout]
@@ -32,12 +35,14 @@ def logical_divide(a: AnyLayout, b: object) -> LayoutLike:
     does a tile of fewer modes than A).
     If the strides of B divide one another, and those of the broadcast modes of A, the result has the image of A.
 
-    Raises LayoutError if the size of B does not divide that of A, or their composition is not a layout.
+    Raises LayoutError if the composition is not a layout.
 
     >>> logical_divide(Layout((4, 8), (8, 1)), Tile((2, 4)))
     ((2,2),(4,2)):((8,16),(1,4))
     >>> logical_divide(Layout(24, 2), Layout(4, 3))
     (4,(3,2)):(6,(2,24))
+    >>> logical_divide(Layout(10, 1), Layout(4, 1))
+    (4,3):(1,4)
     >>> logical_divide(Layout((Dynamic(), 8), (Dynamic(), 1)), 1)
     (1,(?,8)):(0,(?,1))
     """
@@ -78,6 +83,13 @@ def flat_divide(a: AnyLayout, b: object) -> LayoutLike:
     return of_modes(modes_of(tile) + modes_of(rest))
 
 
+def reaches_past(a: AnyLayout, *parts: AnyLayout) -> bool:
+    """True if the parts that A was divided into have more coordinates than A; False if that is not known."""
+    sizes = [size(a), *map(size, parts)]
+    numbers = [number for number in sizes if type(number) is int]
+    return len(numbers) == len(sizes) and prod(numbers[1:]) > numbers[0]
+
+
 def _divided(a: Layout, tiler: Layout | Tile | None) -> Layout:
     if isinstance(tiler, Tile):
         divided, beyond = by_mode(a, tiler, _divided)
@@ -104,11 +116,6 @@ def _divided_before(a: Layout) -> Pair:
 
 def _divided_whole(a: Layout, b: Layout) -> Pair:
     whole, part = size_of(a), size_of(b)
-    if type(whole) is int and type(part) is int and whole % part:
-        raise Inadmissible(
-            f"the size {part} of {b} does not divide the size {whole} of {a}",
-            hint="choose a tile that divides the shape, or pad the tensor to whole tiles",
-        )
     if type(whole) is not int and type(part) is int and part == 1:  # the rest is all of A, of whatever size
         modes = [unchecked_layout(extent, stride) for extent, stride in zip(*a.flat_modes(), strict=True)]
         return unchecked_layout(1, 0), modes[0] if len(modes) == 1 else of_modes(modes)

@@ -76,7 +76,7 @@ def copy_sizes(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), tile_of(A, 4), tile_of(C, 8))  # here
 
 
-@programs.kernel("copy: logical_divide((6):(1), 4): the size 4")
+@programs.kernel("copy: a call of this atom copies 4 values, which do not divide the 6 of (6):(1)")
 def copy_width(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(128), tile_of(A, 6), tile_of(C, 6))  # here
 
@@ -191,12 +191,6 @@ def gemm_notmma(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
 @programs.kernel("raked_product((8,8):(1,8), 'x'): 'x' (str) is not a leaf of an int tuple")
 def tiledcopy_sizes(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_tiled_copy_tv(atom(), fx.make_layout((8, 8)), "x")  # here
-
-
-@programs.kernel("a copy in tiles of [8|8] does not fit (4,4):(4,1): zipped_divide((4,4)")
-def tiledcopy_partial(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    tc = fx.make_tiled_copy_tv(atom(), fx.make_layout((8, 8)), fx.make_layout((1, 1)))
-    tc.get_slice(fx.thread_idx.x).partition_S(tile_of(A, 4, 4))  # here
 
 
 @programs.kernel("a thread holds 1 values of this copy, in (64,1):(1,0), which must be")

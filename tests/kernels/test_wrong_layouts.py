@@ -66,11 +66,6 @@ def compl(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.complement(fx.make_layout((4, 4), (1, 3)), 16)  # here
 
 
-@programs.kernel("logical_divide(16:1, 5:1): the size 5 of 5:1 does not divide the size ")
-def divide(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    fx.logical_divide(fx.make_layout(16), fx.make_layout(5))  # here
-
-
 @programs.kernel("zipped_divide((16,16):(1,16), [4|4|4]): the tile [4|4|4] has 3 modes, ")
 def divide_rank(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.zipped_divide(fx.make_layout((16, 16)), fx.make_tile(4, 4, 4))  # here

@@ -62,18 +62,6 @@ def tiled_mma() -> Any:
 # --- tiles -----------------------------------------------------------------------------------------------------------
 
 
-@wrong(LayoutError, "fx.zipped_divide(tile", "(64,8):(8,1)", "[128|8]", "128", "64")
-def tile_larger_than_the_tensor(A, C):
-    tile = tile_of(A, 64, 8)
-    fx.zipped_divide(tile, fx.make_tile(128, 8))
-
-
-@wrong(LayoutError, "thr_copy.partition_S", "(64,6):(6,1)", "[32|4]")
-def copy_tile_that_does_not_divide_the_tensor(A, C):
-    thr_copy = fx.make_tiled_copy_A(f32(), tiled_mma()).get_slice(fx.thread_idx.x)
-    thr_copy.partition_S(tile_of(A, 64, 6))
-
-
 @wrong(LayoutError, "partition_A(tile", "(48,8):(8,1)", "(32,4)", "operand A")
 def mma_tile_that_does_not_divide_the_tensor(A, C):
     tile = tile_of(A, 48, 8)

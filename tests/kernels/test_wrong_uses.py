@@ -216,11 +216,6 @@ def tiled_copy_of_runtime(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32)
     fx.make_tiled_copy(atom(), fx.make_layout((n, 1)), (8, 8))  # here
 
 
-@programs.kernel("zipped_divide")
-def tile_that_does_not_divide(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    fx.zipped_divide(tile_of(C, 64, 60), fx.make_tile(16, 16))  # here
-
-
 @programs.kernel("local_tile")
 def name_of_another_world(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.local_tile(A, (8, 8), (0, 0))  # here

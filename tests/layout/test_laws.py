@@ -326,6 +326,35 @@ def test_divide_by_a_layout_loses_no_element(a: Layout, data: Any) -> None:
     assert values(zipped_divide(a, b)) == values(result)
 
 
+@given(st.lists(st.tuples(st.integers(2, 40), st.integers(0, 90)), min_size=1, max_size=3), st.data())
+def test_a_tile_that_does_not_divide_has_a_rest_that_is_rounded_up(modes: list[tuple[int, int]], data: Any) -> None:
+    """Every element is in one tile, at its place; what the last tiles have beyond goes on with the same strides."""
+    a = Layout(tuple(extent for extent, _ in modes), tuple(stride for _, stride in modes))
+    extents = [data.draw(st.integers(1, 50)) for _ in modes]
+    tile, rest = zipped_divide(a, Tile(tuple(extents)))
+    logical = logical_divide(a, Tile(tuple(extents)))
+    for i, ((extent, stride), part) in enumerate(zip(modes, extents, strict=True)):
+        in_tile, tiles = (tile, rest) if len(modes) == 1 else (tile[i], rest[i])
+        assert (size(in_tile), size(tiles)) == (part, -(-extent // part))
+        for j in range(size(tiles)):
+            assert [in_tile(k) + tiles(j) for k in range(part)] == [(part * j + k) * stride for k in range(part)]
+        assert [logical[i][0], logical[i][1]] == [in_tile, tiles]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (Layout(10, 1), Layout(4, 1), "(4,3):(1,4)"),
+        (Layout(1073741823, 1), Layout(4, 1), "(4,268435456):(1,4)"),
+        (Layout((1, 512), (512, 1)), Tile((1, 2048)), "((1,2048),(1,1)):((0,1),(0,0))"),
+        (Layout(16, 1), Tile((32,)), "(32,1):(1,0)"),
+    ],
+)
+def test_rests_as_flydsl_has_them(a: Layout, b: Any, expected: str) -> None:
+    divide = zipped_divide if isinstance(b, Tile) else logical_divide
+    assert str(divide(a, b)) == expected
+
+
 @given(spread_layouts(), st.data())
 def test_divides_by_a_tile_are_arrangements_of_one(a: Layout, data: Any) -> None:
     assume(rank(a) > 1)

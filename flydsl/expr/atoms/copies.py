@@ -15,7 +15,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.expr.atoms.atom_values import AtomWithValues, TileCopy, TiledAtom, with_values
 from flydsl.expr.atoms.copy_forms import as_moved
-from flydsl.expr.layouts.algebra import crd2idx
+from flydsl.expr.layouts.algebra import crd2idx, warn_of_partial_tiles
 from flydsl.expr.layouts.coord_tensor import CoordTensor
 from flydsl.expr.memory.tensors import (
     Tensor,
@@ -321,7 +321,9 @@ def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any
         return of_memory(tensor, _partition(operation, copy, as_memory(tensor), thread))
     value = require_tensor(operation, tensor).value
     note_tile(f"the tiled copy {copy.type.copy.layout_tv}", copy.type.copy.layout_tv, thread)
-    return Tensor(emit_fly(f"tiled_copy.{operation}", [as_operand(copy), value, as_operand(thread)]).result)
+    part = Tensor(emit_fly(f"tiled_copy.{operation}", [as_operand(copy), value, as_operand(thread)]).result)
+    warn_of_partial_tiles(tensor.type.layout, algebra.zipped_divide(tensor.type.layout, copy.type.copy.tile))
+    return part
 
 
 def tiled_copy_retile(copy: TiledCopy, fragment: Tensor) -> Tensor:

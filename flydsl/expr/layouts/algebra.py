@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,10 @@ from flydsl.expr.numeric import Index, Int32, Numeric, wrap_scalar
 from flydsl.expr.tracing.emit import emit_fly, is_traced
 from flydsl.expr.tracing.operands import FlyValue, as_operand, call_algebra, is_runtime, located, static_operand
 from flydsl.layout import Tile
+from flydsl.layout.divide import reaches_past
 from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.layout.layout import functions
+from flydsl.places import user_location
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyLayout, IntTupleLike, LayoutOperand, Result
@@ -191,10 +194,35 @@ def _algebra(name: str, operands: int) -> Callable[..., Any]:
         if arguments and isinstance(arguments[0], Coordinates):
             return _of_coordinates(name, *arguments)
         if any(map(is_runtime, arguments[:operands])):
-            return call_algebra(name, arguments[:operands], _attributes(name, arguments[operands:]))
+            result = call_algebra(name, arguments[:operands], _attributes(name, arguments[operands:]))
+            if name in _DIVIDES:
+                _warn_if_divided_partially(arguments[0], result)
+            return result
         return as_int_tuple(located(function, *map(static_operand, arguments)))
 
     return call
+
+
+_DIVIDES = ("logical_divide", "zipped_divide", "tiled_divide", "flat_divide")
+
+
+def _warn_if_divided_partially(tensor: Any, divided: Any) -> None:
+    before, after = (value.type if isinstance(value, FlyValue) else None for value in (tensor, divided))
+    if isinstance(before, MemRefType) and isinstance(after, MemRefType):
+        warn_of_partial_tiles(before.layout, after.layout)
+
+
+def warn_of_partial_tiles(layout: Any, divided: Any) -> None:
+    """Warn at the user's line if a tensor was divided into tiles of which the last ones reach past it."""
+    place = user_location()
+    if place is not None and reaches_past(layout, divided):
+        warnings.warn_explicit(
+            f"tiles that do not divide {layout}: the last of them reach past it, and what is there is read or "
+            "written unless a predicate, or the bound of a buffer, keeps it out",
+            UserWarning,
+            place.file,
+            place.line,
+        )
 
 
 def _attributes(name: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
