@@ -51,7 +51,8 @@ def test_values_that_are_no_whole_number_of_calls_are_refused() -> None:
         tiled(128, parse("4:1"), parse("3:1"))
 
 
-def test_a_tile_that_does_not_divide_is_refused() -> None:
+def test_a_tile_that_does_not_divide_reaches_past_the_tensor() -> None:
     copy = tiled(32, parse("(4,1):(1,4)"), parse("(2,1):(1,2)"))
-    with pytest.raises(LayoutError, match="divide"):
-        copy.partition(parse("(12,2):(1,12)"))
+    thread, values, rows, columns = copy.partition(parse("(12,2):(1,12)"))
+    assert (size(thread), size(values), size(rows), size(columns)) == (4, 2, 2, 2)
+    assert rows(1) == 8
