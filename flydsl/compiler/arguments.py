@@ -305,7 +305,7 @@ def tensor_argument(element: str, layout: algebra.Layout, device: str) -> Tensor
 
 
 @cache
-def pointer_argument(element: str, device: str, align: int | None = None) -> PointerArgument:
+def pointer_argument(element: str, device: str, align: int | None) -> PointerArgument:
     """The argument of tensors of an element type on a device, where only the address matters."""
     return PointerArgument(element, device, align)
 

@@ -8,12 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from flydsl.codegen import CodeObject, Kernel
-from flydsl.compiler.arguments import STREAM, TensorArgument
+from flydsl.compiler.arguments import STREAM, PointerArgument, TensorArgument
 from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
+from flydsl.compiler.pointer_argument import from_c_void_p
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError
+from flydsl.expr.numeric import numeric_class
 from flydsl.garbage import collection_paused
 from flydsl.missing_attributes import Explained
 from flydsl.runtime import device as devices
@@ -102,7 +104,7 @@ class CompiledArtifact(Explained):
     def _payloads(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], str]:
         """The payloads of a call's arguments, and the place of its tensors."""
         signature = self.pipeline.signature
-        arguments, payloads = self._adapt(signature.bind(args, kwargs))
+        arguments, payloads = self._adapt(self._with_memory_of_addresses(signature.bind(args, kwargs)))
         if arguments == self.pipeline.arguments:
             return payloads, self._place
         for parameter, argument, expected in zip(signature.parameters, arguments, self.pipeline.arguments, strict=True):
@@ -119,6 +121,21 @@ class CompiledArtifact(Explained):
         device: by default that of the tensors.
         """
         self._run(payloads, device or devices.current_device(self._place))
+
+    def _with_memory_of_addresses(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Values of which integers for pointers are the memory there: this was compiled for its elements."""
+        addresses = [i for i in self._pointers if type(values[i]) is int]
+        if not addresses:
+            return values
+        memories = list(values)
+        for i in addresses:
+            expected = self._pointers[i]
+            memories[i] = from_c_void_p(numeric_class(expected.element), values[i], assumed_align=expected.align)
+        return memories
+
+    @cached_property
+    def _pointers(self) -> dict[int, PointerArgument]:
+        return {i: given for i, given in enumerate(self.pipeline.arguments) if isinstance(given, PointerArgument)}
 
     @user_facing
     def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:

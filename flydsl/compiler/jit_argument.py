@@ -282,9 +282,12 @@ def _adapt_pointer(parameter: Parameter, value: Any) -> Adapted:
     if not isinstance(argument, TensorArgument):
         shown = f"{value!r} ({type(value).__name__})"[:300]
         raise argument_error(
-            f"{parameter.name} takes a tensor, whose address the kernel gets, not {shown}", how_made.HOST_TENSOR
+            f"{parameter.name} takes a tensor, whose address the kernel gets, not {shown}",
+            "flyc.from_c_void_p(fx.Float32, address) is the memory at an address"
+            if type(value) is int
+            else how_made.HOST_TENSOR,
         )
-    return pointer_argument(argument.element, argument.device), payload
+    return pointer_argument(argument.element, argument.device, None), payload
 
 
 _tensors: dict[tuple[Any, ...], TensorArgument] = {}

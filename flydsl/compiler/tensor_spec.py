@@ -89,7 +89,7 @@ def argument_of_type(parameter: Parameter, value: Any) -> Argument:
         if parameter.kind in (Tensor, None):
             return found
         if parameter.kind is Pointer:
-            return pointer_argument(found.element, ANYWHERE)
+            return pointer_argument(found.element, ANYWHERE, None)
     elif not _is_kind(parameter, value):
         return adapt(parameter, value)[0].anywhere()
     elif parameter.kind in (value, None):

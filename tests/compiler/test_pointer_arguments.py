@@ -122,3 +122,15 @@ def test_proxies_of_objects_that_are_gone_do_not_matter() -> None:
     del gone
     assert flyc.from_c_void_p(fx.Float32, tensor.data_ptr()) is not None
     assert type(proxy) is weakref.ProxyType
+
+
+def test_what_was_compiled_takes_addresses_of_its_elements() -> None:
+    source, target = torch.arange(64.0), torch.zeros(64)
+    compiled = flyc.compile(scale, source, target, 64)
+    other = torch.full((64,), 3.0)
+    compiled(other.data_ptr(), target.data_ptr(), 64)
+    assert torch.equal(target, other * 2)
+    with pytest.raises(ArgumentError, match="no tensor has memory at 0x5"):
+        compiled(5, target, 64)
+    with pytest.raises(ArgumentError, match=r"not 5 \(int\)(?s:.*)flyc\.from_c_void_p"):
+        scale(5, target, 64)  # which does not know the elements
