@@ -33,7 +33,7 @@ from flydsl.compiler.arguments import (
 )
 from flydsl.compiler.custom_argument import JitArgumentRegistry
 from flydsl.compiler.pointer_argument import MemoryAt
-from flydsl.compiler.signature import Parameter, Signature, shown
+from flydsl.compiler.signature import Parameter, Signature, says_its_key, shown
 from flydsl.compiler.value_key import value_key
 from flydsl.dialect.elements import TORCH_ELEMENTS
 from flydsl.dialect.location import argument_error
@@ -233,12 +233,16 @@ def _constant(parameter: Parameter, value: Any) -> ConstantArgument:
     kind = type(value)
     if _is_its_own_key(value):
         return ConstantArgument((kind, value))
+    if says_its_key(kind):
+        signature = value.__cache_signature__()
+        return ConstantArgument((kind, signature, value_key(signature, _key_of_object)))
     try:
         hash(value)
     except TypeError:
         raise argument_error(
             f"{parameter.name} is a compile-time value, so it must be hashable; {kind.__name__} is not",
-            "pass a tuple for a list",
+            "pass a tuple for a list; a class of your own may have __cache_signature__, which returns what it is "
+            "compiled for",
         ) from None
     return ConstantArgument((kind, value, value_key(value, _key_of_object)))
 
@@ -264,6 +268,8 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
         argument, payload = adaptor(parameter, value)
         if parameter.kind is None or isinstance(argument, TensorArgument):
             return argument, payload
+    if parameter.kind is None and says_its_key(type(value)):
+        return _constant(parameter, value), value
     raise argument_error(
         f"{parameter.name} takes {'a tensor' if parameter.kind is Tensor else 'a tensor or a number'}, "
         f"got {shown(value)}",

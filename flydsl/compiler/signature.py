@@ -44,6 +44,18 @@ _CONTAINERS = (tuple, list, dict, SimpleNamespace)
 _ATOMS = (CopyAtom, MmaAtom, TiledCopy, TiledMma)
 
 
+def says_its_key(kind: type) -> bool:
+    """True for a class of the program's whose objects are compiled in: they say by `__cache_signature__` what for.
+
+    Those of run time have FlyDSL's other methods (`__get_ir_types__`), too.
+    """
+    return (
+        hasattr(kind, "__cache_signature__")
+        and not hasattr(kind, "__get_ir_types__")
+        and not issubclass(kind, Numeric | type)
+    )
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One parameter.
@@ -72,6 +84,8 @@ class Parameter:
         if is_class and issubclass(annotation, Tensor | Pointer | Stream | Numeric | StructValue):
             return cls(name, annotation, default=default)
         if is_class and issubclass(annotation, _ATOMS):
+            return cls(name, Constexpr, annotation, default)
+        if is_class and says_its_key(annotation):
             return cls(name, Constexpr, annotation, default)
         if annotation in (Layout, IntTuple) or is_own_class(annotation):  # static or not: the argument decides
             return cls(name, None, default=default, part_types=_part_types(annotation))

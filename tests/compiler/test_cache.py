@@ -372,3 +372,21 @@ def test_a_failed_trace_leaves_the_next_one_working() -> None:
     state["value"] = 2.0
     fill(A)
     assert (A == 2).all()
+
+
+class Says:
+    """An object that is compiled in, and says what for."""
+
+    def __init__(self, factor: int, note: str) -> None:
+        self.factor, self.note = factor, note
+
+    def __cache_signature__(self) -> tuple[int]:
+        return (self.factor,)
+
+
+def test_what_an_object_does_not_name_compiles_nothing_new(compiled: list[str]) -> None:
+    fill = make_fill()
+    a = torch.zeros(64, dtype=torch.int32)
+    for says in (Says(1, "a"), Says(1, "b"), Says(2, "a"), Says(1, "c")):
+        fill(a, 7, says)
+    assert compiled == ["fill"] * 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -243,3 +243,43 @@ def test_the_addresses_of_an_arguments_numbers() -> None:
 
     assert numbers(Pair(first=7, second=2.5), ctypes.c_int32, ctypes.c_float) == [7, 2.5]
     assert numbers(LineArgument(Line(0.5, 3)), ctypes.c_float, ctypes.c_int32) == [0.5, 3]
+
+
+@dataclass
+class Plan:
+    """Not hashable, as dataclasses are that compare; `note` does not change what is compiled."""
+
+    factor: int
+    note: list[str] = field(default_factory=list)
+
+    def __cache_signature__(self) -> Any:
+        return "v1", self.factor
+
+
+@flyc.kernel
+def scale_by_plan(A: fx.Tensor, plan: fx.Constexpr[Plan]):
+    A[fx.thread_idx.x] = A[fx.thread_idx.x] * float(plan.factor)
+
+
+@flyc.jit
+def annotated_as_constexpr(A: fx.Tensor, plan: fx.Constexpr[Plan]):
+    scale_by_plan(A, plan).launch(grid=1, block=4)
+
+
+@flyc.jit
+def annotated_by_its_class(A: fx.Tensor, plan: Plan):
+    scale_by_plan(A, plan).launch(grid=1, block=4)
+
+
+@flyc.jit
+def not_annotated(A: fx.Tensor, plan):
+    scale_by_plan(A, plan).launch(grid=1, block=4)
+
+
+@pytest.mark.parametrize("launch", [annotated_as_constexpr, annotated_by_its_class, not_annotated])
+def test_an_object_says_what_it_is_compiled_for(launch: Any) -> None:
+    a, plan = torch.ones(4), Plan(3)
+    launch(a, plan)
+    plan.factor = 5
+    launch(a, plan)
+    assert a.tolist() == [15.0] * 4
