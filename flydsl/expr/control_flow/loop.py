@@ -10,6 +10,7 @@ from flydsl.expr.control_flow.carried import Returned, Slot, after_loop
 from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
 from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.host_objects import HostObjects, is_global, refuse_globals
+from flydsl.expr.control_flow.remembered import forget, is_set_anew
 from flydsl.expr.printing.refusals import change_within
 
 
@@ -55,6 +56,9 @@ class Loop(Construct):
         self._host.require_unchanged(self.word, self._at)
         self._objects.require_unchanged_data(self.word, self._at)
         for key in self._objects.changed(self._objects.contents()):
+            if is_set_anew(self._objects, key):
+                forget(self._objects, key)
+                continue
             path = self._objects.paths[key]
             raise TraceError(
                 f"{path} is changed inside a runtime {self.word}, other than by an assignment that stands there",
