@@ -74,6 +74,14 @@ def _binary_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
     return _named(function, name, summary)
 
 
+def _wrapping_function(name: str, summary: str) -> Callable[..., Any]:
+    def function(lhs: Value, rhs: Value, *, overflow_flags: Any = None) -> Result:
+        return emit_binary(name, lhs, rhs, overflow_flags=overflow_flags)
+
+    promise = 'overflow_flags: "nsw", "nuw" or both promise that it does not wrap, signed or unsigned'
+    return _named(function, name, f"{summary}, wrapping. {promise}")
+
+
 def _float_function(name: str, summary: str) -> Callable[..., Any]:
     def function(lhs: Value, rhs: Value, *, fastmath: FastMath = None) -> Result:
         return emit_binary(name, lhs, rhs, fastmath)
@@ -93,9 +101,9 @@ maximumf = _float_function("maximumf", "maximum, NaN if either is")
 minimumf = _float_function("minimumf", "minimum, NaN if either is")
 maxnumf = _float_function("maxnumf", "maximum, the number if one is NaN")
 minnumf = _float_function("minnumf", "minimum, the number if one is NaN")
-addi = _binary_function("addi", "sum, wrapping")
-subi = _binary_function("subi", "difference, wrapping")
-muli = _binary_function("muli", "product, wrapping")
+addi = _wrapping_function("addi", "sum")
+subi = _wrapping_function("subi", "difference")
+muli = _wrapping_function("muli", "product")
 divsi = _binary_function("divsi", "signed quotient, rounded to zero")
 divui = _binary_function("divui", "unsigned quotient")
 remsi = _binary_function("remsi", "signed remainder, sign of the dividend")
@@ -253,8 +261,13 @@ def cmpf(predicate: str | int, lhs: Value, rhs: Value, fastmath: FastMath = None
 def select(condition: Any, true_value: Any, false_value: Any) -> Result:
     """`true_value` if `condition` holds, else `false_value`. Both are evaluated and converted to a common type.
 
-    A scalar condition chooses between whole vectors, a vector condition element by element.
+    A scalar condition chooses between whole vectors, a vector condition element by element. Both may also be pointers
+    of one type, such as descriptors of buffers.
     """
+    if _are_pointers(true_value, false_value):
+        chooser = as_numeric(condition)
+        chooser = chooser if chooser.dtype is Boolean else chooser != 0
+        return emit("arith.select", [chooser.ir_value(), true_value, false_value], [true_value.type]).result
     for value in (condition, true_value, false_value):
         if not is_operand(value):
             raise argument_error(f"select: {value!r} is not a number", "both values are numbers or vectors of one type")
@@ -275,6 +288,12 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Result:
         chooser = chooser != 0
     result = emit("arith.select", [chooser.ir_value(), lhs, rhs], [lhs.type]).result
     return bare_like(arith_result(result, dtype, shape_of(*vectors)), true_value, false_value)
+
+
+def _are_pointers(*values: Any) -> bool:
+    """True for values of one of MLIR's pointer types."""
+    types = [value.type for value in values if isinstance(value, ir.Value)]
+    return len(types) == len(values) and types[0] == types[1] and str(types[0]).startswith("!llvm.ptr")
 
 
 NegFOp, CmpIOp, CmpFOp, SelectOp = negf, cmpi, cmpf, select

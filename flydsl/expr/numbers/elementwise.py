@@ -91,7 +91,22 @@ def check_operands(name: str, lhs: ir.Value, rhs: ir.Value, wants_float: bool) -
     check_kind(name, lhs, wants_float)
 
 
-def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None) -> Any:
+_OVERFLOWS = ("none", "nsw", "nuw")
+
+
+def overflow_attribute(flags: Any) -> dict[str, ir.Attribute]:
+    """The attributes of a promise that integers do not overflow: None, "nsw" (signed), "nuw" (unsigned), "nsw,nuw"."""
+    if flags is None:
+        return {}
+    if isinstance(flags, ir.Attribute):
+        return {"overflowFlags": flags}
+    names = [name.strip() for name in str(flags).replace("|", ",").split(",")]
+    if any(name not in _OVERFLOWS for name in names):
+        raise argument_error(f"overflow_flags={flags!r}", f"flags, with commas between: {', '.join(_OVERFLOWS)}")
+    return {"overflowFlags": ir.Attribute.parse(f"#arith.overflow<{', '.join(names)}>")}
+
+
+def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None, overflow_flags: Any = None) -> Any:
     """Emit `arith.<name>` on two operands of one type; a Python number takes the other's type."""
     left, right = from_ir(left), from_ir(right)
     number = static_integer(right)
@@ -101,7 +116,9 @@ def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None) -> Any:
     if number is not None:
         divides = name.startswith(("div", "rem", "floordiv", "ceildiv"))
         check_right(f"arith.{name}", divides, name in ("shli", "shrsi", "shrui"), left.dtype, number)
-    result = emit(f"arith.{name}", [lhs, rhs], [lhs.type], fastmath_attribute(fastmath)).result
+    result = emit(
+        f"arith.{name}", [lhs, rhs], [lhs.type], fastmath_attribute(fastmath) | overflow_attribute(overflow_flags)
+    ).result
     return bare_like(arith_result(result, dtype_of(left), shape_of(left)), left, right)
 
 

@@ -86,6 +86,11 @@ def fastmath(flags: FastMath) -> Iterator[None]:
         _around.reset(token)
 
 
+def current_fastmath() -> ir.Attribute | None:
+    """The flags that the surrounding `with fastmath(...)` gives, as MLIR's attribute; None outside of one."""
+    return _around.get().get("fastmath")
+
+
 def flags_of_block(operation: str) -> dict[str, ir.Attribute]:
     """The attributes that the surrounding `with fastmath(...)` gives an operation of a name."""
     around = _around.get()
