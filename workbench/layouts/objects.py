@@ -12,7 +12,8 @@ from flydsl import atoms
 from flydsl import expr as fx
 from flydsl.arch import DEFAULT_ARCH, Arch
 from flydsl.errors import ArgumentError, LayoutError
-from flydsl.layout import ComposedLayout, Layout, Tile, flatten, get_shape, make_layout, size
+from flydsl.layout import ComposedLayout, Layout, Tile, flatten, get_shape, make_layout, size, zipped_divide
+from flydsl.layout.divide import reaches_past
 from flydsl.layout.leaf import Basis
 from workbench.layouts.coordinates import coordinate_view
 from workbench.layouts.grid import AnyLayout
@@ -98,6 +99,11 @@ def of_thread(view: View, thread: Any) -> View:
 def _partitioned(copy: atoms.TiledCopy, tensor: AnyLayout, name: str) -> Panel:
     """A tensor and the part of each thread in it."""
     coordinates = make_layout(get_shape(tensor))  # partitioned in the place of the tensor: coordinates for offsets
+    if reaches_past(coordinates, zipped_divide(coordinates, copy.tile)):
+        raise LayoutError(
+            f"tiles of {copy.tile} do not divide {get_shape(tensor)}: the last of them reach past it",
+            hint="a picture is of whole tiles: draw the copy by itself, or with a tensor of whole tiles",
+        )
     return Panel(tensor, copy.partition(coordinates), name, copy.value_bits)
 
 

@@ -145,7 +145,7 @@ def test_bad_input_is_explained_under_its_field(visualizer: Any, control: str, v
     ("operation", "operand", "message"),
     [
         ("zipped_divide", "", "takes an operand"),
-        ("zipped_divide", "[3|8]", "does not divide"),
+        ("zipped_divide", "[4|8|2]", "has 3 modes"),
         ("right_inverse", "4", "takes no operand"),
         ("composition", "4:", "expected a number"),
     ],
