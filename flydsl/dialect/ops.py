@@ -249,7 +249,7 @@ OPS_BY_MLIR_NAME: dict[str, OpSpec] = {
 }
 
 # Operations that are not fly's and need a thread or the device's memory: compiled for the host, they end the process.
-_ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func|printf)|rocdl\.|llvm\.|memref\.")
+_ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func|printf)|rocdl\.|llvm\.(?!ptrtoint|inttoptr)|memref\.")
 
 
 def is_on_device_only(mlir_name: str) -> bool:

@@ -10,6 +10,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from flydsl.simulator.errors import MemoryFault
 from tests.launchers import launcher_of
 
 
@@ -134,3 +135,27 @@ def test_what_was_compiled_takes_addresses_of_its_elements() -> None:
         compiled(5, target, 64)
     with pytest.raises(ArgumentError, match=r"not 5 \(int\)(?s:.*)flyc\.from_c_void_p"):
         scale(5, target, 64)  # which does not know the elements
+
+
+def test_a_launcher_calculates_with_addresses() -> None:
+    @flyc.kernel
+    def at_address(start: fx.Int64):
+        numbers = fx.inttoptr(fx.PointerType.get(fx.Float32, fx.AddressSpace.Global), start)
+        numbers[fx.thread_idx.x] = fx.Float32(3)
+
+    @flyc.jit
+    def launch(A: fx.Pointer, n: fx.Int64):
+        at_address(fx.ptrtoint(A) + n * 4).launch(grid=1, block=4)
+
+    @flyc.jit
+    def and_back(A: fx.Pointer, n: fx.Int64):
+        start = fx.inttoptr(fx.PointerType.get(fx.Float32, fx.AddressSpace.Global), fx.ptrtoint(A))
+        scale_kernel(start, start + n, 4).launch(grid=1, block=4)
+
+    a = torch.zeros(16)
+    launch(a, 4)
+    assert a.tolist() == [0.0] * 4 + [3.0] * 4 + [0.0] * 8
+    and_back(a[4:], 8)
+    assert a.tolist() == [0.0] * 4 + [3.0] * 4 + [0.0] * 4 + [6.0] * 4
+    with pytest.raises(MemoryFault, match="outside of A"):
+        launch(a, 14)
