@@ -33,7 +33,7 @@ def may_be_dropped(listing: str) -> bool:
 
 
 def _compare(lines: list[str], branch: int) -> Iterator[int]:
-    """Where the condition of a branch is made, if a compare makes it in the same block."""
+    """The line of the compare of lanes that makes a branch's condition in its block; none if something else does."""
     for at in range(branch - 1, -1, -1):
         name, _, operands = lines[at].partition(" ")
         if name.endswith(":") or name.startswith("s_cbranch"):
