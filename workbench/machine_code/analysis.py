@@ -12,7 +12,7 @@ from flydsl.hsaco.listing import Listing, read_listing
 from workbench.machine_code.blocks import Block, blocks
 from workbench.machine_code.instructions import KINDS, MachineInstruction, read_function
 from workbench.machine_code.liveness import Pressure, pressures
-from workbench.machine_code.waits import Wait, waits
+from workbench.machine_code.waits import Outstanding, outstanding
 from workbench.resources.limits import next_steps
 
 
@@ -34,9 +34,9 @@ class Analysis:
         return pressures(self.instructions, self.blocks)
 
     @cached_property
-    def waits(self) -> list[Wait]:
-        """Waits for memory."""
-        return waits(self.instructions, self.blocks)
+    def outstanding(self) -> Outstanding:
+        """Memory operations under way, per instruction, and the waits for them."""
+        return outstanding(self.instructions, self.blocks, self.kernel.arch)
 
     @cached_property
     def vector_registers(self) -> list[int]:

@@ -25,7 +25,8 @@ from workbench.machine_code.live_ranges import live_ranges
 def content(code: CodeObject, name: str) -> dict[str, Any]:
     """One kernel.
 
-    lines: of the listing; those that head a block have no `instruction`. helps: HTML, by what `help` counts. ranges: of
+    lines: of the listing; those that head a block have no `instruction`. counters: of memory operations under way, of
+    which each line has as many numbers. helps: HTML, by what `help` counts. ranges: of
     each register the runs of instructions at which it is in use. scale: the registers that a full bar stands for.
     """
     analysis = analyse(code, name)
@@ -35,6 +36,7 @@ def content(code: CodeObject, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "files": columns(analysis),
+        "counters": analysis.outstanding.counters,
         "scale": [max(_most(analysis, file), _allocated(resources, file), 1) for file in columns(analysis)],
         "target": analysis.target or 0,
         "lines": list(_lines(analysis, numbers, encodings_of(code, name))),
@@ -67,6 +69,7 @@ def _lines(analysis: Analysis, numbers: dict[Any, int], bytes_: Sequence[bytes])
                 "instruction": index,
                 "length": len(block.loops) + len(instruction.text),
                 "counts": [pressure.count(file[0].lower()) for file in columns(analysis)],
+                "underWay": analysis.outstanding.counts[index],
                 "over": analysis.target is not None and analysis.vector_registers[index] > analysis.target,
                 "remarks": escape("  ".join(filter(None, remarks))),
                 "encoding": words(bytes_[index]) if bytes_ else "",

@@ -56,9 +56,10 @@ function mountIsa(root, data) {
       const part = Math.round((100 * count) / data.scale[i]);
       return `<span class="bar" style="background:linear-gradient(90deg,rgba(${COLORS[i]},0.35) ${part}%,transparent ${part}%)">${count}</span>`;
     });
+    const underWay = line.underWay.map((count) => String(count || "").padStart(3)).join("");
     const room = " ".repeat(Math.max(instructionColumns - line.length, 2));
     return (
-      `<span class="${line.over ? "over" : ""}">${bars.join(" ")}</span> <span class="live"> </span> ` +
+      `<span class="${line.over ? "over" : ""}">${bars.join(" ")}</span> <span class="live"> </span> <span class="underway">${underWay.padEnd(underWay && underWay.length + 1)}</span>` +
       `<span class="encoding">${line.encoding.padEnd(26)}</span>${line.html}${room}<span class="remarks">${line.remarks}</span>`
     );
   }
@@ -130,9 +131,10 @@ function mountIsa(root, data) {
 
   function describe(wanted, live, written, read) {
     const columns = `Bars: registers in use, ${data.files.map((file, i) => `${file} of ${data.scale[i]}`).join(", ")}.`;
+    const underWay = data.counters.length ? ` Numbers: memory operations under way, ${data.counters.join(", ")}.` : "";
     const hint = "Click a register, or press ← → on a line, to see where it is in use.";
     status.textContent = !wanted.length
-      ? `${columns} ${hint}`
+      ? `${columns}${underWay} ${hint}`
       : `${field.value}: in use at ${live} of ${byInstruction.length} instructions (│), written by ${written} (w), read by ${read} (r).`;
   }
 

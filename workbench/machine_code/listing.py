@@ -145,7 +145,10 @@ def kernel_isa_html(
     """One kernel; of its lines at most max_lines, from `first` on, which counts from 1. bytes_: of each instruction."""
     name, count = analysis.kernel.name, len(analysis.instructions)
     bytes_column = "encoding, " if bytes_ else ""
-    legend = f"registers in use ({' '.join(columns(analysis))}), {bytes_column}instruction, line of the source"
+    counters = " ".join(analysis.outstanding.counters)
+    under_way = f"memory under way ({counters}), " if counters else ""
+    in_use = f"registers in use ({' '.join(columns(analysis))})"
+    legend = f"{in_use}, {under_way}{bytes_column}instruction, line of the source"
     shown = islice(_lines(analysis, registers_of(registers), bytes_), first - 1, first - 1 + max_lines)
     more = "".join(title(faint(escape(note))) for note in _cut_note(analysis, first, max_lines))
     content = f"{summary_html(analysis)}{title(faint(legend))}{listing(''.join(shown))}{more}{_behind_html(analysis)}"
@@ -200,7 +203,9 @@ def isa_text(artifact: CompiledArtifact | CodeObject) -> str:
 
 def _kernel_text(analysis: Analysis, first: int = 1, max_lines: int = _MAX_LINES, bytes_: Sequence[bytes] = ()) -> str:
     lines = islice(_text_lines(analysis, bytes_), first - 1, first - 1 + max_lines)
-    head = f"{analysis.kernel.name}: {', '.join(columns(analysis))} in use"
+    counters = analysis.outstanding.counters
+    under_way = f"; {', '.join(counters)} under way" if counters else ""
+    head = f"{analysis.kernel.name}: {', '.join(columns(analysis))} in use{under_way}"
     return "\n".join([head, *notes_of(analysis), *lines, *_cut_note(analysis, first, max_lines)])
 
 
@@ -253,11 +258,12 @@ def _loop_note(analysis: Analysis) -> str:
 
 
 def _wait_note(analysis: Analysis) -> str:
-    short = [w for w in analysis.waits if w.distance is not None and w.distance <= _SHORT_WAIT]
-    if not analysis.waits:
+    waits = analysis.outstanding.waits
+    short = [w for w in waits if w.distance is not None and w.distance <= _SHORT_WAIT]
+    if not waits:
         return ""
     return (
-        f"Waits for memory: {len(analysis.waits)}; {len(short)} of them for an access that was issued "
+        f"Waits for memory: {len(waits)}; {len(short)} of them for an access that was issued "
         f"{_SHORT_WAIT} instructions before or later."
     )
 
@@ -280,6 +286,11 @@ def _counts(analysis: Analysis, instruction: MachineInstruction) -> str:
     return "".join(f"{pressure.count(column[0].lower()):>4}" for column in columns(analysis))
 
 
+def _under_way(analysis: Analysis, instruction: MachineInstruction) -> str:
+    """The memory operations that are under way, a column for each counter."""
+    return "".join(f"{count or '':>3}" for count in analysis.outstanding.counts[instruction.index])
+
+
 def flag(analysis: Analysis, instruction: MachineInstruction) -> str:
     """A remark on a line: peak register use, or too many registers for one more wave."""
     in_use = analysis.vector_registers[instruction.index]
@@ -291,10 +302,11 @@ def flag(analysis: Analysis, instruction: MachineInstruction) -> str:
 def waits_text(analysis: Analysis) -> dict[int, str]:
     """The text for each wait, by instruction: the memory instructions that it waits for."""
     found: dict[int, list[str]] = {}
-    for wait in analysis.waits:
+    for wait in analysis.outstanding.waits:
         if wait.cause is not None:
-            found.setdefault(wait.instruction.index, []).append(f"{wait.cause.mnemonic}, {wait.distance} before")
-    return {index: "waits for " + ", ".join(causes) for index, causes in found.items()}
+            older = f", and {wait.count - 1} older" if wait.count > 1 else ""
+            found.setdefault(wait.instruction.index, []).append(f"{wait.cause.mnemonic}, {wait.distance} before{older}")
+    return {index: "waits for " + "; ".join(causes) for index, causes in found.items()}
 
 
 def place(instruction: MachineInstruction) -> str:
@@ -325,13 +337,13 @@ def _lines(analysis: Analysis, marked: RegisterSet, bytes_: Sequence[bytes]) -> 
             language = "text" if use.strip("│ ") else "isa"  # no other colour reads well on the mark
             tip = escape(help_line(help_of(analysis, instruction)))
             shown = f'<span title="{tip}">{highlight(f" {text}", language)}</span>'
-            counts = _counts(analysis, instruction)
+            counts, under_way = _counts(analysis, instruction), _under_way(analysis, instruction)
             line = (
-                f"{counts} {faint(_bar(analysis, instruction))} {use}{encoding}{bars}{shown}"
+                f"{counts} {faint(_bar(analysis, instruction))} {use}{under_way}{encoding}{bars}{shown}"
                 f"{padding}{faint(escape(remarks))}"
             )
             marked_line = f'<span style="{_MARK}">{line}</span>' if use.strip("│ ") else line
-            indent = len(counts) + _BAR_COLUMNS + len(use) + len(encoding) + columns_ + 3
+            indent = len(counts) + _BAR_COLUMNS + len(use) + len(under_way) + len(encoding) + columns_ + 3
             yield code_line(marked_line, columns=indent + len(remarks), indent=indent)
 
 
@@ -369,7 +381,8 @@ def _text_lines(analysis: Analysis, bytes_: Sequence[bytes]) -> Iterator[str]:
         for instruction in analysis.instructions[block.start : block.end]:
             text = f"{instruction.text:<{_MOST_TEXT_COLUMNS}} {place(instruction)}"
             encoding = words(bytes_[instruction.index]).ljust(_ENCODING_COLUMNS) if bytes_ else ""
-            yield f"{_counts(analysis, instruction)}  {encoding}{text}".rstrip()
+            numbers = f"{_counts(analysis, instruction)}{_under_way(analysis, instruction)}"
+            yield f"{numbers}  {encoding}{text}".rstrip()
 
 
 def _code(artifact: CompiledArtifact | CodeObject) -> CodeObject:

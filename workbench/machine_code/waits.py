@@ -1,80 +1,126 @@
-"""The memory instruction that each wait waits for.
+"""The memory operations that are under way at each instruction, and those that each wait waits for.
 
-Memory instructions increment a counter when they are issued and decrement it when they complete; a wait stops the wave
-until a counter is at most n. In straight-line code, that is until the (n+1)-th instruction before it has completed.
+A counter goes up by one for each operation that it counts, and a wait brings it down to its limit. The largest value
+that it may have at an instruction is computed over all paths of control. Operations of a counter complete in the order
+of their issue (scalar loads do not, and LLVM waits for all of them): a wait until n are under way waits for the one
+that has n younger ones, which is looked for backwards, around loops as they run again and again.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from flydsl.arch import Arch
+from flydsl.arch.wait_counters import wait_counters
+from flydsl.hsaco.listing import ListedInstruction, Listing
+from flydsl.simulator.waits.instructions import Facts, facts_of
 from workbench.machine_code.blocks import Block
 from workbench.machine_code.instructions import MachineInstruction
 
-# gfx9 waits for several counters in one instruction, gfx12 has an instruction for each and for some pairs.
-_TOGETHER = re.compile(r"(\w+cnt)\((\d+)\)")
-_NAMED = re.compile(r"s_wait_([a-z]+cnt)(?:_(dscnt))? (\S+)")
-
-
-def _is_store(instruction: MachineInstruction) -> bool:
-    return "_store" in instruction.mnemonic
-
-
-def _is_flat(instruction: MachineInstruction) -> bool:
-    return instruction.mnemonic.startswith("flat_")
-
-
-_COUNTS: dict[str, Callable[[MachineInstruction], bool]] = {
-    "vmcnt": lambda i: i.kind == "VMEM",
-    "lgkmcnt": lambda i: i.kind in ("LDS", "SMEM") or _is_flat(i),
-    "loadcnt": lambda i: i.kind == "VMEM" and not _is_store(i),
-    "storecnt": lambda i: i.kind == "VMEM" and _is_store(i),
-    "dscnt": lambda i: i.kind == "LDS" or _is_flat(i),
-    "kmcnt": lambda i: i.kind == "SMEM",
-}
+_VISITS = 3
+"""Of a block, after which a value that still grows is taken for the largest one."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait for one counter. cause: the instruction it waits for, None where that is before its block."""
+    """A wait for one counter, "all" for every counter.
+
+    cause: the last one issued of the operations that it waits for, None where nothing may be under way. count: how
+    many it waits for, at most. distance: instructions from the issue of the cause to the wait.
+    """
 
     instruction: MachineInstruction
     counter: str
     at_most: int
     cause: MachineInstruction | None
-
-    @property
-    def distance(self) -> int | None:
-        """Instructions from the issue of the cause to the wait."""
-        return None if self.cause is None else self.instruction.index - self.cause.index
+    count: int
+    distance: int | None
 
 
-def waits(instructions: Sequence[MachineInstruction], graph: Sequence[Block]) -> list[Wait]:
-    """Every wait for memory in a function, once per counter."""
-    found = []
-    for block in graph:
-        issued: dict[str, list[MachineInstruction]] = {counter: [] for counter in _COUNTS}
-        for instruction in instructions[block.start : block.end]:
-            for counter, at_most in _conditions(instruction.text):
-                counted = issued[counter]
-                found.append(
-                    Wait(instruction, counter, at_most, counted[-1 - at_most] if len(counted) > at_most else None)
-                )
-            for counter, counts in _COUNTS.items():
-                if counts(instruction):
-                    issued[counter].append(instruction)
-    return found
+@dataclass(frozen=True)
+class Outstanding:
+    """counters: those that count any operation of the function. counts: per instruction, of each of these counters,
+    how many operations may be under way before it, at most. waits: every wait for memory, once per counter."""
+
+    counters: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    waits: tuple[Wait, ...]
 
 
-def _conditions(text: str) -> Iterator[tuple[str, int]]:
-    """The counters of `_COUNTS` that an instruction waits for, with the most that each may be."""
-    if text.startswith("s_waitcnt"):
-        yield from ((name, int(most)) for name, most in _TOGETHER.findall(text) if name in _COUNTS)
-    elif named := _NAMED.match(text):
-        first, second, value = named[1], named[2], int(named[3], 0)
-        if second:
-            yield second, value & 0xFF
-        if first in _COUNTS:
-            yield first, value >> 8 if second else value
+def outstanding(instructions: Sequence[MachineInstruction], graph: Sequence[Block], arch: Arch) -> Outstanding:
+    """What is under way in a function, whose blocks are those of `blocks`."""
+    listed = tuple(ListedInstruction(i.text, i.index + 1, i.location) for i in instructions)
+    facts = facts_of(Listing(listed, {label: i.index for i in instructions for label in i.labels}), arch)
+    sizes = wait_counters(arch).sizes
+    counters = tuple(counter for counter in sizes if any(counter in _counted_by(fact) for fact in facts))
+    of_each = {counter: _values(facts, graph, counter, sizes[counter]) for counter in counters}
+    waits = [
+        _wait(instructions, facts, graph, fact.index, counter, of_each)
+        for fact in facts
+        for counter in fact.limits
+        if counter in sizes or counter == "all"
+    ]
+    return Outstanding(counters, tuple(zip(*of_each.values(), strict=True)) or ((),) * len(facts), tuple(waits))
+
+
+def _counted_by(fact: Facts) -> set[str]:
+    """The counters that an instruction increments."""
+    return {stream.counter for stream in (*fact.streams, *((fact.besides,) if fact.besides else ()))}
+
+
+def _values(facts: Sequence[Facts], graph: Sequence[Block], counter: str, size: int) -> list[int]:
+    """The largest value of a counter before each instruction."""
+    values, starts, visits, todo = [0] * len(facts), [0] * len(graph), [0] * len(graph), list(range(len(graph)))
+    while todo:
+        number = todo.pop(0)
+        value = starts[number]
+        visits[number] += 1
+        for index in range(graph[number].start, graph[number].end):
+            values[index] = value
+            value = min(value, _limit(facts[index], counter, size))
+            value = min(value + (counter in _counted_by(facts[index])), size)
+        for successor in graph[number].successors:
+            if value > starts[successor]:
+                starts[successor] = value if visits[successor] <= _VISITS else size
+                todo += [] if successor in todo else [successor]
+    return values
+
+
+def _limit(fact: Facts, counter: str, otherwise: int) -> int:
+    return fact.limits.get(counter, fact.limits.get("all", otherwise))
+
+
+def _wait(
+    instructions: Sequence[MachineInstruction],
+    facts: Sequence[Facts],
+    graph: Sequence[Block],
+    index: int,
+    counter: str,
+    values: Mapping[str, Sequence[int]],
+) -> Wait:
+    at_most = facts[index].limits[counter]
+    of = [name for name in values if counter in (name, "all")]
+    count = sum(max(values[name][index] - at_most, 0) for name in of)
+    left = at_most
+    for distance, before in enumerate(_backwards(graph, index), start=1) if count else ():
+        if _counted_by(facts[before]) & {*of}:
+            if not left:
+                return Wait(instructions[index], counter, at_most, instructions[before], count, distance)
+            left -= 1
+    return Wait(instructions[index], counter, at_most, None, 0, None)
+
+
+def _backwards(graph: Sequence[Block], index: int) -> Iterator[int]:
+    """The instructions before one, from the last to the first, each loop as often as a counter may count."""
+    number = next(i for i, block in enumerate(graph) if block.start <= index < block.end)
+    yield from reversed(range(graph[number].start, index))
+    visits: dict[int, int] = {}
+    while True:
+        # An edge back to the head of a loop comes from the block with the largest number, inside of the loop.
+        before = [i for i in graph[number].predecessors if visits.get(i, 0) < 64]
+        if not before:
+            return
+        number = max(before, key=lambda i: (len(graph[i].loops), i))
+        visits[number] = visits.get(number, 0) + 1
+        yield from reversed(range(graph[number].start, graph[number].end))

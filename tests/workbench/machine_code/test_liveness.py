@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from flydsl.hsaco.listing import read_listing
 from kernels.vector_add import vector_add
 from tests.kernels.examples import tiledCopy
-from workbench.machine_code import blocks, pressures, read_function, waits
+from workbench.machine_code import blocks, pressures, read_function
 from workbench.machine_code.analysis import analyse, analyses
 
 STEPS = st.one_of(
@@ -140,8 +140,9 @@ def test_wave32_architectures(arch):
     (analysis,) = analyses(vector_add.lower(*KERNELS[0][1], arch=arch).artifact.code)
     assert 0 < analysis.peak <= analysis.kernel.resources.vgprs
     assert max(analysis.loop_depths) == 1
-    assert {wait.counter for wait in analysis.waits} <= {"loadcnt", "storecnt", "dscnt", "kmcnt"}
-    assert analysis.waits
+    waits = analysis.outstanding.waits
+    assert {wait.counter for wait in waits} <= {"loadcnt", "storecnt", "dscnt", "kmcnt"}
+    assert waits
 
 
 def test_the_loops_of_vector_add():
@@ -154,22 +155,3 @@ def test_the_loops_of_vector_add():
     everything = sum(count for count, _ in analysis.mix().values())
     assert everything == len(analysis.instructions)
     assert analysis.mix()["VMEM"] == (6, 6)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("\tglobal_load_dword v0, v1, off\n\tglobal_load_dword v2, v3, off\n\ts_waitcnt vmcnt(1)", [("vmcnt", 1, 2)]),
-        ("\tglobal_load_dword v0, v1, off\n\tglobal_store_dword v0, v1, off\n\ts_waitcnt vmcnt(0)", [("vmcnt", 0, 1)]),
-        ("\tds_read_b32 v0, v1\n\tglobal_load_dword v0, v1, off\n\ts_waitcnt lgkmcnt(0)", [("lgkmcnt", 0, 2)]),
-        ("\tflat_load_dword v0, v[2:3]\n\ts_waitcnt vmcnt(0) lgkmcnt(0)", [("vmcnt", 0, 1), ("lgkmcnt", 0, 1)]),
-        ("\ts_waitcnt vmcnt(0)", [("vmcnt", 0, None)]),
-        ("\tglobal_load_b32 v0, v1, off\n\tglobal_store_b32 v0, v1, off\n\ts_wait_loadcnt 0x0", [("loadcnt", 0, 2)]),
-        ("\tds_load_b32 v0, v1\n\ts_wait_loadcnt_dscnt 0x100", [("dscnt", 0, 1), ("loadcnt", 1, None)]),
-        ("\ts_load_b32 s0, s[2:3], 0x0\n\ts_wait_kmcnt 0x0", [("kmcnt", 0, 1)]),
-        ("\ts_waitcnt_depctr 0xfffe\n\ts_nop 0", []),
-    ],
-)
-def test_waits(text, found):
-    instructions = function(text)
-    assert [(w.counter, w.at_most, w.distance) for w in waits(instructions, blocks(instructions))] == found
