@@ -5,8 +5,8 @@
     traced.launches[0].trace, traced.time_us
 
 Of any trace, also of one that `rocprofv3` measured (`rocprofv3`, `rocprofv3_counters`), `hot_spots` says which
-instructions and lines take the time, `utilisation` which units have work, `advice` what limits it and what would help;
-`perfetto` writes it for other viewers.
+instructions and lines take the time, `utilisation` which units have work, `strong_waits` which waits are for more than
+what is used next, `advice` what limits it and what would help; `perfetto` writes it for other viewers.
 
 How to read this package: `trace` is what users read, `session` the `with` statement. `sampling` puts an estimate
 together: `recording` executes some workgroups, `needed` says which of their instructions it must, `instructions` says

@@ -20,6 +20,7 @@ from flydsl.errors import SourceLocation
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.timing.hot_spots import Cost, costs
 from flydsl.simulator.timing.memory_waits import producers
+from flydsl.simulator.timing.strong_waits import strong_waits
 from flydsl.simulator.timing.trace import Stall, Trace, Unit
 from flydsl.simulator.timing.traced_loops import Region, hot_region
 from flydsl.simulator.timing.utilisation import Utilisation, utilisation
@@ -62,7 +63,7 @@ REASON_NAMES = {
 class Finding:
     """A reason to stall, in the part that is looked at. sentence: what it costs, and what would help.
 
-    reason: None for all waves of a SIMD together, which stall for different ones.
+    reason: None for all waves of a SIMD together, which stall for different ones, and for waits that are too strong.
     stall_cycles: of a wave in one run of the part; hidden_cycles: those of them that the change would hide, at most,
     None where the trace cannot say. share: of the cycles of the part. instructions: that stalled, the most costly
     first; causes: those that they waited for. Both are indices into `Trace.instructions`.
@@ -113,7 +114,9 @@ class _Adviser:
         reasons = sorted((r for r in Stall if stalls[r]), key=lambda reason: -stalls[reason])
         worth = [r for r in reasons if stalls[r] >= _LEAST_SHARE * self.region.cost.cycles]
         findings = [self._finding(reason) for reason in worth]
-        return Advice(self._limit(findings), self.region, self.utilisation, (*findings, *self._occupancy()))
+        return Advice(
+            self._limit(findings), self.region, self.utilisation, (*findings, *self._strong_waits(), *self._occupancy())
+        )
 
     @property
     def part(self) -> str:
@@ -168,10 +171,13 @@ class _Adviser:
     def named(self, instructions: tuple[int, ...]) -> str:
         """The first of some instructions, with its line of the source, and how many more there are."""
         mnemonics = list(dict.fromkeys(self.trace.instructions[i].text.split(None, 1)[0] for i in instructions))
-        first = self.trace.instructions[instructions[0]]
-        place = "" if first.file is None or first.line is None else f" ({_place(first.file, first.line)})"
         more = f" and {len(mnemonics) - 1} other" + "s" * (len(mnemonics) > 2) if len(mnemonics) > 1 else ""
-        return f"{mnemonics[0]}{place}{more}"
+        return f"{mnemonics[0]}{self._line(instructions[0])}{more}"
+
+    def _line(self, instruction: int) -> str:
+        """The line of the source of an instruction, as it follows a name; empty if nobody knows it."""
+        found = self.trace.instructions[instruction]
+        return "" if found.file is None or found.line is None else f" ({_place(found.file, found.line)})"
 
     def _memory_wait(self, reason: Stall) -> tuple[tuple[int, ...], tuple[float | None, str]]:
         """The instructions that were waited for; the cycles hidden by issuing them one iteration earlier, in words."""
@@ -290,6 +296,22 @@ class _Adviser:
             Stall.NO_SLOT: self._no_slot,
             Stall.INSTRUCTION_FETCH: self._fetch,
         }
+
+    def _strong_waits(self) -> Iterator[Finding]:
+        """Waits for loads that nothing uses for long, as far as a weaker wait would save more than a few percent."""
+        for wait in strong_waits(self.trace):
+            share = wait.saved_cycles / max(self.region.cost.cycles, 1)
+            if wait.instruction not in self.region or share < _LEAST_SHARE:
+                continue
+            runs = max(self.region.runs, 1)
+            stall, hidden = wait.stall_cycles / runs, min(wait.saved_cycles / runs, self.spare)
+            loads = f"{wait.loads} load{'s' * (wait.loads != 1)}"
+            sentence = (
+                f"{wait.counter}({wait.at_most}){self._line(wait.instruction)} waits for {loads} that nothing uses for "
+                f"{wait.unused_cycles:.0f} cycles; {wait.counter}({wait.enough}) here, and a wait for the rest before "
+                f"that use, would hide up to {hidden:.0f} of the {stall:.0f} cycles that it stalls {self.run}."
+            )
+            yield Finding(None, sentence, stall, hidden, share, (wait.instruction,))
 
     def _occupancy(self) -> Iterator[Finding]:
         """All waves of a SIMD stall at once: one more would fill some of that."""
