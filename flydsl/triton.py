@@ -26,6 +26,7 @@ from flydsl.arch import get_arch
 from flydsl.arch.instruction_costs import peaks
 from flydsl.binary import BinaryModule
 from flydsl.codegen import CodeObject
+from flydsl.compiler.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArchError, ArgumentError, DeviceError
 from flydsl.hsaco import read_hsaco
@@ -258,4 +259,5 @@ def _module(key: str, kernel: str, name: str, arguments: tuple[str, ...]) -> Bin
     hsaco, listing = Path(paths["hsaco"]).read_bytes(), texts.pop("amdgcn")
     arch = get_arch(read_hsaco(hsaco).arch_name)
     code = CodeObject(arch, texts.get("llir", ""), 3, b"", hsaco, listing)
+    warn_of_missing_waits(code)
     return BinaryModule(code, "Triton", texts, argument_names={kernel: arguments})

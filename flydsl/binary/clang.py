@@ -19,6 +19,7 @@ from flydsl.binary.module import BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
+from flydsl.compiler.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import CompileError, SourceLocation
 from flydsl.scratch import temporary_folder
@@ -101,6 +102,7 @@ def _compiled(
     code = CodeObject(arch, llvm_ir, int(level[2:]), b"", hsaco, listing, diagnostics)
     if not code.kernels:
         raise CompileError(f"there is no kernel in this {language} source", hint=_KERNELS[language])
+    warn_of_missing_waits(code)
     return BinaryModule(code, language, {language: source, "LLVM IR": llvm_ir})
 
 

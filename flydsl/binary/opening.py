@@ -8,6 +8,7 @@ from flydsl.arch import get_arch
 from flydsl.binary.disassembly import disassembled
 from flydsl.binary.module import BinaryModule
 from flydsl.codegen import CodeObject
+from flydsl.compiler.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, CompileError
 from flydsl.hsaco import HsacoError, read_hsaco
@@ -27,6 +28,8 @@ def open_binary(path: str | Path, listing: str | Path | None = None, *, check_li
     check_listing: if False, the listing is not compared and runs, whatever the code object holds: for the output of an
     LLVM that encodes differently from the assembler here.
 
+    A use that comes before a wait for its data, on some path through the code, is a warning.
+
     Raises ArgumentError for files that cannot be read, HsacoError for what is no code object, and ListingError for a
     listing of other code.
     """
@@ -43,7 +46,9 @@ def open_binary(path: str | Path, listing: str | Path | None = None, *, check_li
         return BinaryModule(CodeObject(arch, "", 0, b"", data, ""), file.name, unlisted=error)
     if check_listing:
         compare(data, text)
-    return BinaryModule(CodeObject(arch, "", 0, b"", data, text), file.name)
+    code = CodeObject(arch, "", 0, b"", data, text)
+    warn_of_missing_waits(code, is_from_llvm=False)
+    return BinaryModule(code, file.name)
 
 
 def _bytes_of(file: Path) -> bytes:

@@ -5,20 +5,27 @@ from __future__ import annotations
 import warnings
 
 from flydsl.codegen import CodeObject
+from flydsl.places import user_frame
 
 
-def warn_of_missing_waits(code: CodeObject) -> None:
+def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> None:
     """Warn, at the line that uses it, of everything that may still be under way there, on some path through the code.
 
-    Only code with inline assembly or copies past the registers is looked at. `checking("waits")` looks at the rest, and
-    at waves that wait for each other.
+    Of what LLVM has compiled only code with inline assembly or copies past the registers is looked at. Where the source
+    is not known, the warning is at the line that opens the code object. `checking("waits")` looks at the rest, and at
+    waves that wait for each other.
     """
     from flydsl.hsaco.listing import read_listing
     from flydsl.simulator.waits.missing import may_miss, missing_waits  # which most compilations do without
 
-    if not may_miss(code.listing):
+    if is_from_llvm and not may_miss(code.listing):
         return
     for missing in missing_waits(read_listing(code.listing), code.arch):
         at = missing.at or missing.started_at
-        place = (at.file, at.line) if at else ("<kernel>", 1)
-        warnings.warn_explicit(f"a wait is missing: {missing}", UserWarning, *place)
+        warnings.warn_explicit(f"a wait is missing: {missing}", UserWarning, *((at.file, at.line) if at else _opened()))
+
+
+def _opened() -> tuple[str, int]:
+    """The line of the user's program that this is about."""
+    frame = user_frame()
+    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("<kernel>", 1)

@@ -89,6 +89,23 @@ def test_without_a_listing_and_a_disassembler_resources_are_known_and_the_rest_s
         assert "put its assembly beside it" in caught.value.hint
 
 
+def test_a_wait_that_somebody_took_out_is_seen_when_it_is_opened(made: BinaryModule, tmp_path: Path) -> None:
+    file = saved(made, tmp_path)
+    listing = file.with_suffix(".s")
+    listing.write_text(listing.read_text().replace("s_waitcnt vmcnt(0)", "s_waitcnt vmcnt(63)"))
+    with pytest.warns(UserWarning, match=r"a wait is missing: v_mul_f32\S* .* before it has come.*global_load_dword"):
+        open_binary(file, check_listing=False)
+
+
+def test_a_wait_that_inline_assembly_lacks_is_seen() -> None:
+    with pytest.warns(UserWarning, match=r"a wait is missing: v_add_f32"):
+        compile_hip(
+            "__global__ void k(const float *x, float *y) {\n  float a, b;\n"
+            '  asm volatile("global_load_dword %1, %2, off\\n\\tv_add_f32 %0, %1, %1" : "=v"(a), "=&v"(b) : "v"(x));\n'
+            "  y[threadIdx.x] = a;\n}",
+        )
+
+
 def test_a_listing_of_other_code_is_refused(made: BinaryModule, tmp_path: Path) -> None:
     file = saved(made, tmp_path)
     listing = file.with_suffix(".s")
