@@ -90,10 +90,21 @@ def replaced(values: Mapping[str, str]) -> Iterator[None]:
         _replaced.reset(token)
 
 
+_of_process: dict[str, str] = {}
+
+
+def replace_everywhere(values: Mapping[str, str]) -> None:
+    """Other values for every thread of this process, until the next call; none of them for an empty mapping."""
+    _of_process.clear()
+    _of_process.update(values)
+
+
 def _value(name: str) -> str | None:
     """The value of a variable, None where it is not set."""
     given = _replaced.get()
-    return given[name] if name in given else os.environ.get(name)
+    if name in given:
+        return given[name]
+    return _of_process[name] if name in _of_process else os.environ.get(name)
 
 
 def text(name: str, default: str = "") -> str:

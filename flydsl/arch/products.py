@@ -1,16 +1,73 @@
-"""The products that an architecture is sold as.
+"""The products that an architecture is sold as, and what torch says of them.
 
-Source: AMD's product pages, and LLVM's list of processors (AMDGPUUsage).
+Sources: AMD's product pages and data sheets, and LLVM's list of processors (AMDGPUUsage). On RDNA, HIP counts the
+workgroup processors, of two compute units each, as multiprocessors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-PRODUCTS: Mapping[str, str] = {
-    "mi210": "gfx90a", "mi250": "gfx90a", "mi250x": "gfx90a",
-    "mi300a": "gfx942", "mi300x": "gfx942", "mi308x": "gfx942", "mi325x": "gfx942",
-    "mi350x": "gfx950", "mi355x": "gfx950",
-    "rx9060": "gfx1200", "rx9060xt": "gfx1200", "rx9070": "gfx1201", "rx9070xt": "gfx1201",
-}  # fmt: skip
-"""Product, in small letters and without spaces -> architecture."""
+from flydsl.errors import ArchError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Product:
+    """One GPU as a program sees it; of an MI250 one of its two dies. multiprocessors: as HIP counts them.
+
+    memory_gb_per_s: at most, in 10**9 bytes.
+    """
+
+    name: str
+    arch: str
+    multiprocessors: int
+    memory_gib: int
+    l2_mib: int
+    clock_mhz: int
+    memory_gb_per_s: int
+
+
+PRODUCTS: Mapping[str, Product] = {
+    "mi210": Product("AMD Instinct MI210", "gfx90a", 104, 64, 8, 1700, 1638),
+    "mi250": Product("AMD Instinct MI250", "gfx90a", 104, 64, 8, 1700, 1638),
+    "mi250x": Product("AMD Instinct MI250X", "gfx90a", 110, 64, 8, 1700, 1638),
+    "mi300a": Product("AMD Instinct MI300A", "gfx942", 228, 128, 4, 2100, 5300),
+    "mi300x": Product("AMD Instinct MI300X", "gfx942", 304, 192, 4, 2100, 5300),
+    "mi308x": Product("AMD Instinct MI308X", "gfx942", 80, 192, 4, 2100, 5300),
+    "mi325x": Product("AMD Instinct MI325X", "gfx942", 304, 256, 4, 2100, 6000),
+    "mi350x": Product("AMD Instinct MI350X", "gfx950", 256, 288, 4, 2200, 8000),
+    "mi355x": Product("AMD Instinct MI355X", "gfx950", 256, 288, 4, 2400, 8000),
+    "rx9060": Product("AMD Radeon RX 9060", "gfx1200", 14, 8, 4, 2990, 288),
+    "rx9060xt": Product("AMD Radeon RX 9060 XT", "gfx1200", 16, 16, 4, 3130, 322),
+    "rx9070": Product("AMD Radeon RX 9070", "gfx1201", 28, 16, 8, 2520, 645),
+    "rx9070xt": Product("AMD Radeon RX 9070 XT", "gfx1201", 32, 16, 8, 2970, 645),
+}
+"""In small letters and without spaces -> product."""
+
+_OF_ARCH = {"gfx90a": "mi250x", "gfx942": "mi300x", "gfx950": "mi355x", "gfx1200": "rx9060xt", "gfx1201": "rx9070xt"}
+
+
+def product_of(name: str) -> Product:
+    """The product of that name, or the best known one of an architecture.
+
+    Raises ArchError for other names.
+
+    >>> product_of("RX 9070 XT").arch, product_of("gfx950").name
+    ('gfx1201', 'AMD Instinct MI355X')
+    """
+    plain = plain_name(name)
+    found = PRODUCTS.get(_OF_ARCH.get(plain, plain))
+    if found is None:
+        known = [*PRODUCTS, *_OF_ARCH]
+        raise ArchError(f"no GPU is called {name!r}", hint=f"{did_you_mean(plain, known)}known: {', '.join(known)}")
+    return found
+
+
+def plain_name(name: str) -> str:
+    """A product's name as `PRODUCTS` has it.
+
+    >>> plain_name("RX 9070-XT")
+    'rx9070xt'
+    """
+    return name.lower().replace(" ", "").replace("-", "")

@@ -461,7 +461,8 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
     found: Callable[[Parameter, Any], Adapted] | None = None
     if torch is not None and issubclass(kind, torch.Tensor):
         found = _adapt_wrapper
-        if kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__:  # type: ignore[attr-defined]
+        answers_itself = kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__  # type: ignore[attr-defined]
+        if not answers_itself or getattr(kind, "has_own_memory", False):  # the latter: flydsl.gpu's
             found = _adapt_any
             _torch_classes.add(kind)
     elif issubclass(kind, Numeric):

@@ -55,10 +55,21 @@ def use_device(device: Device) -> Iterator[Device]:
         _override.reset(token)
 
 
+_is_posing = False
+
+
+def pose(is_posing: bool) -> None:
+    """Whether "cuda" is the simulator's: while `flydsl.gpu` lets a GPU pose that is not there."""
+    global _is_posing
+    _is_posing = is_posing
+
+
 def current_device(place: str) -> Device:
     """The device for tensors at a place as torch writes it: "cpu", or "cuda:0" (its name for the first HIP device)."""
     override = _override.get()
-    return override if override is not None else device_at(place)
+    if override is not None:
+        return override
+    return device_at("cpu" if _is_posing else place)
 
 
 @collection_paused()
@@ -103,5 +114,5 @@ def target_arch(place: str) -> str:
     explicit = env.text("ARCH")
     if explicit:
         return explicit
-    is_hip = isinstance(_override.get(), HipDevice) or place.startswith("cuda")
+    is_hip = isinstance(_override.get(), HipDevice) or (place.startswith("cuda") and not _is_posing)
     return get_rocm_arch() if is_hip else arch_from_environment() or DEFAULT_ARCH.name

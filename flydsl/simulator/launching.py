@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from flydsl import env
@@ -67,20 +68,42 @@ def launch(
     )
     _refuse_repetition(dispatch)
     limit, backend = instruction_limit or checks.instruction_limit(), _backend(backend)
+
+    def run() -> LaunchStatistics:
+        return _run(dispatch, limit, backend, threads)
+
+    return run() if _around is None else _around(dispatch, kernarg, memory, run)
+
+
+Around = Callable[[Dispatch, bytes, Memory, Callable[[], LaunchStatistics]], LaunchStatistics]
+_around: Around | None = None
+
+
+def put_around(around: Around | None) -> None:
+    """Have every launch of the process made by a function, which gets it, its arguments, its memory, and what runs it."""
+    global _around
+    _around = around
+
+
+def _run(dispatch: Dispatch, limit: int, backend: str, threads: int | None) -> LaunchStatistics:
+    """Run a launch that is prepared, timed and counted as the sessions around it ask."""
+    name, grid, block = dispatch.kernel_name, dispatch.grid, dispatch.block
     tracing, trace, untimed = current_tracing(), None, ""
     if tracing is not None:
         trace, untimed = _timed(dispatch, limit, threads or env.simulator_threads(), tracing)
     if tracing is not None and trace is not None:
-        tracing.launches.append(TracedLaunch(kernel_name, grid, block, trace))
+        tracing.launches.append(TracedLaunch(name, grid, block, trace))
         if not tracing.execute:
             return LaunchStatistics(dispatch.workgroup_count * dispatch.waves_per_workgroup, 0)
     counting = _counting()
-    counts = None if counting is None else no_counts(len(program.instructions))
+    counts = None if counting is None else no_counts(len(dispatch.program.instructions))
     statistics = _execute(dispatch, limit, backend, threads, counts)
     if counting is not None and counts is not None:
         from flydsl.simulator.counters.report import LaunchCounters  # which most launches do without
 
-        counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts, trace, untimed))
+        counting.launches.append(
+            LaunchCounters(name, grid, block, statistics, dispatch.program, counts, trace, untimed)
+        )
     return statistics
 
 

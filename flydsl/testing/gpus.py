@@ -23,9 +23,9 @@ def _separated(names: Iterable[str]) -> Iterator[str]:
 
 def _archs_of(name: str) -> list[str]:
     from flydsl.arch import ARCHS, get_arch
-    from flydsl.arch.products import PRODUCTS
+    from flydsl.arch.products import PRODUCTS, plain_name
 
-    plain = name.lower().replace(" ", "").replace("-", "")
+    plain = plain_name(name)
     if plain == "all":
         return [arch.name for arch in ARCHS if arch.instruction_sets]
-    return [get_arch(PRODUCTS.get(plain, name)).name]
+    return [get_arch(PRODUCTS[plain].arch if plain in PRODUCTS else name).name]

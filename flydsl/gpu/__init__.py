@@ -1,0 +1,22 @@
+"""A GPU that is not there: programs that are written for torch on a GPU run as they are, on the simulator.
+
+    flydsl.gpu.use("mi300x")  # or `with flydsl.gpu.pose("mi300x"):`, or `python -m flydsl.gpu mi300x script.py`
+    x = torch.randn(1024, device="cuda")
+
+From then on `torch.cuda.is_available()` is true, tensors on "cuda" are in host memory and say that they are on the GPU
+(`tensor`), factories make them (`factories`), torch.cuda answers as that product does (`cuda_module`), launches run on
+the simulator for its architecture (`launches`) and advance its clock (`streams`), as torch's operators do (`operators`),
+and memory ends at its size (`memory`). `posing` puts that in place, and takes it back. Nothing here is loaded unless it
+is asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from flydsl.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from flydsl.gpu.posing import off, pose, posed, report, use, watch
+
+__all__ = ["off", "pose", "posed", "report", "use", "watch"]
+
+__getattr__ = lazy_names(__name__, {"flydsl.gpu.posing": "off pose posed report use watch"})

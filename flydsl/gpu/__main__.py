@@ -1,0 +1,86 @@
+"""Run a program as if there were a GPU: `python -m flydsl.gpu mi300x script.py --rows 4096`."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from flydsl.errors import ArgumentError, FlyError
+from flydsl.places import leave_out
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return the exit status: that of the program, 1 for an error of FlyDSL's."""
+    parser = argparse.ArgumentParser(
+        prog="python -m flydsl.gpu",
+        description='Run a Python program in which torch has an AMD GPU: tensors on "cuda" are in host memory, and '
+        "kernels run on the simulator.",
+    )
+    add_options(parser, gpu_is_option=False)
+    options = parser.parse_args(arguments)
+    leave_out(sys.argv[0])
+    try:
+        return run_program(options)
+    except FlyError as error:
+        print(f"flydsl.gpu: {error}", file=sys.stderr)
+        return 1
+
+
+def add_options(parser: argparse.ArgumentParser, *, gpu_is_option: bool) -> None:
+    """The options of running a program, here and of `workbench run`."""
+    names = 'a product or an architecture, such as mi300x, "RX 9070 XT" or gfx950'
+    if gpu_is_option:
+        parser.add_argument("--gpu", default="mi300x", help=f"{names}; default: mi300x")
+    else:
+        parser.add_argument("gpu", help=names)
+    parser.add_argument("--count", type=int, default=1, help="how many of them there are; default: 1")
+    parser.add_argument("--check", metavar="CHECKS", help="checks around the program, such as races,index, or all")
+    parser.add_argument("--report", action="store_true", help="print the kernels with their times at the end")
+    parser.add_argument("-m", dest="is_module", action="store_true", help="the program is a module, as for python -m")
+    parser.add_argument("program", help="a Python file, or with -m a module")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+
+
+def run_program(options: argparse.Namespace) -> int:
+    """Run the program of some options with a GPU. Raises FlyError for a name that is wrong, and for its errors."""
+    from flydsl import gpu
+    from flydsl.simulator import checking
+
+    if not options.is_module and not Path(options.program).is_file():
+        raise ArgumentError(f"{options.program}: there is no such file", hint="-m before it runs a module")
+    chosen = () if options.check in (None, "all") else tuple(options.check.split(","))
+    argv, path = sys.argv, sys.path[0]
+    sys.argv = [options.program, *options.arguments]
+    with gpu.pose(options.gpu, options.count), checking(*chosen) if options.check else nullcontext():
+        if options.report:
+            gpu.watch()
+        try:
+            if options.is_module:
+                sys.path[0] = ""
+                runpy.run_module(options.program, run_name="__main__", alter_sys=True)
+            else:
+                sys.path[0] = str(Path(options.program).parent)
+                runpy.run_path(options.program, run_name="__main__")
+        except SystemExit as end:
+            return _status(end)
+        finally:
+            sys.argv, sys.path[0] = argv, path
+            if options.report:
+                print(gpu.report())
+    return 0
+
+
+def _status(end: SystemExit) -> int:
+    """The exit status of a program that ends itself."""
+    if isinstance(end.code, str):
+        print(end.code, file=sys.stderr)
+        return 1
+    return end.code or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""What stands in place of torch.cuda's functions while a GPU poses. `REPLACED` names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from flydsl.arch import get_arch
+from flydsl.arch.products import Product
+from flydsl.gpu.graphs import CUDAGraph, graph
+from flydsl.gpu.memory import MEMORY, stats
+from flydsl.gpu.streams import CLOCK, Event, Stream
+from flydsl.gpu.tensor import gpu_index
+
+
+class Posed:
+    """The answers of one product, `count` times in the machine."""
+
+    def __init__(self, product: Product, count: int) -> None:
+        self.product, self.count = product, count
+
+    def replaced(self) -> dict[str, Any]:
+        """The names in torch.cuda that are replaced, with what stands there."""
+        own = [name for name in dir(self) if not name.startswith("_") and name not in ("replaced", "product", "count")]
+        return {name: getattr(self, name) for name in own} | {
+            "Stream": Stream, "Event": Event, "CUDAGraph": CUDAGraph, "graph": graph,
+            "is_current_stream_capturing": lambda: MEMORY.captured is not None,
+            "graph_pool_handle": lambda: (0, 0), "_lazy_init": lambda: None, "init": lambda: None,
+            "is_initialized": lambda: True, "is_bf16_supported": lambda including_emulation=True: True,
+            "current_device": lambda: MEMORY.current, "get_arch_list": lambda: [self.product.arch],
+            "manual_seed": torch.manual_seed, "manual_seed_all": torch.manual_seed, "seed": torch.seed,
+            "initial_seed": torch.initial_seed, "ipc_collect": lambda: None,
+            "_exchange_device": self._exchange, "_maybe_exchange_device": self._exchange,
+            "get_rng_state": lambda device="cuda": torch.get_rng_state(),
+            "set_rng_state": lambda state, device="cuda": torch.set_rng_state(state),
+        }  # fmt: skip
+
+    # --- devices
+
+    def is_available(self) -> bool:
+        return True
+
+    def device_count(self) -> int:
+        return self.count
+
+    def set_device(self, device: Any) -> None:
+        MEMORY.current = self._index(device)
+
+    def _exchange(self, device: int) -> int:
+        before, MEMORY.current = MEMORY.current, device if device >= 0 else MEMORY.current
+        return before
+
+    def get_device_name(self, device: Any = None) -> str:
+        self._index(device)
+        return self.product.name
+
+    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
+        self._index(device)
+        number = self.product.arch.removeprefix("gfx")
+        return int(number[:-2]), int(number[-2], 16)
+
+    def get_device_properties(self, device: Any = None) -> SimpleNamespace:
+        self._index(device)
+        product, arch = self.product, get_arch(self.product.arch)
+        major, minor = self.get_device_capability()
+        return SimpleNamespace(
+            name=product.name, major=major, minor=minor, gcnArchName=product.arch, is_multi_gpu_board=0,
+            is_integrated=0, multi_processor_count=product.multiprocessors, warp_size=arch.wave_size,
+            total_memory=product.memory_gib << 30, L2_cache_size=product.l2_mib << 20,
+            shared_memory_per_block=arch.lds_bytes_per_workgroup,
+            shared_memory_per_multiprocessor=arch.lds_pool_bytes,
+            max_threads_per_multi_processor=arch.max_waves_per_simd * arch.lds_simds * arch.wave_size,
+            regs_per_multiprocessor=next(iter(arch.vgpr_files.values())).size * arch.lds_simds * arch.wave_size,
+            clock_rate=product.clock_mhz * 1000,
+        )  # fmt: skip
+
+    def _index(self, device: Any) -> int:
+        index = gpu_index(device)
+        if index is None or not 0 <= index < self.count:
+            raise RuntimeError(f"HIP error: invalid device ordinal: {device}; there are {self.count} GPUs")
+        return index
+
+    def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
+        return True
+
+    # --- time
+
+    def synchronize(self, device: Any = None) -> None:
+        CLOCK.synchronize()
+
+    def current_stream(self, device: Any = None) -> Stream:
+        return CLOCK.current
+
+    def default_stream(self, device: Any = None) -> Stream:
+        return CLOCK.default
+
+    def set_stream(self, stream: Stream) -> None:
+        CLOCK.current = stream
+
+    @contextmanager
+    def stream(self, stream: Stream | None) -> Iterator[None]:
+        with stream or CLOCK.current:
+            yield
+
+    # --- memory
+
+    def memory_allocated(self, device: Any = None) -> int:
+        return MEMORY.allocated[self._index(device)]
+
+    def max_memory_allocated(self, device: Any = None) -> int:
+        return MEMORY.peak[self._index(device)]
+
+    memory_reserved, max_memory_reserved = memory_allocated, max_memory_allocated
+
+    def memory_stats(self, device: Any = None) -> dict[str, Any]:
+        return stats(self._index(device))
+
+    def reset_peak_memory_stats(self, device: Any = None) -> None:
+        index = self._index(device)
+        MEMORY.peak[index] = MEMORY.allocated[index]
+
+    def mem_get_info(self, device: Any = None) -> tuple[int, int]:
+        index = self._index(device)
+        return MEMORY.capacity_bytes - MEMORY.allocated[index], MEMORY.capacity_bytes
+
+    def empty_cache(self) -> None:
+        pass

@@ -1,0 +1,52 @@
+"""What makes tensors on "cuda" where torch was built without it: the two operators that all factories come down to.
+
+`torch.randn(..., device="cuda")` allocates with `aten::empty` or `aten::empty_strided` and fills what it gets. These two
+are registered for CUDA as long as a GPU poses, for every thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from flydsl.gpu.memory import MEMORY
+from flydsl.gpu.tensor import gpu_index, on_gpu
+
+
+def register() -> torch.library.Library:
+    """Register them. `_destroy()` of what is returned takes that back."""
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("empty.memory_format", _empty, "CUDA")
+    library.impl("empty_strided", _empty_strided, "CUDA")
+    return library
+
+
+def _empty(
+    size: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None, memory_format: Any = None
+) -> torch.Tensor:
+    index = _index(device)
+    _check(size, dtype, index)
+    chosen = torch.contiguous_format if memory_format is None else memory_format
+    return on_gpu(torch.empty(size, dtype=dtype, device="cpu", memory_format=chosen), index)
+
+
+def _empty_strided(
+    size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+) -> torch.Tensor:
+    index = _index(device)
+    _check(size, dtype, index)
+    return on_gpu(torch.empty_strided(size, stride, dtype=dtype, device="cpu"), index)
+
+
+def _index(device: Any) -> int:
+    index = gpu_index(device)
+    return 0 if index is None else index
+
+
+def _check(size: Any, dtype: Any, index: int) -> None:
+    """Refuse before the host allocates what the GPU does not have."""
+    count = 1
+    for extent in size:
+        count *= int(extent)
+    MEMORY.check(count * (dtype or torch.get_default_dtype()).itemsize, index)

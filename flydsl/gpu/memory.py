@@ -1,0 +1,75 @@
+"""The memory of posed GPUs: what is allocated, and that it ends at the GPU's size rather than the host's."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+class GpuMemory:
+    """Bytes of each GPU that are allocated, and the most that were. A storage is freed when torch frees it.
+
+    captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of every operator of torch, its operands and results. current: the GPU that programs are on. changes: how often memory was allocated or written, by torch or by a launch.
+    """
+
+    def __init__(self) -> None:
+        self.current = self.changes = 0
+        self.capacity_bytes = 0
+        self.captured: list[Callable[[], Any]] | None = None
+        self.on_operator: Callable[[Any, Any, Any, Any], None] | None = None
+        self.name = ""
+        self.allocated: Counter[int] = Counter()
+        self.peak: Counter[int] = Counter()
+        self._storages: dict[int, weakref.ref[Any]] = {}
+
+    def count(self, tensor: torch.Tensor, index: int) -> None:
+        """Count a tensor's memory as a GPU's. Raises torch.OutOfMemoryError where it has no more."""
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if not size or key in self._storages:
+            return
+        self.check(size, index)
+        self.changes += 1
+        self.allocated[index] += size
+        self.peak[index] = max(self.peak[index], self.allocated[index])
+        self._storages[key] = weakref.ref(storage, lambda _: self._freed(key, index, size))
+
+    def check(self, size_bytes: int, index: int) -> None:
+        """Raise torch.OutOfMemoryError if so many bytes do not fit."""
+        free = self.capacity_bytes - self.allocated[index]
+        if size_bytes > free:
+            raise torch.OutOfMemoryError(
+                f"HIP out of memory. Tried to allocate {_amount(size_bytes)}. GPU {index} has a total capacity of "
+                f"{_amount(self.capacity_bytes)} of which {_amount(free)} is free. Of the allocated memory "
+                f"{_amount(self.allocated[index])} is allocated by PyTorch."
+            )
+
+    def _freed(self, key: int, index: int, size: int) -> None:
+        del self._storages[key]
+        self.allocated[index] -= size
+
+
+def _amount(size_bytes: int) -> str:
+    """Bytes as torch writes them.
+
+    >>> _amount(3 << 30), _amount(1 << 20)
+    ('3.00 GiB', '1.00 MiB')
+    """
+    return f"{size_bytes / 2**30:.2f} GiB" if size_bytes >= 2**30 else f"{size_bytes / 2**20:.2f} MiB"
+
+
+MEMORY = GpuMemory()
+
+
+def stats(index: int) -> dict[str, Any]:
+    """The part of `torch.cuda.memory_stats` that there is."""
+    return {
+        "allocated_bytes.all.current": MEMORY.allocated[index],
+        "allocated_bytes.all.peak": MEMORY.peak[index],
+        "reserved_bytes.all.current": MEMORY.allocated[index],
+        "reserved_bytes.all.peak": MEMORY.peak[index],
+    }

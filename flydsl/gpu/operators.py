@@ -1,0 +1,53 @@
+"""The time of torch's own operators on a posed GPU, which runs their kernels on the host: by memory bandwidth alone.
+
+An operator reads its operands and writes its results once, at the bandwidth of the product, and takes a few
+microseconds to be launched. That is about right for pointwise operators and too little for products, so a program that
+measures torch's products measures too little; views take no time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from flydsl.arch.products import Product
+from flydsl.gpu.graphs import capture_operator
+from flydsl.gpu.streams import CLOCK
+
+_LAUNCH_US = 5.0
+"""From the call to the end of a kernel that does nothing, about."""
+
+
+class Operators:
+    """Advances the clock for operators while the program measures time. time_us: of all of them; count: how many."""
+
+    def __init__(self, product: Product) -> None:
+        self.bytes_per_us = product.memory_gb_per_s * 1000.0
+        self.time_us, self.count = 0.0, 0
+
+    def __call__(self, func: Any, args: Any, kwargs: Any, found: Any) -> None:
+        """An operator has run on some operands."""
+        capture_operator(func, args, kwargs, found)
+        if not CLOCK.is_watched:
+            return
+        operands = _tensors(args)
+        results = [tensor for tensor in _tensors(found) if not any(_is_same(tensor, other) for other in operands)]
+        if not results and not func._schema.is_mutable:
+            return  # a view
+        if str(func).startswith(("aten.empty", "aten.new_empty", "aten.detach")):
+            return
+        written = results or operands[:1]
+        time_us = _LAUNCH_US + sum(tensor.nbytes for tensor in (*operands, *written)) / self.bytes_per_us
+        self.time_us += time_us
+        self.count += 1
+        CLOCK.advance(time_us)
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+
+
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.untyped_storage()._cdata == other.untyped_storage()._cdata

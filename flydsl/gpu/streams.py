@@ -1,0 +1,131 @@
+"""Streams, events and the clock of a posed GPU: virtual time, in which launches take what the model of time says.
+
+A stream is a queue whose end is a time. A launch begins when its stream is free, and the host's clock stands still
+while it calls; it waits for a stream by `synchronize`. So what `elapsed_time` returns depends on the program alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+
+from flydsl.errors import DeviceError
+from flydsl.gpu.tensor import gpu_index
+
+_handles = itertools.count(1)
+
+
+class Stream:
+    """`torch.cuda.Stream`: the work of a stream runs in order. time_us: when the last of it ends."""
+
+    def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
+        self.device_index = gpu_index(device) or 0
+        self.priority = priority
+        self.cuda_stream = next(_handles)
+        self.time_us = 0.0
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cuda", self.device_index)
+
+    @property
+    def stream_id(self) -> int:
+        return self.cuda_stream
+
+    def synchronize(self) -> None:
+        CLOCK.host_us = max(CLOCK.host_us, self.time_us)
+
+    def query(self) -> bool:
+        return self.time_us <= CLOCK.host_us
+
+    def wait_event(self, event: Event) -> None:
+        self.time_us = max(self.time_us, event.time_us or 0.0)
+
+    def wait_stream(self, stream: Stream) -> None:
+        self.time_us = max(self.time_us, stream.time_us)
+
+    def record_event(self, event: Event | None = None) -> Event:
+        event = event or Event(enable_timing=True)
+        event.record(self)
+        return event
+
+    def __enter__(self) -> Stream:
+        CLOCK.entered.append(CLOCK.current)
+        CLOCK.current = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        CLOCK.current = CLOCK.entered.pop()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.cuda_stream == self.cuda_stream
+
+    def __hash__(self) -> int:
+        return hash(self.cuda_stream)
+
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
+
+
+class Event:
+    """`torch.cuda.Event`: the time at which a stream comes to a place."""
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        self.enable_timing = enable_timing
+        CLOCK.is_watched = CLOCK.is_watched or enable_timing
+        self.time_us: float | None = None
+
+    def record(self, stream: Stream | None = None) -> None:
+        stream = stream or CLOCK.current
+        stream.time_us = self.time_us = max(stream.time_us, CLOCK.host_us)
+
+    def synchronize(self) -> None:
+        CLOCK.host_us = max(CLOCK.host_us, self.time_us or 0.0)
+
+    def wait(self, stream: Stream | None = None) -> None:
+        (stream or CLOCK.current).wait_event(self)
+
+    def query(self) -> bool:
+        return (self.time_us or 0.0) <= CLOCK.host_us
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Milliseconds of the GPU's clock until another event."""
+        if not (self.enable_timing and end_event.enable_timing):
+            raise RuntimeError("Both events must be created with argument 'enable_timing=True'.")
+        if self.time_us is None or end_event.time_us is None:
+            raise RuntimeError("Both events must be recorded before calculating elapsed time.")
+        if CLOCK.unknown:
+            raise DeviceError(f"the time of launches is not known: {CLOCK.unknown}")
+        return (end_event.time_us - self.time_us) / 1000
+
+
+class Clock:
+    """The GPU's time. current: the stream that launches go to. is_watched: whether the program measures time.
+
+    unknown: why the time of a launch is not known; empty if all are.
+    """
+
+    is_watched = False
+    unknown = ""
+
+    def reset(self) -> None:
+        """Begin at 0, on the default stream."""
+        self.host_us, self.is_watched, self.unknown = 0.0, False, ""
+        self.default = Stream(0)
+        self.default.cuda_stream = 0
+        self.current = self.default
+        self.entered: list[Stream] = []
+
+    def advance(self, time_us: float) -> None:
+        """Let the current stream work for so long."""
+        self.current.time_us = max(self.current.time_us, self.host_us) + time_us
+
+    def synchronize(self) -> None:
+        self.current.synchronize()
+        self.default.synchronize()
+
+
+CLOCK = Clock()
+CLOCK.reset()

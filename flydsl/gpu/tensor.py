@@ -1,0 +1,262 @@
+"""Tensors of a GPU that is not there: in host memory, with the device that the program asked for.
+
+For torch's kernels a `GpuTensor` is a CPU tensor, so every operator, autograd and views work as they do there, and
+`data_ptr()` is an address that the simulator reads. For the program it is on "cuda:0": its class answers `device`,
+`is_cuda` and what else differs, and sees every operator (`__torch_dispatch__`), where results become tensors of the
+same GPU, and tensors of several devices are refused in torch's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch._utils import _rebuild_device_tensor_from_cpu_tensor
+
+from flydsl.gpu.memory import MEMORY
+
+_EVERYWHERE = frozenset(
+    {
+        "aten::copy_", "aten::_copy_from", "aten::_copy_from_and_resize", "aten::_to_copy", "aten::to",
+        "aten::index", "aten::_unsafe_index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_",
+        "aten::set_", "aten::lift_fresh", "aten::record_stream",
+    }
+)  # fmt: skip
+"""Operators that take tensors of several devices: copies, and indices from the host."""
+
+
+class GpuTensor(torch.Tensor):
+    """A tensor of the posed GPU `index`. Made by torch's own functions: `torch.ones(3, device="cuda")`."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+    has_own_memory = True  # FlyDSL's launchers take it as it is
+    index = 0
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operator in host memory, and put its results where its operands are."""
+        index, kwargs = _device_of(func, args, kwargs or {})
+        with torch._C._DisableTorchDispatch():
+            found = func(*args, **kwargs)
+        if func._schema.is_mutable:
+            MEMORY.changes += 1
+        found = found if index is None else _on_gpu(found, index)
+        if MEMORY.on_operator is not None:
+            MEMORY.on_operator(func, args, kwargs, found)
+        return found
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        return _DEVICES[self.index]
+
+    @property
+    def is_cuda(self) -> bool:  # type: ignore[override]
+        return True
+
+    @property
+    def is_cpu(self) -> bool:  # type: ignore[override]
+        return False
+
+    def get_device(self) -> int:
+        return self.index
+
+    def cpu(self, memory_format: torch.memory_format = torch.preserve_format) -> torch.Tensor:
+        return converted(self, ("cpu",), {"memory_format": memory_format})
+
+    def cuda(self, device: Any = None, non_blocking: bool = False, **options: Any) -> torch.Tensor:
+        return self.to(_DEVICES[gpu_index(device)], **options)
+
+    def to(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Change the device, the type, or both, as `torch.Tensor.to`."""
+        return converted(self, args, kwargs)
+
+    def numpy(self, *, force: bool = False) -> Any:
+        if force:
+            return self.detach().cpu().numpy()
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            "memory first."
+        )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.numpy()
+
+    def pin_memory(self, device: Any = None) -> torch.Tensor:
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+
+    def is_pinned(self, device: Any = None) -> bool:
+        return False
+
+    def record_stream(self, stream: Any) -> None:
+        pass
+
+    def type(self, dtype: Any = None, non_blocking: bool = False, **options: Any) -> Any:
+        if dtype is None:
+            return super().type().replace("torch.", "torch.cuda.")
+        wanted = str(dtype if not isinstance(dtype, type) else f"{dtype.__module__}.{dtype.__name__}")
+        if isinstance(dtype, torch.dtype):
+            return self.to(dtype)
+        host = moved(self, None).type(wanted.replace("torch.cuda.", "torch."))
+        return moved(host, self.index) if "cuda" in wanted else host
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        host = moved(self.detach(), None)
+        text = repr(host)
+        content = text[: -len(")")]
+        head, comma, dtype = content.rpartition(", dtype=")
+        content, dtype = (head, comma + dtype) if comma else (content, "")
+        about = f", grad_fn=<{type(self.grad_fn).__name__}>" if self.grad_fn is not None else ""
+        about = about or (", requires_grad=True" if self.requires_grad else "")
+        return f"{content}, device='{self.device}'{dtype}{about})"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild_device_tensor_from_cpu_tensor, (
+            moved(self.detach(), None), self.dtype, str(self.device), self.requires_grad
+        )  # fmt: skip
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        with torch.no_grad():
+            copy = torch.empty_strided(self.size(), self.stride(), dtype=self.dtype, device=self.device).copy_(self)
+        memo[id(self)] = copy.requires_grad_(self.requires_grad)
+        if self.grad is not None:
+            copy.grad = self.grad.__deepcopy__(memo)
+        return copy
+
+
+_DEVICES = tuple(torch.device("cuda", index) for index in range(64))
+
+
+def gpu_index(device: Any) -> int | None:
+    """The number of the GPU that a device names; None for the host. "cuda" and None are the current GPU.
+
+    >>> gpu_index("cuda:1"), gpu_index(torch.device("cpu"))
+    (1, None)
+    """
+    if device is None:
+        return MEMORY.current
+    if isinstance(device, int):
+        return device
+    device = torch.device(device)
+    if device.type != "cuda":
+        return None
+    return MEMORY.current if device.index is None else device.index
+
+
+def on_gpu(tensor: torch.Tensor, index: int) -> GpuTensor:
+    """A tensor of host memory as one of a GPU: the same memory, which counts as the GPU's from now on."""
+    MEMORY.count(tensor, index)
+    found: GpuTensor = torch.Tensor._make_subclass(GpuTensor, tensor)  # type: ignore[assignment]
+    if index:
+        found.index = index
+    return found
+
+
+def _on_gpu(found: Any, index: int) -> Any:
+    if isinstance(found, torch.Tensor):
+        return found if isinstance(found, GpuTensor) else on_gpu(found, index)
+    if isinstance(found, list | tuple):
+        return type(found)(_on_gpu(each, index) for each in found)
+    return found
+
+
+def _device_of(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
+    """The GPU that an operator's results are on, None for the host; and its keywords, as the host takes them."""
+    if kwargs.get("device") is not None:
+        return gpu_index(kwargs["device"]), {**kwargs, "device": "cpu"}
+    index: int | None = None
+    on_host = False
+    for tensor in _tensors((*args, *kwargs.values())):
+        if isinstance(tensor, GpuTensor):
+            if index is None:
+                index = tensor.index
+            elif tensor.index != index and func._schema.name not in _EVERYWHERE:
+                raise _several_devices(tensor.device, _DEVICES[index])
+        elif tensor.dim():
+            on_host = True
+    if on_host and func._schema.name not in _EVERYWHERE:
+        raise _several_devices(_DEVICES[index or 0], torch.device("cpu"))
+    if on_host and isinstance(args[0], torch.Tensor) and not isinstance(args[0], GpuTensor):
+        return None, kwargs  # a copy to the host, or an index into one of its tensors
+    return index, kwargs
+
+
+def _tensors(values: Iterable[Any]) -> Iterable[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
+
+
+def _several_devices(one: torch.device, other: torch.device) -> RuntimeError:
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!"
+    )
+
+
+# --- from one device to another
+
+
+class _Move(torch.autograd.Function):
+    """A copy of a tensor in the memory of another device; its gradient goes the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, index: int | None) -> torch.Tensor:
+        ctx.back = tensor.index if isinstance(tensor, GpuTensor) else None
+        with torch._C._DisableTorchDispatch():
+            host = torch.empty_like(tensor, device="cpu", requires_grad=False).copy_(tensor)
+            if isinstance(host, GpuTensor):
+                host = torch.Tensor._make_subclass(torch.Tensor, host)
+        return host if index is None else on_gpu(host, index)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:  # type: ignore[override]
+        return moved(gradient, ctx.back), None
+
+
+def moved(tensor: torch.Tensor, index: int | None) -> torch.Tensor:
+    """A copy of a tensor on a GPU, or on the host (None); the tensor itself if it is there. Differentiable."""
+    here = tensor.index if isinstance(tensor, GpuTensor) else None
+    return tensor if here == index else _Move.apply(tensor, index)  # type: ignore[no-any-return]
+
+
+def converted(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    """`tensor.to(*args, **kwargs)`, where a device may be involved that only poses as one."""
+    device, dtype, copy, memory_format = _what_is_asked(args, dict(kwargs))
+    if device is not None and not isinstance(device, int) and torch.device(device).type not in ("cpu", "cuda"):
+        return _TO(moved(tensor, None), *args, **kwargs)
+    here = tensor.index if isinstance(tensor, GpuTensor) else None
+    found = tensor if device is None else moved(tensor, gpu_index(device))
+    is_new = found is not tensor or (device is not None and gpu_index(device) != here)
+    return _TO(found, dtype or tensor.dtype, copy=copy and not is_new, memory_format=memory_format)
+
+
+def _what_is_asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, torch.dtype | None, bool, Any]:
+    """The device, the type, whether to copy, and the memory format that the arguments of `to` are."""
+    rest = list(args)
+    device, dtype, other = kwargs.get("device"), kwargs.get("dtype"), kwargs.get("other")
+    if rest and isinstance(rest[0], torch.Tensor):
+        other = rest.pop(0)
+    elif rest and isinstance(rest[0], torch.dtype):
+        dtype = rest.pop(0)
+    elif rest:
+        device = rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], torch.dtype)):
+            dtype = rest.pop(0)
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    copy = bool(rest[1]) if len(rest) > 1 else bool(kwargs.get("copy", False))
+    return device, dtype, copy, kwargs.get("memory_format")
+
+
+_TO: Callable[..., torch.Tensor] = torch._C.TensorBase.to
