@@ -31,7 +31,7 @@ from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArchError, ArgumentError, DeviceError
 from flydsl.hsaco import read_hsaco
 from flydsl.places import leave_out
-from flydsl.runtime.device import target_arch
+from flydsl.runtime.device import is_posing, target_arch
 from flydsl.sweeps.bench import estimated
 
 if TYPE_CHECKING:
@@ -89,6 +89,17 @@ def _config() -> Any:
     return driver
 
 
+def _cuda() -> Any:
+    import torch
+
+    return torch.cuda
+
+
+def simulator_driver() -> Any:
+    """The driver that launches on the simulator, for `triton.runtime.driver`. Needs Triton."""
+    return _driver()
+
+
 @cache
 def _driver() -> Any:
     """The driver. Its class derives from Triton's, which is imported when first needed."""
@@ -119,10 +130,12 @@ def _driver() -> Any:
             return GPUTarget("hip", arch.name, arch.wave_size)
 
         def get_current_device(self) -> int:
-            return 0
+            return _cuda().current_device() if is_posing() else 0
 
         def set_current_device(self, device: int) -> None:
-            if device != 0:
+            if is_posing():
+                _cuda().set_device(device)
+            elif device != 0:
                 raise DeviceError(f"there is no device {device}: the simulator is device 0")
 
         def get_current_stream(self, device: int) -> int:
@@ -131,10 +144,21 @@ def _driver() -> Any:
         def get_active_torch_device(self) -> Any:
             import torch
 
-            return torch.device("cpu")
+            return torch.device("cuda", _cuda().current_device()) if is_posing() else torch.device("cpu")
 
         def get_device_interface(self) -> Any:
-            raise DeviceError("the simulator has no streams and events of torch")
+            if is_posing():
+                return _cuda()
+            raise DeviceError(
+                "the simulator has no streams and events of torch",
+                hint='flydsl.gpu.use("mi300x") makes torch have them',
+            )
+
+        def get_empty_cache_for_benchmark(self) -> None:
+            """Nothing: launches are timed with empty caches, as Triton's benchmark wishes."""
+
+        def clear_cache(self, cache: None) -> None:
+            pass
 
         def get_benchmarker(self) -> Callable[..., Any]:
             return _estimated

@@ -16,6 +16,7 @@ import numpy as np
 from flydsl.codegen.llvm_bugs.ir_text import split_operands
 from flydsl.errors import ArgumentError
 from flydsl.hsaco import KernelArg
+from flydsl.runtime.device import is_posing
 from flydsl.runtime.host_tensors import host_tensor_memory
 from flydsl.runtime.interface import NamedTensor
 from flydsl.simulator.loading import Struct, packed
@@ -79,7 +80,7 @@ def _address(parameter: KernelArg, tensor: Any, memory: Memory) -> int:
     if parameter.kind != "global_buffer" and parameter.size != 8:
         kind = "an offset in LDS" if parameter.kind == "dynamic_shared_pointer" else "a number"
         raise ArgumentError(f"{parameter.name} is {kind} of {parameter.size} bytes, and got a tensor")
-    if tensor.device.type != "cpu":
+    if tensor.device.type != "cpu" and not is_posing():
         raise ArgumentError(
             f"{parameter.name} is on {tensor.device}; code objects are launched on the simulator",
             hint="move it with .cpu()",

@@ -32,7 +32,7 @@ class Posed:
             "graph_pool_handle": lambda: (0, 0), "_lazy_init": lambda: None, "init": lambda: None,
             "is_initialized": lambda: True, "is_bf16_supported": lambda including_emulation=True: True,
             "current_device": lambda: MEMORY.current, "get_arch_list": lambda: [self.product.arch],
-            "manual_seed": torch.manual_seed, "manual_seed_all": torch.manual_seed, "seed": torch.seed,
+            "manual_seed": _seed, "manual_seed_all": _seed, "seed": lambda: None, "seed_all": lambda: None,
             "initial_seed": torch.initial_seed, "ipc_collect": lambda: None,
             "_exchange_device": self._exchange, "_maybe_exchange_device": self._exchange,
             "get_rng_state": lambda device="cuda": torch.get_rng_state(),
@@ -129,3 +129,8 @@ class Posed:
 
     def empty_cache(self) -> None:
         pass
+
+
+def _seed(seed: int) -> None:
+    """Seed the numbers of a GPU, which are the host's: torch.manual_seed has done so, or this does."""
+    torch.default_generator.manual_seed(int(seed))

@@ -17,6 +17,7 @@ from flydsl.gpu.factories import register
 from flydsl.gpu.launches import Launches
 from flydsl.gpu.launches import report as report_of
 from flydsl.gpu.memory import MEMORY
+from flydsl.gpu.of_triton import TritonHook
 from flydsl.gpu.operators import Operators
 from flydsl.gpu.streams import CLOCK
 from flydsl.gpu.tensor import GpuTensor, converted, gpu_index, moved
@@ -36,6 +37,7 @@ class Posing:
         self._library: torch.library.Library | None = None
         self._swaps = False
         self.launches, self.operators = Launches(), Operators(product)
+        self._triton = TritonHook()
 
     def begin(self) -> None:
         MEMORY.current, MEMORY.name = 0, self.product.name
@@ -57,8 +59,10 @@ class Posing:
         torch.__future__.set_swap_module_params_on_conversion(True)
         torch.serialization.register_package(5, _no_tag, _stay)
         self._library = register()
+        self._triton.begin()
 
     def end(self) -> None:
+        self._triton.end()
         for place, name, value in reversed(self._before):
             if value is _MISSING:
                 delattr(place, name)

@@ -64,6 +64,11 @@ def pose(is_posing: bool) -> None:
     _is_posing = is_posing
 
 
+def is_posing() -> bool:
+    """True while "cuda" is the simulator's."""
+    return _is_posing
+
+
 def current_device(place: str) -> Device:
     """The device for tensors at a place as torch writes it: "cpu", or "cuda:0" (its name for the first HIP device)."""
     override = _override.get()
