@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "sweeps": ("compiler",),
     "autotune": ("sweeps", "torch_compile"),
     "testing": ("sweeps",),
+    "gpu": ("sweeps", "triton"),
     "launchers": ("autotune",),
     "sizes": ("compiler",),
     "_mlir": ("compiler",),

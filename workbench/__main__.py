@@ -1,4 +1,7 @@
-"""The command line: `workbench tour` and `workbench export script.py page.html`, also as `python -m workbench`."""
+"""The command line: `workbench tour`, `workbench run script.py` and `workbench export script.py page.html`.
+
+Also as `python -m workbench`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pathlib import Path
 from flydsl.arch import ARCHS
 from flydsl.compiler import Launch, Pipeline, capture_launches
 from flydsl.errors import ArgumentError, FlyError, SourceLocation
+from flydsl.gpu.__main__ import add_options, run_program
 from flydsl.places import leave_out
 from workbench.page import export
 from workbench.tour import copy_notebooks, open_lab
@@ -30,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="workbench", description="Take the tour, or export what the compiler does.")
+    parser = argparse.ArgumentParser(
+        prog="workbench", description="Take the tour, run a program, or export what the compiler does."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     page = commands.add_parser(
         "export",
@@ -56,6 +62,14 @@ def _parser() -> argparse.ArgumentParser:
     tour.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
     tour.add_argument("--copy-only", action="store_true", help="copy the notebooks, and do not start JupyterLab")
     tour.set_defaults(run=_tour)
+    program = commands.add_parser(
+        "run",
+        help="a program with a GPU that is not there",
+        description='Run a Python program in which torch has an AMD GPU: tensors on "cuda" are in host memory, and '
+        "kernels run on the simulator.",
+    )
+    add_options(program, gpu_is_option=True)
+    program.set_defaults(run=run_program)
     return parser
 
 

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def add_options(parser: argparse.ArgumentParser, *, gpu_is_option: bool) -> None:
     """The options of running a program, here and of `workbench run`."""
-    names = 'a product or an architecture, such as mi300x, "RX 9070 XT" or gfx950'
+    names = 'a product, such as mi300x or "RX 9070 XT", or an architecture'
     if gpu_is_option:
         parser.add_argument("--gpu", default="mi300x", help=f"{names}; default: mi300x")
     else:

@@ -1,7 +1,7 @@
 """What makes tensors on "cuda" where torch was built without it: the two operators that all factories come down to.
 
-`torch.randn(..., device="cuda")` allocates with `aten::empty` or `aten::empty_strided` and fills what it gets. These two
-are registered for CUDA as long as a GPU poses, for every thread.
+`torch.randn(..., device="cuda")` allocates with `aten::empty` or `aten::empty_strided` and fills what it gets. These
+two are registered for CUDA as long as a GPU poses, for every thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ def register() -> torch.library.Library:
 
 
 def _empty(
-    size: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None, memory_format: Any = None
+    size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: Any = None,
 ) -> torch.Tensor:
     index = _index(device)
     _check(size, dtype, index)

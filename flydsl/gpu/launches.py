@@ -128,7 +128,9 @@ def report(table: Sequence[KernelTime], operators_us: float, operators: int) -> 
     ]
     heads = ("kernel", "grid", "launches", "time of each", "limited by")
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in (heads, *rows)]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in (heads, *rows)
+    ]
     if operators:
         lines.append(f"torch: {operators} operators, {operators_us:.4g} us by memory bandwidth")
     return "\n".join(lines)

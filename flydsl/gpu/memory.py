@@ -13,7 +13,9 @@ import torch
 class GpuMemory:
     """Bytes of each GPU that are allocated, and the most that were. A storage is freed when torch frees it.
 
-    captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of every operator of torch, its operands and results. current: the GPU that programs are on. changes: how often memory was allocated or written, by torch or by a launch.
+    current: the GPU that programs are on. changes: how often memory was allocated or written, by torch or by a launch.
+    captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of every
+    operator of torch, with its operands, keywords and results.
     """
 
     def __init__(self) -> None:
@@ -28,6 +30,8 @@ class GpuMemory:
 
     def count(self, tensor: torch.Tensor, index: int) -> None:
         """Count a tensor's memory as a GPU's. Raises torch.OutOfMemoryError where it has no more."""
+        if tensor.layout is not torch.strided:
+            return  # a sparse one, whose parts are tensors
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
         if not size or key in self._storages:

@@ -46,7 +46,7 @@ class Operators:
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided]
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -123,12 +123,14 @@ def _of_torch() -> dict[str, Any]:
 
         @property
         def device(self) -> torch.device:
-            return self._device  # type: ignore[no-any-return]
+            return self._device
 
-    class Autocast(autocast):
+    class Autocast(autocast):  # type: ignore[misc, valid-type]
         """Operators in a narrower type, of a GPU as of the host: for torch's kernels its tensors are the host's."""
 
-        def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None) -> None:
+        def __init__(
+            self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
+        ) -> None:
             if device_type == "cuda":
                 device_type, dtype = "cpu", dtype or torch.get_autocast_dtype("cuda")
             super().__init__(device_type, dtype, enabled, cache_enabled)

@@ -27,14 +27,14 @@ _EVERYWHERE = frozenset(
 
 
 class GpuTensor(torch.Tensor):
-    """A tensor of the posed GPU `index`. Made by torch's own functions: `torch.ones(3, device="cuda")`."""
+    """A tensor of the posed GPU `gpu_number`. Made by torch's own functions: `torch.ones(3, device="cuda")`."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
     has_own_memory = True  # FlyDSL's launchers take it as it is
-    index = 0
+    gpu_number = 0
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """Run an operator in host memory, and put its results where its operands are."""
         index, kwargs = _device_of(func, args, kwargs or {})
         with torch._C._DisableTorchDispatch():
@@ -48,7 +48,7 @@ class GpuTensor(torch.Tensor):
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
-        return _DEVICES[self.index]
+        return _DEVICES[self.gpu_number]
 
     @property
     def is_cuda(self) -> bool:  # type: ignore[override]
@@ -59,13 +59,15 @@ class GpuTensor(torch.Tensor):
         return False
 
     def get_device(self) -> int:
-        return self.index
+        return self.gpu_number
 
     def cpu(self, memory_format: torch.memory_format = torch.preserve_format) -> torch.Tensor:
         return converted(self, ("cpu",), {"memory_format": memory_format})
 
-    def cuda(self, device: Any = None, non_blocking: bool = False, **options: Any) -> torch.Tensor:
-        return self.to(_DEVICES[gpu_index(device)], **options)
+    def cuda(  # type: ignore[override]
+        self, device: Any = None, non_blocking: bool = False, **options: Any
+    ) -> torch.Tensor:
+        return converted(self, ("cuda" if device is None else device,), options)
 
     def to(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Change the device, the type, or both, as `torch.Tensor.to`."""
@@ -98,12 +100,12 @@ class GpuTensor(torch.Tensor):
         if isinstance(dtype, torch.dtype):
             return self.to(dtype)
         host = moved(self, None).type(wanted.replace("torch.cuda.", "torch."))
-        return moved(host, self.index) if "cuda" in wanted else host
+        return moved(host, self.gpu_number) if "cuda" in wanted else host
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         host = moved(self.detach(), None)
         text = repr(host)
         content = text[: -len(")")]
@@ -121,7 +123,8 @@ class GpuTensor(torch.Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment."
             )
         if id(self) in memo:
             return memo[id(self)]
@@ -155,9 +158,9 @@ def gpu_index(device: Any) -> int | None:
 def on_gpu(tensor: torch.Tensor, index: int) -> GpuTensor:
     """A tensor of host memory as one of a GPU: the same memory, which counts as the GPU's from now on."""
     MEMORY.count(tensor, index)
-    found: GpuTensor = torch.Tensor._make_subclass(GpuTensor, tensor)  # type: ignore[assignment]
+    found: GpuTensor = torch.Tensor._make_subclass(GpuTensor, tensor)
     if index:
-        found.index = index
+        found.gpu_number = index
     return found
 
 
@@ -178,8 +181,8 @@ def _device_of(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[int | None
     for tensor in _tensors((*args, *kwargs.values())):
         if isinstance(tensor, GpuTensor):
             if index is None:
-                index = tensor.index
-            elif tensor.index != index and func._schema.name not in _EVERYWHERE:
+                index = tensor.gpu_number
+            elif tensor.gpu_number != index and func._schema.name not in _EVERYWHERE:
                 raise _several_devices(tensor.device, _DEVICES[index])
         elif tensor.dim():
             on_host = True
@@ -212,7 +215,7 @@ class _Move(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, index: int | None) -> torch.Tensor:
-        ctx.back = tensor.index if isinstance(tensor, GpuTensor) else None
+        ctx.back = tensor.gpu_number if isinstance(tensor, GpuTensor) else None
         with torch._C._DisableTorchDispatch():
             host = torch.empty_like(tensor, device="cpu", requires_grad=False).copy_(tensor)
             if isinstance(host, GpuTensor):
@@ -220,14 +223,14 @@ class _Move(torch.autograd.Function):
         return host if index is None else on_gpu(host, index)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         return moved(gradient, ctx.back), None
 
 
 def moved(tensor: torch.Tensor, index: int | None) -> torch.Tensor:
     """A copy of a tensor on a GPU, or on the host (None); the tensor itself if it is there. Differentiable."""
-    here = tensor.index if isinstance(tensor, GpuTensor) else None
-    return tensor if here == index else _Move.apply(tensor, index)  # type: ignore[no-any-return]
+    here = tensor.gpu_number if isinstance(tensor, GpuTensor) else None
+    return tensor if here == index else _Move.apply(tensor, index)
 
 
 def converted(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
@@ -235,7 +238,7 @@ def converted(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any
     device, dtype, copy, memory_format = _what_is_asked(args, dict(kwargs))
     if device is not None and not isinstance(device, int) and torch.device(device).type not in ("cpu", "cuda"):
         return _TO(moved(tensor, None), *args, **kwargs)
-    here = tensor.index if isinstance(tensor, GpuTensor) else None
+    here = tensor.gpu_number if isinstance(tensor, GpuTensor) else None
     found = tensor if device is None else moved(tensor, gpu_index(device))
     is_new = found is not tensor or (device is not None and gpu_index(device) != here)
     return _TO(found, dtype or tensor.dtype, copy=copy and not is_new, memory_format=memory_format)

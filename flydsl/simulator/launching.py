@@ -80,7 +80,10 @@ _around: Around | None = None
 
 
 def put_around(around: Around | None) -> None:
-    """Have every launch of the process made by a function, which gets it, its arguments, its memory, and what runs it."""
+    """Have every launch of the process made by a function, or by none (None).
+
+    The function gets the launch, its arguments, its memory, and what runs it.
+    """
     global _around
     _around = around
 

@@ -1,0 +1,158 @@
+"""A GPU poses, and torch is afterwards what it was."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import flydsl.gpu
+from flydsl.arch.products import PRODUCTS
+from flydsl.errors import ArchError, ArgumentError
+from kernels.vector_add import vector_add
+
+PLACES = (torch, torch.cuda, torch.Tensor, torch.version, torch.serialization)
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_what_torch_says_of_each_product(name: str) -> None:
+    with flydsl.gpu.pose(name):
+        assert torch.cuda.is_available()
+        assert torch.version.hip
+        found = torch.cuda.get_device_properties(0)
+        assert (found.name, found.gcnArchName) == (PRODUCTS[name].name, PRODUCTS[name].arch)
+        assert torch.cuda.get_device_name() == found.name
+        assert torch.cuda.get_device_capability() == (found.major, found.minor)
+        assert found.warp_size == (32 if found.gcnArchName.startswith("gfx12") else 64)
+        assert torch.cuda.mem_get_info()[1] == found.total_memory
+
+
+def test_afterwards_torch_is_what_it_was() -> None:
+    def namespaces():
+        return [dict(vars(place)) for place in PLACES], [*torch.serialization._package_registry]
+
+    before = namespaces()
+    with flydsl.gpu.pose("mi355x"):
+        x = torch.ones(3, device="cuda")
+        with flydsl.gpu.pose("mi210"):
+            assert flydsl.gpu.posed().arch == "gfx90a"
+        assert flydsl.gpu.posed().arch == "gfx950"
+        assert torch.ones(3, device="cuda").is_cuda
+    after = namespaces()
+    assert [sorted(names) for names in after[0]] == [sorted(names) for names in before[0]]
+    assert all(now[n] is was[n] for was, now in zip(before[0], after[0], strict=True) for n in was if n != "__dict__")
+    assert after[1] == before[1]
+    assert flydsl.gpu.posed() is None
+    assert not torch.cuda.is_available()
+    with pytest.raises(Exception, match=r"CUDA"):
+        torch.ones(3, device="cuda")
+    assert torch.equal(x.cpu(), torch.ones(3))
+
+
+def test_names_and_numbers_that_are_wrong() -> None:
+    with pytest.raises(ArchError, match=r"no GPU is called 'mi35'"):
+        flydsl.gpu.use("mi35")
+    with pytest.raises(ArgumentError, match=r"0 GPUs"):
+        flydsl.gpu.use("mi300x", 0)
+    with flydsl.gpu.pose("mi300x"), pytest.raises(RuntimeError, match=r"invalid device ordinal: 1; there are 1 GPUs"):
+        torch.cuda.set_device(1)
+
+
+def test_a_launch_compiles_for_the_gpu_and_takes_its_tensors() -> None:
+    with flydsl.gpu.pose("mi355x"):
+        x, y = torch.randn(1000, device="cuda"), torch.randn(1000, device="cuda")
+        z = torch.empty_like(x)
+        vector_add(x, y, z)
+        assert torch.equal(z, x + y)
+        assert vector_add.lower(x, y, z).artifact.code.arch.name == "gfx950"
+
+
+def test_events_read_the_clock_of_the_gpu() -> None:
+    with flydsl.gpu.pose("mi300x"):
+        x, y = torch.randn(1 << 16, device="cuda"), torch.randn(1 << 16, device="cuda")
+        z = torch.empty_like(x)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+        def time_ms(repetitions: int) -> float:
+            start.record()
+            for _ in range(repetitions):
+                vector_add(x, y, z)
+            end.record()
+            torch.cuda.synchronize()
+            return start.elapsed_time(end)
+
+        once = time_ms(1)
+        assert 0.0005 < once < 0.1
+        assert time_ms(20) == pytest.approx(20 * once)
+        assert "vector_add_kernel_0" in flydsl.gpu.report()
+        x.fill_(2)
+        vector_add(x, y, z)  # which is like the ones before, but memory is not
+        assert torch.equal(z, x + y)
+
+
+def test_a_kernel_that_adds_to_its_own_result_is_repeated() -> None:
+    with flydsl.gpu.pose("mi300x"):
+        flydsl.gpu.watch()
+        x, total = torch.ones(256, device="cuda"), torch.zeros(256, device="cuda")
+        for _ in range(5):
+            vector_add(x, total, total)
+        assert total.cpu().tolist() == [5.0] * 256
+
+
+def test_a_graph_is_replayed_on_what_is_in_memory() -> None:
+    with flydsl.gpu.pose("mi300x"):
+        x, y = torch.ones(256, device="cuda"), torch.ones(256, device="cuda")
+        z = torch.empty_like(x)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            vector_add(x, y, z)
+            doubled = z * 2
+        x.fill_(4)
+        graph.replay()
+        assert doubled.cpu().tolist() == [10.0] * 256
+
+
+def test_streams() -> None:
+    with flydsl.gpu.pose("mi300x"):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            assert torch.cuda.current_stream() == stream
+            torch.ones(4, device="cuda").mul_(2)
+        torch.cuda.current_stream().wait_stream(stream)
+        assert torch.cuda.current_stream() == torch.cuda.default_stream()
+        with pytest.raises(RuntimeError, match=r"enable_timing=True"):
+            torch.cuda.Event().elapsed_time(torch.cuda.Event())
+
+
+PROGRAM = """\
+import sys
+import torch
+from kernels.vector_add import vector_add
+x = torch.arange(int(sys.argv[1]), dtype=torch.float32, device="cuda")
+z = torch.empty_like(x)
+vector_add(x, x, z)
+print(torch.cuda.get_device_properties(0).gcnArchName, z.sum().item())
+sys.exit(int(z.shape[0] == 3))
+"""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_a_program_runs_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    done = run("-m", "flydsl.gpu", "mi355x", "--report", str(file), "100")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "gfx950 9900.0")
+    assert "vector_add_kernel_0" in done.stdout
+    done = run("-m", "workbench", "run", "--gpu", "RX 9070 XT", "--check", "races,index", str(file), "3")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (1, "gfx1201 6.0")
+    done = run("-m", "flydsl.gpu", "mi355x", str(tmp_path / "other.py"))
+    assert (done.returncode, "there is no such file" in done.stderr) == (1, True)

@@ -1,0 +1,191 @@
+"""Tensors on "cuda" where there is no GPU: what programs do with them is what torch does."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import flydsl.gpu
+
+
+@pytest.fixture(autouse=True)
+def gpu() -> Iterator[None]:
+    with flydsl.gpu.pose("mi300x", count=2):
+        yield
+
+
+FACTORIES = {
+    "ones": lambda **o: torch.ones(2, 3, **o),
+    "randn": lambda **o: torch.randn(2, 3, **o),
+    "empty": lambda **o: torch.empty(2, 3, **o).fill_(1),
+    "full": lambda **o: torch.full((2, 3), 1.0, **o),
+    "arange": lambda **o: torch.arange(6, **o),
+    "linspace": lambda **o: torch.linspace(0, 1, 6, **o),
+    "eye": lambda **o: torch.eye(3, **o),
+    "randint": lambda **o: torch.randint(0, 5, (4,), **o),
+    "randperm": lambda **o: torch.randperm(5, **o),
+    "tensor": lambda **o: torch.tensor([1.0, 2.0], **o),
+    "as_tensor": lambda **o: torch.as_tensor([1.0, 2.0], **o),
+    "zeros_like": lambda **o: torch.zeros_like(torch.ones(3), **o),
+    "new_ones": lambda **o: torch.ones(3).new_ones(2, **o),
+}
+
+
+@pytest.mark.parametrize("make", FACTORIES.values(), ids=FACTORIES)
+def test_factories(make) -> None:
+    torch.manual_seed(0)
+    on_host = make()
+    torch.manual_seed(0)
+    on_gpu = make(device="cuda")
+    assert (str(on_gpu.device), on_gpu.is_cuda, on_gpu.is_cpu, on_gpu.get_device()) == ("cuda:0", True, False, 0)
+    assert torch.equal(on_gpu.cpu(), on_host)
+    assert str(make(device="cuda:1").device) == "cuda:1"
+
+
+def test_from_one_device_to_another_and_back() -> None:
+    host = torch.randn(4, 5)
+    for there in (host.cuda(), host.to("cuda"), host.to(device="cuda:0"), host.to(torch.ones(1, device="cuda"))):
+        assert there.device == torch.device("cuda", 0)
+        assert there.to("cuda") is there
+        assert torch.equal(there.cpu(), host)
+        assert type(there.to("cpu")) is torch.Tensor
+    assert host.to("cuda", torch.float16).dtype is torch.float16
+    assert str(host.cuda(1).device) == str(host.cuda().to("cuda:1").device) == "cuda:1"
+    assert host.cuda().half().device.type == "cuda"
+    assert torch.equal(torch.zeros(4, 5).copy_(host.cuda()), host)
+    assert torch.equal(torch.zeros(4, 5, device="cuda").copy_(host).cpu(), host)
+
+
+def test_default_devices() -> None:
+    torch.set_default_device("cuda")
+    try:
+        assert torch.ones(2).is_cuda
+        assert torch.tensor([1]).is_cuda
+        assert not torch.ones(2, device="cpu").is_cuda
+    finally:
+        torch.set_default_device(None)
+    with torch.device("cuda"):
+        assert torch.nn.Linear(2, 2).weight.is_cuda
+
+
+def test_views_share_memory() -> None:
+    x = torch.arange(12, device="cuda").view(3, 4)
+    x[1].zero_()
+    assert x.is_cuda
+    assert x.cpu().sum() == 66 - 22
+    assert x[2].data_ptr() == x.data_ptr() + 8 * 8
+
+
+def test_several_devices_in_one_operation() -> None:
+    x = torch.ones(3, device="cuda")
+    with pytest.raises(RuntimeError, match=r"Expected all tensors to be on the same device.* cuda:0 and cpu!"):
+        x + torch.ones(3)
+    with pytest.raises(RuntimeError, match=r"at least two devices, cuda:1 and cuda:0!"):
+        torch.cat([x, x.to("cuda:1")])
+    assert (x + torch.tensor(2.0)).is_cuda
+    assert x[torch.tensor([0, 2])].is_cuda
+    with pytest.raises(TypeError, match=r"can't convert cuda:0 device type tensor to numpy"):
+        x.numpy()
+
+
+def test_gradients_go_where_their_tensors_are() -> None:
+    on_gpu = torch.ones(3, device="cuda", requires_grad=True)
+    (on_gpu.cpu() * 2).sum().backward()
+    assert on_gpu.grad.is_cuda
+    on_host = torch.ones(3, requires_grad=True)
+    (on_host.cuda() * 2).sum().backward()
+    assert not on_host.grad.is_cuda
+    assert torch.equal(on_gpu.grad.cpu(), on_host.grad)
+
+
+def test_a_model_trains_as_on_the_host() -> None:
+    def trained(device: str) -> torch.Tensor:
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(
+            torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 1)
+        )
+        optimizer = torch.optim.AdamW(model.parameters())  # before the model moves
+        model.to(device)
+        for _ in range(3):
+            loss = model(torch.ones(2, 4, device=device)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        assert all(isinstance(p, torch.nn.Parameter) and p.device.type == device for p in model.parameters())
+        assert {value.device.type for value in model.state_dict().values()} == {device}
+        return model[0].weight.detach().cpu()
+
+    assert torch.equal(trained("cuda"), trained("cpu"))
+
+
+def test_copies_and_files() -> None:
+    x = torch.randn(3, device="cuda:1", requires_grad=True)
+    for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert torch.equal(other, x)
+        assert (other.device, other.requires_grad) == (x.device, True)
+    file = io.BytesIO()
+    torch.save({"x": x.detach(), "y": [torch.ones(2)]}, file)
+
+    def read(**options):
+        file.seek(0)
+        return torch.load(file, **options)
+
+    assert str(read()["x"].device) == "cuda:1"
+    assert not read()["y"][0].is_cuda
+    assert not read(map_location="cpu")["x"].is_cuda
+    assert read(map_location="cuda")["y"][0].is_cuda
+
+
+def test_generators() -> None:
+    generator = torch.Generator(device="cuda").manual_seed(5)
+    assert generator.device.type == "cuda"
+    first = torch.randn(3, device="cuda", generator=generator)
+    assert torch.equal(first, torch.randn(3, device="cuda", generator=generator.manual_seed(5)))
+
+
+def test_threads_have_the_gpu() -> None:
+    found = []
+    thread = threading.Thread(target=lambda: found.append((torch.ones(2, device="cuda") * 2).device.type))
+    thread.start()
+    thread.join()
+    assert found == ["cuda"]
+
+
+def test_autocast() -> None:
+    x = torch.ones(4, 4, device="cuda")
+    with torch.autocast("cuda", torch.bfloat16):
+        assert (x @ x).dtype is torch.bfloat16
+    with torch.autocast("cuda"):
+        assert (x @ x).dtype is torch.float16
+
+
+def test_a_tensor_prints_its_device() -> None:
+    assert repr(torch.ones(2, device="cuda")) == "tensor([1., 1.], device='cuda:0')"
+    assert repr(torch.ones(2, dtype=torch.int8, device="cuda")) == "tensor([1, 1], device='cuda:0', dtype=torch.int8)"
+    x = torch.ones(1, device="cuda", requires_grad=True)
+    assert repr(x) == "tensor([1.], device='cuda:0', requires_grad=True)"
+    assert "grad_fn=<MulBackward0>" in repr(x * 2)
+    assert f"{x.sum():.1f}" == "1.0"
+
+
+def test_memory_ends_at_the_size_of_the_gpu() -> None:
+    before = torch.cuda.memory_allocated()
+    x = torch.empty(1 << 20, device="cuda")
+    assert torch.cuda.memory_allocated() - before == 4 << 20
+    assert torch.cuda.mem_get_info()[0] == (192 << 30) - torch.cuda.memory_allocated()
+    with pytest.raises(
+        torch.OutOfMemoryError, match=r"Tried to allocate 193.00 GiB. GPU 0 has a total capacity of 192"
+    ):
+        torch.empty(193 << 30, dtype=torch.uint8, device="cuda")
+    del x
+    assert torch.cuda.memory_allocated() == before
+    assert torch.cuda.max_memory_allocated() >= before + (4 << 20)
