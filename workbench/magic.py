@@ -142,7 +142,7 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
 
 
 def register_magics(shell: Any) -> None:
-    """Add `%%flykernel` and `%flydiff`, and `%flykernel` with --help or --hsaco, which need no cell.
+    """Add `%%flykernel`, `%flydiff` and `%gpu`, and `%flykernel` with --help or --hsaco, which need no cell.
 
     IPython runs no cell magic on an empty cell.
     """
@@ -162,12 +162,32 @@ def register_magics(shell: Any) -> None:
     line_magic.__doc__ = _flydiff_parser().format_help()
     shell.register_magic_function(cell_magic, "line_cell", "flykernel")
     shell.register_magic_function(line_magic, "line", "flydiff")
+    shell.register_magic_function(gpu, "line", "gpu")
 
 
 def unregister_magics(shell: Any) -> None:
     """Take them away again."""
-    for kind, name in (("cell", "flykernel"), ("line", "flykernel"), ("line", "flydiff")):
+    for kind, name in (("cell", "flykernel"), ("line", "flykernel"), ("line", "flydiff"), ("line", "gpu")):
         del shell.magics_manager.magics[kind][name]
+
+
+def gpu(line: str) -> None:
+    """Let a GPU pose as torch's, so that tensors may be on "cuda": `%gpu mi300x`, `%gpu mi300x 8`; `%gpu off` ends it.
+
+    `%gpu` alone says which one does. The kernels run on the simulator.
+    """
+    from flydsl.gpu import off, posed, use  # brings torch
+
+    words = line.split()
+    if not words or words == ["off"]:
+        if words:
+            off()
+    elif len(words) > 1 and words[-1].isdecimal():
+        use(" ".join(words[:-1]), int(words[-1]))
+    else:
+        use(" ".join(words))
+    product = posed()
+    print(f"{product.name} ({product.arch}), on the simulator" if product else "no GPU poses")
 
 
 def flydiff(shell: Any, line: str) -> None:

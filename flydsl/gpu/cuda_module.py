@@ -27,7 +27,7 @@ class Posed:
         """The names in torch.cuda that are replaced, with what stands there."""
         own = [name for name in dir(self) if not name.startswith("_") and name not in ("replaced", "product", "count")]
         return {name: getattr(self, name) for name in own} | {
-            "Stream": Stream, "Event": Event, "CUDAGraph": CUDAGraph, "graph": graph,
+            "nvtx": _Nvtx(), "Stream": Stream, "Event": Event, "CUDAGraph": CUDAGraph, "graph": graph,
             "is_current_stream_capturing": lambda: MEMORY.captured is not None,
             "graph_pool_handle": lambda: (0, 0), "_lazy_init": lambda: None, "init": lambda: None,
             "is_initialized": lambda: True, "is_bf16_supported": lambda including_emulation=True: True,
@@ -129,6 +129,21 @@ class Posed:
 
     def empty_cache(self) -> None:
         pass
+
+
+class _Nvtx(SimpleNamespace):
+    """`torch.cuda.nvtx`: marks for a profiler, which nobody reads."""
+
+    def __init__(self) -> None:
+        def mark(*text: Any) -> int:
+            return 0
+
+        super().__init__(mark=mark, range_push=mark, range_pop=mark, range_start=mark, range_end=mark, range=_range)
+
+
+@contextmanager
+def _range(*text: Any) -> Iterator[None]:
+    yield
 
 
 def _seed(seed: int) -> None:

@@ -8,6 +8,7 @@ same GPU, and tensors of several devices are refused in torch's words.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,35 +17,69 @@ from torch._utils import _rebuild_device_tensor_from_cpu_tensor
 
 from flydsl.gpu.memory import MEMORY
 
-_EVERYWHERE = frozenset(
+_OF_SEVERAL_DEVICES = frozenset(
     {
-        "aten::copy_", "aten::_copy_from", "aten::_copy_from_and_resize", "aten::_to_copy", "aten::to",
-        "aten::index", "aten::_unsafe_index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_",
-        "aten::set_", "aten::lift_fresh", "aten::record_stream",
+        "copy_", "__getitem__", "__setitem__", "index_put", "index_put_", "index", "set_", "type_as", "new_tensor",
+        "tensor_split", "is_set_to", "result_type", "__set__", "pack_padded_sequence", "_pack_padded_sequence",
+        "_has_compatible_shallow_copy_type", "is_same_size", "sym_constrain_range",
     }
 )  # fmt: skip
-"""Operators that take tensors of several devices: copies, and indices from the host."""
+"""Functions that take tensors of several devices: copies, indices from the host, and questions about tensors."""
 
 
 class GpuTensor(torch.Tensor):
     """A tensor of the posed GPU `gpu_number`. Made by torch's own functions: `torch.ones(3, device="cuda")`."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
     has_own_memory = True  # FlyDSL's launchers take it as it is
     gpu_number = 0
 
     @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of torch. What its C++ makes with the options of an operand is on the GPU, too."""
+        kwargs = kwargs or {}
+        before = _THREAD.host_is_asked
+        with torch._C.DisableTorchFunctionSubclass():
+            if getattr(func, "__name__", "") not in _OF_SEVERAL_DEVICES:
+                _check_devices((*args, *kwargs.values()))
+            try:
+                _THREAD.host_is_asked = gpu_index(kwargs.get("device", 0)) is None
+                found = func(*args, **kwargs)
+                if type(found) in _PLAIN and not _THREAD.host_is_asked:
+                    return _followed(found, (*args, *kwargs.values()))
+                return found
+            finally:
+                _THREAD.host_is_asked = before
+
+    @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """Run an operator in host memory, and put its results where its operands are."""
-        index, kwargs = _device_of(func, args, kwargs or {})
-        with torch._C._DisableTorchDispatch():
-            found = func(*args, **kwargs)
-        if func._schema.is_mutable:
-            MEMORY.changes += 1
-        found = found if index is None else _on_gpu(found, index)
-        if MEMORY.on_operator is not None:
-            MEMORY.on_operator(func, args, kwargs, found)
+        with torch._C.DisableTorchFunctionSubclass():
+            index, kwargs = _device_of(func, args, kwargs or {})
+            with torch._C._DisableTorchDispatch():
+                found = func(*args, **kwargs)
+            if func._schema.is_mutable:
+                MEMORY.changes += 1
+            found = found if index is None else _on_gpu(found, index)
+            if MEMORY.on_operator is not None:
+                MEMORY.on_operator(func, args, kwargs, found)
+            return found
+
+    @property
+    def grad(self) -> torch.Tensor | None:
+        """The gradient, which autograd may have made with the options of the host."""
+        found = _GRAD.__get__(self)
+        if type(found) is torch.Tensor:
+            _GRAD.__set__(self, on_gpu(found, self.gpu_number))
+            found = _GRAD.__get__(self)
         return found
+
+    @grad.setter
+    def grad(self, value: torch.Tensor | None) -> None:
+        _GRAD.__set__(self, value)
+
+    @grad.deleter
+    def grad(self) -> None:
+        _GRAD.__set__(self, None)
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
@@ -80,6 +115,9 @@ class GpuTensor(torch.Tensor):
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
+
+    def tolist(self) -> Any:
+        return moved(self.detach(), None).tolist()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self.numpy()
@@ -136,6 +174,40 @@ class GpuTensor(torch.Tensor):
         return copy
 
 
+class _Thread(threading.local):
+    """host_is_asked: whether the function that is running was asked for a result on the host, by `device="cpu"`."""
+
+    host_is_asked = False
+
+
+_THREAD = _Thread()
+_GRAD: Any = torch._C.TensorBase.grad
+_PLAIN = (torch.Tensor, tuple, list)
+
+
+def _followed(found: Any, operands: tuple[Any, ...]) -> Any:
+    """Results of a function, on the GPU of its operands; an operand that it returns stays what it is."""
+    if isinstance(found, tuple | list):
+        if any(type(each) is torch.Tensor for each in found):
+            return type(found)(_followed(each, operands) for each in found)
+        return found
+    if type(found) is not torch.Tensor:
+        return found
+    tensors = [*_tensors(operands)]
+    if any(found is tensor for tensor in tensors):
+        return found
+    index = next((tensor.gpu_number for tensor in tensors if isinstance(tensor, GpuTensor)), None)
+    return found if index is None else _with_class(found, index)
+
+
+def _with_class(found: torch.Tensor, index: int) -> torch.Tensor:
+    """A tensor as one of a GPU, with its history for autograd."""
+    MEMORY.count(found, index)
+    result = found.as_subclass(GpuTensor)
+    result.gpu_number = index
+    return result
+
+
 _DEVICES = tuple(torch.device("cuda", index) for index in range(64))
 
 
@@ -174,23 +246,32 @@ def _on_gpu(found: Any, index: int) -> Any:
 
 def _device_of(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
     """The GPU that an operator's results are on, None for the host; and its keywords, as the host takes them."""
+    index = next((tensor.gpu_number for tensor in _tensors(args) if isinstance(tensor, GpuTensor)), None)
     if kwargs.get("device") is not None:
-        return gpu_index(kwargs["device"]), {**kwargs, "device": "cpu"}
-    index: int | None = None
-    on_host = False
-    for tensor in _tensors((*args, *kwargs.values())):
-        if isinstance(tensor, GpuTensor):
-            if index is None:
-                index = tensor.gpu_number
-            elif tensor.gpu_number != index and func._schema.name not in _EVERYWHERE:
-                raise _several_devices(tensor.device, _DEVICES[index])
-        elif tensor.dim():
-            on_host = True
-    if on_host and func._schema.name not in _EVERYWHERE:
-        raise _several_devices(_DEVICES[index or 0], torch.device("cpu"))
-    if on_host and isinstance(args[0], torch.Tensor) and not isinstance(args[0], GpuTensor):
-        return None, kwargs  # a copy to the host, or an index into one of its tensors
+        there = gpu_index(kwargs["device"])
+        if there is None and not _THREAD.host_is_asked:  # C++ asks for the device that it takes an operand to be on
+            there = index
+        return there, {**kwargs, "device": "cpu"}
+    if func._schema.name == "aten::copy_":
+        return None, kwargs  # it returns its first operand
+    if index is None:
+        index = next((t.gpu_number for t in _tensors(kwargs.values()) if isinstance(t, GpuTensor)), None)
     return index, kwargs
+
+
+def _check_devices(values: tuple[Any, ...]) -> None:
+    """Raise torch's RuntimeError for tensors of several devices. A number of the host in a tensor goes with any."""
+    first: torch.device | None = None
+    for tensor in _tensors(values):
+        if tensor.dim() or isinstance(tensor, GpuTensor):
+            device = tensor.device
+            if first is None:
+                first = device
+            elif device != first:
+                one, other = sorted((first, device), key=lambda found: found.type != "cuda")
+                raise RuntimeError(
+                    f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!"
+                )
 
 
 def _tensors(values: Iterable[Any]) -> Iterable[torch.Tensor]:
@@ -199,12 +280,6 @@ def _tensors(values: Iterable[Any]) -> Iterable[torch.Tensor]:
             yield value
         elif isinstance(value, list | tuple):
             yield from _tensors(value)
-
-
-def _several_devices(one: torch.device, other: torch.device) -> RuntimeError:
-    return RuntimeError(
-        f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!"
-    )
 
 
 # --- from one device to another

@@ -13,10 +13,10 @@ import torch
 
 import flydsl.gpu
 from flydsl.arch.products import PRODUCTS
-from flydsl.errors import ArchError, ArgumentError
+from flydsl.errors import ArchError, ArgumentError, DeviceError
 from kernels.vector_add import vector_add
 
-PLACES = (torch, torch.cuda, torch.Tensor, torch.version, torch.serialization)
+PLACES = (torch, torch.cuda, torch.profiler, torch.Tensor, torch.version, torch.serialization)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
@@ -115,6 +115,14 @@ def test_a_graph_is_replayed_on_what_is_in_memory() -> None:
         x.fill_(4)
         graph.replay()
         assert doubled.cpu().tolist() == [10.0] * 256
+
+
+def test_what_is_not_there_says_so() -> None:
+    with flydsl.gpu.pose("mi300x"):
+        with pytest.raises(DeviceError, match=r"torch.profiler sees nothing of a GPU"):
+            torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+        with torch.cuda.nvtx.range("a part"), pytest.raises(RuntimeError, match=r"cannot pin 'torch.cuda.FloatTensor'"):
+            torch.ones(2, device="cuda").pin_memory()
 
 
 def test_streams() -> None:

@@ -88,7 +88,7 @@ def test_several_devices_in_one_operation() -> None:
     x = torch.ones(3, device="cuda")
     with pytest.raises(RuntimeError, match=r"Expected all tensors to be on the same device.* cuda:0 and cpu!"):
         x + torch.ones(3)
-    with pytest.raises(RuntimeError, match=r"at least two devices, cuda:1 and cuda:0!"):
+    with pytest.raises(RuntimeError, match=r"at least two devices, cuda:0 and cuda:1!"):
         torch.cat([x, x.to("cuda:1")])
     assert (x + torch.tensor(2.0)).is_cuda
     assert x[torch.tensor([0, 2])].is_cuda
@@ -143,6 +143,46 @@ def test_copies_and_files() -> None:
     assert not read()["y"][0].is_cuda
     assert not read(map_location="cpu")["x"].is_cuda
     assert read(map_location="cuda")["y"][0].is_cuda
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.combinations(x[0]),
+        lambda x: torch.quantile(x, 0.5, dim=0),
+        lambda x: x.softmax(0, dtype=torch.float64),
+        lambda x: torch.nn.functional.pad(x[None], (1, 1), mode="circular"),
+        lambda x: torch.linalg.matrix_rank(x),
+        lambda x: torch.stack(torch.meshgrid(x[0], x[0], indexing="ij")),
+        lambda x: torch.sort(x).values,
+        lambda x: torch.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=True),
+        lambda x: torch.nn.functional.cross_entropy(x, torch.arange(4, device=x.device)),
+    ],
+)
+def test_what_torch_composes_of_others_stays_on_the_gpu(call) -> None:
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(3))
+    found = call(x.cuda())
+    assert found.is_cuda
+    assert torch.equal(found.cpu(), call(x))
+
+
+def test_a_function_of_ones_own_has_gradients_on_the_gpu() -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, gradient):
+            assert gradient.is_cuda
+            assert ctx.saved_tensors[0].is_cuda
+            return 2 * gradient
+
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    Doubled.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
+    assert x.grad.is_cuda
 
 
 def test_generators() -> None:

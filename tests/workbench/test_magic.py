@@ -498,3 +498,14 @@ def test_the_comparison_of_two_targets_is_live_too(notebook):
     assert len(widgets) == len(shown) == 3
     assert "gfx942" in shown[0]["text/html"]
     assert "gfx950" in shown[0]["text/html"]
+
+
+def test_a_gpu_poses(notebook):
+    run = "import torch\nx = torch.ones(3, device='cuda')\nprint(x.device, torch.cuda.get_device_name())"
+    try:
+        assert "AMD Instinct MI355X (gfx950), on the simulator" in notebook.run("%gpu mi355x").text
+        assert "cuda:0 AMD Instinct MI355X" in notebook.run(run).text
+        assert "cuda:0 AMD Radeon RX 9070 XT" in notebook.run(f"%gpu RX 9070 XT 2\n{run}").text
+        assert "no GPU is called 'mi35'" in notebook.run("%gpu mi35").text
+    finally:
+        assert "no GPU poses" in notebook.run("%gpu off").text
