@@ -103,7 +103,7 @@ class Launches:
         time = self.times[dispatch.program][sizes]
         if time is not None:
             time.launches += 1
-            CLOCK.advance(time.estimate.time_us)
+            CLOCK.advance(time.estimate.time_us, time.kernel)
 
 
 def _sizes(dispatch: Dispatch, kernarg: bytes) -> Sizes:

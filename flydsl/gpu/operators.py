@@ -42,7 +42,7 @@ class Operators:
         time_us = _LAUNCH_US + sum(tensor.nbytes for tensor in (*operands, *written)) / self.bytes_per_us
         self.time_us += time_us
         self.count += 1
-        CLOCK.advance(time_us)
+        CLOCK.advance(time_us, str(func))
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:

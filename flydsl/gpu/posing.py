@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 
 from flydsl import env
 from flydsl.arch.products import Product, product_of
-from flydsl.errors import ArgumentError, DeviceError
+from flydsl.errors import ArgumentError
 from flydsl.gpu.cuda_module import Posed
 from flydsl.gpu.factories import register
 from flydsl.gpu.launches import Launches
@@ -20,6 +20,7 @@ from flydsl.gpu.launches import report as report_of
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.of_triton import TritonHook
 from flydsl.gpu.operators import Operators
+from flydsl.gpu.profiler import profile
 from flydsl.gpu.streams import CLOCK
 from flydsl.gpu.tensor import GpuTensor, converted, gpu_index, moved
 from flydsl.runtime import device as runtime_device
@@ -55,7 +56,7 @@ class Posing:
             self._replace(torch.Tensor, name, value)
         for name, value in _of_torch().items():
             self._replace(torch, name, value)
-        self._replace(torch.profiler, "profile", _profile_of_host(torch.profiler.profile))
+        self._replace(torch.profiler, "profile", profile)
         # Module.to changes what a parameter is, and keeps the object, which an optimizer may hold.
         self._swaps = torch.__future__.get_swap_module_params_on_conversion()
         torch.__future__.set_swap_module_params_on_conversion(True)
@@ -144,22 +145,6 @@ def _of_torch() -> dict[str, Any]:
     return {
         "tensor": tensor, "as_tensor": as_a_tensor, "Generator": Generator, "autocast": Autocast, "load": load,
     }  # fmt: skip
-
-
-def _profile_of_host(profile: Any) -> Any:
-    """`torch.profiler.profile`, which looks at the host and refuses to look at a GPU that is not there."""
-
-    class Profile(profile):
-        def __init__(self, *args: Any, activities: Any = None, **options: Any) -> None:
-            if activities is None or any("CPU" not in str(activity) for activity in activities):
-                raise DeviceError(
-                    "torch.profiler sees nothing of a GPU that is not there",
-                    hint="torch.cuda.Event measures, flydsl.gpu.report() lists kernels with their times, and "
-                    "activities=[ProfilerActivity.CPU] profiles the host",
-                )
-            super().__init__(*args, activities=activities, **options)
-
-    return Profile
 
 
 _places: dict[int, str] = {}

@@ -7,7 +7,7 @@ while it calls; it waits for a stream by `synchronize`. So what `elapsed_time` r
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -101,6 +101,15 @@ class Event:
         return (end_event.time_us - self.time_us) / 1000
 
 
+class Work(NamedTuple):
+    """A kernel on a stream, by the GPU's clock."""
+
+    name: str
+    start_us: float
+    time_us: float
+    stream: int
+
+
 class Clock:
     """The GPU's time. current: the stream that launches go to. is_watched: whether the program measures time.
 
@@ -109,18 +118,23 @@ class Clock:
 
     is_watched = False
     unknown = ""
+    log: list[Work] | None = None
+    """Where a profiler wants the work of streams to be written."""
 
     def reset(self) -> None:
         """Begin at 0, on the default stream."""
-        self.host_us, self.is_watched, self.unknown = 0.0, False, ""
+        self.host_us, self.is_watched, self.unknown, self.log = 0.0, False, "", None
         self.default = Stream(0)
         self.default.cuda_stream = 0
         self.current = self.default
         self.entered: list[Stream] = []
 
-    def advance(self, time_us: float) -> None:
-        """Let the current stream work for so long."""
-        self.current.time_us = max(self.current.time_us, self.host_us) + time_us
+    def advance(self, time_us: float, name: str) -> None:
+        """Let the current stream work for so long. name: of the kernel, or of torch's operator."""
+        start_us = max(self.current.time_us, self.host_us)
+        self.current.time_us = start_us + time_us
+        if self.log is not None:
+            self.log.append(Work(name, start_us, time_us, self.current.cuda_stream))
 
     def synchronize(self) -> None:
         self.current.synchronize()

@@ -13,7 +13,7 @@ import torch
 
 import flydsl.gpu
 from flydsl.arch.products import PRODUCTS
-from flydsl.errors import ArchError, ArgumentError, DeviceError
+from flydsl.errors import ArchError, ArgumentError
 from kernels.vector_add import vector_add
 
 PLACES = (torch, torch.cuda, torch.profiler, torch.Tensor, torch.version, torch.serialization)
@@ -119,10 +119,47 @@ def test_a_graph_is_replayed_on_what_is_in_memory() -> None:
 
 def test_what_is_not_there_says_so() -> None:
     with flydsl.gpu.pose("mi300x"):
-        with pytest.raises(DeviceError, match=r"torch.profiler sees nothing of a GPU"):
-            torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+        x = torch.ones(2, device="cuda")
         with torch.cuda.nvtx.range("a part"), pytest.raises(RuntimeError, match=r"cannot pin 'torch.cuda.FloatTensor'"):
-            torch.ones(2, device="cuda").pin_memory()
+            x.pin_memory()
+
+
+def test_the_profiler_has_the_kernels_by_the_clock_of_the_gpu(tmp_path: Path) -> None:
+    with flydsl.gpu.pose("mi300x"):
+        x = torch.ones(1 << 14, device="cuda")
+        y = torch.empty_like(x)
+        both = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+        with torch.profiler.profile(activities=both, with_stack=True) as profile:
+            for _ in range(3):
+                vector_add(x, x, y)
+            y.mul_(2)
+        vector_add(x, x, y)
+        kernels = [event for event in profile.events() if "vector_add" in event.name]
+        assert len(kernels) == 3
+        assert {str(event.device_type) for event in kernels} == {"DeviceType.CUDA"}
+        (average,) = (each for each in profile.key_averages() if "vector_add" in each.key)
+        assert average.count == 3
+        assert average.device_time_total == pytest.approx(sum(event.self_device_time_total for event in kernels))
+        assert "aten.mul_" in profile.key_averages().table(sort_by="cuda_time_total", row_limit=10)
+        profile.export_chrome_trace(str(tmp_path / "trace.json"))
+        assert "vector_add_kernel_0" in (tmp_path / "trace.json").read_text()
+        with torch.profiler.profile(activities=both[:1]) as of_host:
+            torch.ones(2).add_(1)
+        assert any("add_" in event.name for event in of_host.events())
+
+
+def test_a_schedule_of_the_profiler() -> None:
+    with flydsl.gpu.pose("mi300x"):
+        ready = []
+        schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
+        with torch.profiler.profile(
+            schedule=schedule, on_trace_ready=lambda p: ready.append(len(p.events()))
+        ) as profile:
+            x = torch.ones(16, device="cuda")
+            for _ in range(6):
+                x.add_(1)
+                profile.step()
+        assert ready == [2]
 
 
 def test_streams() -> None:
