@@ -176,6 +176,7 @@ def _properties() -> dict[str, Any]:
         "arch": arch.name,
         "warpSize": arch.wave_size,
         "max_shared_mem": arch.lds_bytes_per_workgroup,
+        "max_num_regs": arch.compute_unit_registers,
         "cooperativeLaunch": False,
         **figures,
     }

@@ -70,6 +70,11 @@ class Arch:
         """Lanes of a wave, unless the kernel asks for another size."""
         return next(iter(self.vgpr_files))
 
+    @property
+    def compute_unit_registers(self) -> int:
+        """Vector registers of the SIMDs that share an LDS pool, counted for each lane."""
+        return next(iter(self.vgpr_files.values())).size * self.lds_simds * self.wave_size
+
     def in_cu_mode(self) -> Arch:
         """The architecture as seen by a kernel that stays on one of the two compute units that share an LDS pool."""
         return replace(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from flydsl.errors import ArgumentError, FlyError
+from flydsl.errors import ArgumentError, DeviceError, FlyError
 from flydsl.places import leave_out
 
 
@@ -34,12 +34,15 @@ def add_options(parser: argparse.ArgumentParser, *, gpu_is_option: bool) -> None
     """The options of running a program, here and of `workbench run`."""
     names = 'a product, such as mi300x or "RX 9070 XT", or an architecture'
     if gpu_is_option:
-        parser.add_argument("--gpu", default="mi300x", help=f"{names}; default: mi300x")
+        parser.add_argument(
+            "--gpu", default="mi300x", help=f"{names}, or local, the one that is there; default: mi300x"
+        )
     else:
         parser.add_argument("gpu", help=names)
     parser.add_argument("--count", type=int, default=1, help="how many of them there are; default: 1")
     parser.add_argument("--check", metavar="CHECKS", help="checks around the program, such as races,index, or all")
     parser.add_argument("--report", action="store_true", help="print the kernels with their times at the end")
+    parser.add_argument("--trace", metavar="FILE", help="write the kernels over time, for Perfetto")
     parser.add_argument("-m", dest="is_module", action="store_true", help="the program is a module, as for python -m")
     parser.add_argument("program", help="a Python file, or with -m a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
@@ -47,31 +50,57 @@ def add_options(parser: argparse.ArgumentParser, *, gpu_is_option: bool) -> None
 
 def run_program(options: argparse.Namespace) -> int:
     """Run the program of some options with a GPU. Raises FlyError for a name that is wrong, and for its errors."""
-    from flydsl import gpu
-    from flydsl.simulator import checking
-
     if not options.is_module and not Path(options.program).is_file():
         raise ArgumentError(f"{options.program}: there is no such file", hint="-m before it runs a module")
-    chosen = () if options.check in (None, "all") else tuple(options.check.split(","))
     argv, path = sys.argv, sys.path[0]
     sys.argv = [options.program, *options.arguments]
-    with gpu.pose(options.gpu, options.count), checking(*chosen) if options.check else nullcontext():
-        if options.report:
-            gpu.watch()
-        try:
+    try:
+        with _gpu(options):
             if options.is_module:
                 sys.path[0] = ""
                 runpy.run_module(options.program, run_name="__main__", alter_sys=True)
             else:
                 sys.path[0] = str(Path(options.program).parent)
                 runpy.run_path(options.program, run_name="__main__")
-        except SystemExit as end:
-            return _status(end)
+    except SystemExit as end:
+        return _status(end)
+    finally:
+        sys.argv, sys.path[0] = argv, path
+    return 0
+
+
+@contextmanager
+def _gpu(options: argparse.Namespace) -> Iterator[None]:
+    """The GPU of some options, with the checks, the report and the trace that they ask for."""
+    from flydsl import gpu
+    from flydsl.simulator import checking
+
+    if options.gpu == "local":
+        _require_local(options)
+        yield
+        return
+    chosen = () if options.check in (None, "all") else tuple(options.check.split(","))
+    with gpu.pose(options.gpu, options.count), checking(*chosen) if options.check else nullcontext():
+        profile = gpu.Profile()
+        if options.report or options.trace:
+            profile.start()
+        try:
+            yield
         finally:
-            sys.argv, sys.path[0] = argv, path
             if options.report:
                 print(gpu.report())
-    return 0
+            if options.trace:
+                profile.export_chrome_trace(options.trace)
+
+
+def _require_local(options: argparse.Namespace) -> None:
+    """Raise DeviceError if torch has no GPU, ArgumentError for options that only the simulator has an answer to."""
+    import torch
+
+    if options.check or options.report or options.trace:
+        raise ArgumentError("--check, --report and --trace are of the simulator", hint="name a GPU to simulate")
+    if not torch.cuda.is_available():
+        raise DeviceError("torch has no GPU here", hint="--gpu mi300x lets one pose that is not there")
 
 
 def _status(end: SystemExit) -> int:

@@ -74,7 +74,7 @@ class Posed:
             shared_memory_per_block=arch.lds_bytes_per_workgroup,
             shared_memory_per_multiprocessor=arch.lds_pool_bytes,
             max_threads_per_multi_processor=arch.max_waves_per_simd * arch.lds_simds * arch.wave_size,
-            regs_per_multiprocessor=next(iter(arch.vgpr_files.values())).size * arch.lds_simds * arch.wave_size,
+            regs_per_multiprocessor=arch.compute_unit_registers,
             clock_rate=product.clock_mhz * 1000,
         )  # fmt: skip
 

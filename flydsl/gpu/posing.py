@@ -51,6 +51,8 @@ class Posing:
         MEMORY.on_operator = self.operators
         for name, value in Posed(self.product, self.count).replaced().items():
             self._replace(torch.cuda, name, value)
+        for name, value in _of_accelerator(self.count).items():
+            self._replace(torch.accelerator, name, value)
         self._replace(torch.version, "hip", _HIP_VERSION)
         for name, value in _of_tensors().items():
             self._replace(torch.Tensor, name, value)
@@ -100,6 +102,16 @@ def _of_tensors() -> dict[str, Any]:
         return self.clone()
 
     return {"to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": lambda self, device=None: False}
+
+
+def _of_accelerator(count: int) -> dict[str, Any]:
+    """torch.accelerator, which is torch.cuda by other names."""
+    return {
+        "is_available": lambda: True, "current_accelerator": lambda check_available=False: torch.device("cuda"),
+        "device_count": lambda: count, "synchronize": torch.cuda.synchronize,
+        "current_device_index": torch.cuda.current_device, "set_device_index": torch.cuda.set_device,
+        "current_stream": torch.cuda.current_stream, "set_stream": torch.cuda.set_stream,
+    }  # fmt: skip
 
 
 def _of_torch() -> dict[str, Any]:

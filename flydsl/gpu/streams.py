@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from flydsl.errors import DeviceError
+from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.tensor import gpu_index
 
 _handles = itertools.count(1)
@@ -39,6 +40,9 @@ class Stream:
 
     def query(self) -> bool:
         return self.time_us <= CLOCK.host_us
+
+    def is_capturing(self) -> bool:
+        return MEMORY.captured is not None
 
     def wait_event(self, event: Event) -> None:
         self.time_us = max(self.time_us, event.time_us or 0.0)

@@ -16,7 +16,7 @@ from flydsl.arch.products import PRODUCTS
 from flydsl.errors import ArchError, ArgumentError
 from kernels.vector_add import vector_add
 
-PLACES = (torch, torch.cuda, torch.profiler, torch.Tensor, torch.version, torch.serialization)
+PLACES = (torch, torch.accelerator, torch.cuda, torch.profiler, torch.Tensor, torch.version, torch.serialization)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
@@ -30,6 +30,7 @@ def test_what_torch_says_of_each_product(name: str) -> None:
         assert torch.cuda.get_device_capability() == (found.major, found.minor)
         assert found.warp_size == (32 if found.gcnArchName.startswith("gfx12") else 64)
         assert torch.cuda.mem_get_info()[1] == found.total_memory
+        assert (torch.accelerator.is_available(), torch.accelerator.current_accelerator().type) == (True, "cuda")
 
 
 def test_afterwards_torch_is_what_it_was() -> None:
@@ -199,5 +200,9 @@ def test_a_program_runs_as_it_is(tmp_path: Path) -> None:
     assert "vector_add_kernel_0" in done.stdout
     done = run("-m", "workbench", "run", "--gpu", "RX 9070 XT", "--check", "races,index", str(file), "3")
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, "gfx1201 6.0")
+    done = run("-m", "workbench", "run", "--trace", str(tmp_path / "trace.json"), str(file), "100")
+    assert (done.returncode, "vector_add_kernel_0" in (tmp_path / "trace.json").read_text()) == (0, True)
+    done = run("-m", "workbench", "run", "--gpu", "local", str(file), "100")
+    assert (done.returncode, "torch has no GPU here" in done.stderr) == (1, True)
     done = run("-m", "flydsl.gpu", "mi355x", str(tmp_path / "other.py"))
     assert (done.returncode, "there is no such file" in done.stderr) == (1, True)
