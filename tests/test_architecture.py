@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "compiler": ("expr", "passes", "codegen", "runtime", "utils", "torch_compile"),
     "sweeps": ("compiler",),
     "autotune": ("sweeps", "torch_compile"),
-    "testing": ("sweeps",),
+    "testing": ("sweeps", "gpu"),
     "gpu": ("sweeps", "triton"),
     "launchers": ("autotune",),
     "sizes": ("compiler",),

@@ -38,6 +38,8 @@ PRODUCTS: Mapping[str, Product] = {
     "mi325x": Product("AMD Instinct MI325X", "gfx942", 304, 256, 4, 2100, 6000),
     "mi350x": Product("AMD Instinct MI350X", "gfx950", 256, 288, 4, 2200, 8000),
     "mi355x": Product("AMD Instinct MI355X", "gfx950", 256, 288, 4, 2400, 8000),
+    # Announced with its memory; the rest is not published, and assumed to be that of its predecessor.
+    "mi455x": Product("AMD Instinct MI455X", "gfx1250", 256, 432, 4, 2400, 19600),
     "rx9060": Product("AMD Radeon RX 9060", "gfx1200", 14, 8, 4, 2990, 288),
     "rx9060xt": Product("AMD Radeon RX 9060 XT", "gfx1200", 16, 16, 4, 3130, 322),
     "rx9070": Product("AMD Radeon RX 9070", "gfx1201", 28, 16, 8, 2520, 645),
@@ -45,7 +47,8 @@ PRODUCTS: Mapping[str, Product] = {
 }
 """In small letters and without spaces -> product."""
 
-_OF_ARCH = {"gfx90a": "mi250x", "gfx942": "mi300x", "gfx950": "mi355x", "gfx1200": "rx9060xt", "gfx1201": "rx9070xt"}
+_OF_ARCH = {"gfx90a": "mi250x", "gfx942": "mi300x", "gfx950": "mi355x", "gfx1200": "rx9060xt", "gfx1201": "rx9070xt",
+            "gfx1250": "mi455x"}  # fmt: skip
 
 
 def product_of(name: str) -> Product:

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 
 from flydsl import env
 from flydsl.arch.products import Product, product_of
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, DeviceError
 from flydsl.gpu.cuda_module import Posed
 from flydsl.gpu.factories import register
 from flydsl.gpu.launches import Launches
@@ -196,11 +196,14 @@ def use(name: str, count: int = 1) -> None:
 
     name: a product, such as "mi300x" or "RX 9070 XT", or an architecture. count: how many of them there are.
 
-    Raises ArchError for an unknown name, ArgumentError where torch has a GPU of its own.
+    Raises ArchError for an unknown name, ArgumentError where torch has a GPU of its own, DeviceError for torch before
+    2.6.
     """
     off()
     if not isinstance(count, int) or not 1 <= count <= 64:
         raise ArgumentError(f"{count!r} GPUs", hint="from 1 to 64")
+    if not hasattr(torch, "accelerator"):
+        raise DeviceError(f"torch {torch.__version__} is too old for a GPU to pose", hint="pip install 'torch>=2.6'")
     if torch.cuda.is_available():
         raise ArgumentError(
             f"torch has a GPU here, {torch.cuda.get_device_name()}: another one cannot pose as it",

@@ -21,6 +21,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("flydsl", "kernels of FlyDSL")
     group.addoption("--gpu", action="append", metavar="GPUS", default=[],
                     help="run tests with the fixture `gpu` on these, such as mi300x,mi355x, or all")  # fmt: skip
+    group.addoption("--pose", action="store_true",
+                    help='in tests with the fixture `gpu`, torch has this GPU: tensors may be on "cuda"')  # fmt: skip
     group.addoption("--check", action="append", metavar="CHECKS", default=[],
                     help="check the launches of all tests: races,index,..., or all")  # fmt: skip
     group.addoption("--update-figures", action="store_true", help="write the figures that `kernel_figures` compares")
@@ -58,15 +60,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Arch:
-    """The GPU that CPU tensors run on in this test: see `--gpu`, the ini option `gpus` and the mark `gpus`."""
+def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Arch]:
+    """The GPU that CPU tensors run on in this test: see `--gpu`, the ini option `gpus` and the mark `gpus`.
+
+    With `--pose` it is torch's GPU, and tensors on "cuda" run on it as well.
+    """
     from flydsl.arch import get_arch
 
     arch = get_arch(request.param)
     if not arch.instruction_sets:
         pytest.skip(f"the simulator does not execute {arch.name}")
     monkeypatch.setenv("FLYDSL_GPU_ARCH", arch.name)
-    return arch
+    if not request.config.getoption("pose"):
+        yield arch
+        return
+    from flydsl.gpu import pose
+
+    with pose(arch.name):
+        yield arch
 
 
 # --- checks

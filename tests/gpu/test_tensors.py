@@ -17,7 +17,7 @@ import flydsl.gpu
 
 
 @pytest.fixture(autouse=True)
-def gpu() -> Iterator[None]:
+def posing() -> Iterator[None]:
     with flydsl.gpu.pose("mi300x", count=2):
         yield
 

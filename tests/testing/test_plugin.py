@@ -53,6 +53,17 @@ def test_on_two(gpu, x):
 def test_without_a_gpu():
     pass
 """
+ON_CUDA = """
+import torch
+from doubling import double
+
+
+def test_on_cuda(gpu):
+    x = torch.randn(128, device="cuda")
+    double(x, y := torch.empty_like(x))
+    assert torch.equal(y, 2 * x)
+    assert torch.cuda.get_device_properties(0).gcnArchName == gpu.name
+"""
 
 
 class Project:
@@ -162,6 +173,12 @@ def test_checks_and_what_a_gpu_lacks(tmp_path: Path) -> None:
     assert "FAILED test_racing.py::test_racing_under_a_mark - flydsl.simulator.errors.LdsRace" in text
     text = project.run("--check", "races,waits", "test_racing.py")
     assert "2 failed" in text
+
+
+def test_a_gpu_that_poses_as_torchs(tmp_path: Path) -> None:
+    project = Project(tmp_path, ON_CUDA)
+    assert "3 passed" in project.run("--pose", "--gpu", "mi300x,rx9070xt,gfx1250")
+    assert "1 failed" in project.run("--gpu", "mi300x")
 
 
 def test_options_that_name_nothing(tmp_path: Path) -> None:
