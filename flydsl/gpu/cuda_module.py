@@ -127,6 +127,9 @@ class Posed:
         index = self._index(device)
         return MEMORY.capacity_bytes - MEMORY.allocated[index], MEMORY.capacity_bytes
 
+    def memory_summary(self, device: Any = None, abbreviated: bool = False) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in self.memory_stats(device).items())
+
     def empty_cache(self) -> None:
         pass
 

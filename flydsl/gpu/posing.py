@@ -37,7 +37,6 @@ class Posing:
         self.product, self.count = product, count
         self._before: list[tuple[Any, str, Any]] = []
         self._library: torch.library.Library | None = None
-        self._swaps = False
         self.launches, self.operators = Launches(), Operators(product)
         self._triton = TritonHook()
 
@@ -59,9 +58,7 @@ class Posing:
         for name, value in _of_torch().items():
             self._replace(torch, name, value)
         self._replace(torch.profiler, "profile", profile)
-        # Module.to changes what a parameter is, and keeps the object, which an optimizer may hold.
-        self._swaps = torch.__future__.get_swap_module_params_on_conversion()
-        torch.__future__.set_swap_module_params_on_conversion(True)
+        self._replace(torch.nn.Module, "_apply", _with_swapped_parameters(torch.nn.Module._apply))
         torch.serialization.register_package(5, _no_tag, _stay)
         self._library = register()
         self._triton.begin()
@@ -81,7 +78,6 @@ class Posing:
         runtime_device.pose(False)
         put_around(None)
         MEMORY.on_operator = None
-        torch.__future__.set_swap_module_params_on_conversion(self._swaps)
         env.replace_everywhere({})
 
     def _replace(self, place: Any, name: str, value: Any) -> None:
@@ -104,6 +100,21 @@ def _of_tensors() -> dict[str, Any]:
     return {"to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": lambda self, device=None: False}
 
 
+def _with_swapped_parameters(apply: Any) -> Any:
+    """`Module._apply`, with which `Module.to` changes parameters: each stays the object that an optimizer may hold."""
+
+    def swap_and_apply(self: torch.nn.Module, *args: Any, **options: Any) -> torch.nn.Module:
+        future = torch.__future__
+        before = future.get_swap_module_params_on_conversion()
+        future.set_swap_module_params_on_conversion(True)
+        try:
+            return apply(self, *args, **options)
+        finally:
+            future.set_swap_module_params_on_conversion(before)
+
+    return swap_and_apply
+
+
 def _of_accelerator(count: int) -> dict[str, Any]:
     """torch.accelerator, which is torch.cuda by other names."""
     return {
@@ -117,7 +128,7 @@ def _of_accelerator(count: int) -> dict[str, Any]:
 def _of_torch() -> dict[str, Any]:
     """The functions of torch that ask CUDA's own code for more than memory."""
     make_tensor, as_tensor, generator = torch.tensor, torch.as_tensor, torch.Generator
-    autocast, read = torch.autocast, torch.load
+    autocast, read, from_dlpack = torch.autocast, torch.load, torch.from_dlpack
 
     def tensor(data: Any, *, device: Any = None, requires_grad: bool = False, **options: Any) -> torch.Tensor:
         host = make_tensor(data, device="cpu", **options)
@@ -127,6 +138,9 @@ def _of_torch() -> dict[str, Any]:
         if isinstance(data, torch.Tensor):
             return data.to(device=device, dtype=dtype)
         return as_tensor(data, dtype=dtype, device="cpu").to(device or _default())
+
+    def from_a_dlpack(ext_tensor: Any, **options: Any) -> torch.Tensor:
+        return ext_tensor.detach() if isinstance(ext_tensor, GpuTensor) else from_dlpack(ext_tensor, **options)
 
     class Generator(generator):  # type: ignore[misc, valid-type]
         """A generator of the host's numbers, on the device that was asked for."""
@@ -155,7 +169,8 @@ def _of_torch() -> dict[str, Any]:
         return tree_map(_placed, read(f, *args, **options))
 
     return {
-        "tensor": tensor, "as_tensor": as_a_tensor, "Generator": Generator, "autocast": Autocast, "load": load,
+        "from_dlpack": from_a_dlpack, "tensor": tensor, "as_tensor": as_a_tensor, "Generator": Generator,
+        "autocast": Autocast, "load": load,
     }  # fmt: skip
 
 

@@ -16,7 +16,16 @@ from flydsl.arch.products import PRODUCTS
 from flydsl.errors import ArchError, ArgumentError
 from kernels.vector_add import vector_add
 
-PLACES = (torch, torch.accelerator, torch.cuda, torch.profiler, torch.Tensor, torch.version, torch.serialization)
+PLACES = (
+    torch,
+    torch.nn.Module,
+    torch.accelerator,
+    torch.cuda,
+    torch.profiler,
+    torch.Tensor,
+    torch.version,
+    torch.serialization,
+)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

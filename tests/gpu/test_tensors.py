@@ -127,6 +127,15 @@ def test_a_model_trains_as_on_the_host() -> None:
     assert torch.equal(trained("cuda"), trained("cpu"))
 
 
+def test_a_model_takes_weights_of_the_host_and_goes_back() -> None:
+    model, other = torch.nn.Linear(2, 3).cuda(), torch.nn.Linear(2, 3)
+    model.load_state_dict(other.state_dict())
+    assert model.weight.is_cuda
+    assert torch.equal(model.weight.cpu(), other.weight)
+    assert not model.cpu().weight.is_cuda
+    assert model.to("cuda", torch.bfloat16).bias.dtype is torch.bfloat16
+
+
 def test_copies_and_files() -> None:
     x = torch.randn(3, device="cuda:1", requires_grad=True)
     for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):

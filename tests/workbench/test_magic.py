@@ -500,6 +500,9 @@ def test_the_comparison_of_two_targets_is_live_too(notebook):
     assert "gfx950" in shown[0]["text/html"]
 
 
+ON_CUDA = "from kernels.vector_add import vector_add\nx = torch.ones(4096, device='cuda')\nvector_add(x, x, x.clone())"
+
+
 def test_a_gpu_poses(notebook):
     run = "import torch\nx = torch.ones(3, device='cuda')\nprint(x.device, torch.cuda.get_device_name())"
     try:
@@ -507,5 +510,8 @@ def test_a_gpu_poses(notebook):
         assert "cuda:0 AMD Instinct MI355X" in notebook.run(run).text
         assert "cuda:0 AMD Radeon RX 9070 XT" in notebook.run(f"%gpu RX 9070 XT 2\n{run}").text
         assert "no GPU is called 'mi35'" in notebook.run("%gpu mi35").text
+        notebook.run("%gpu mi355x")
+        launched = notebook.run(f"%%flykernel --show isa,trace\n{ON_CUDA}")
+        assert any("global_load" in str(shown) and "gfx950" in str(shown) for shown in launched.shown)
     finally:
         assert "no GPU poses" in notebook.run("%gpu off").text
