@@ -53,6 +53,7 @@ class Posing:
         for name, value in _of_accelerator(self.count).items():
             self._replace(torch.accelerator, name, value)
         self._replace(torch.version, "hip", _HIP_VERSION)
+        self._replace(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
         for name, value in _of_tensors().items():
             self._replace(torch.Tensor, name, value)
         for name, value in _of_torch().items():
@@ -95,9 +96,14 @@ def _of_tensors() -> dict[str, Any]:
         return moved(self, gpu_index(device))
 
     def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
-        return self.clone()
+        pinned = self.detach().clone()
+        pinned.is_in_pinned_memory = True  # type: ignore[attr-defined]
+        return pinned
 
-    return {"to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": lambda self, device=None: False}
+    def is_pinned(self: torch.Tensor, device: Any = None) -> bool:
+        return getattr(self, "is_in_pinned_memory", False)
+
+    return {"to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": is_pinned}
 
 
 def _with_swapped_parameters(apply: Any) -> Any:

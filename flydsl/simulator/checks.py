@@ -86,6 +86,14 @@ checked are image instructions, exports, the order of stores in memory, and `s_d
 last moment that the waits allow, so that a program that does not wait computes with what was there before. Copies of
 gfx1250 come at once there, as `races` looks after them.
 
+# NaN
+
+`checking("nan")`, which goes alone and is in no other, is for results that are not numbers. When a launch has written a
+NaN or an infinity to a tensor of floats where there was a number, it raises `NotFinite`, which names the element, and
+the first instructions that made one out of numbers, with their lanes, operands and lines. What a launch only hands on,
+it has not made; and what it makes and does not write, as the square root of 0 does on its way, is no error. Integers
+that are computed from a bf16, of which CDNA 3 rounds one, are not seen to make one.
+
 # Alignment
 
 The unaligned access mode, which AMD's runtime sets, allows any address for vector loads and stores, and LLVM merges
@@ -117,8 +125,8 @@ if TYPE_CHECKING:
 
 CHECKS = ("uninitialized", "index", "races", "waits", "alignment", "barriers")
 
-LATE = frozenset({"late"})
-"""The check that changes what the others look at, and goes alone."""
+LATE, NAN = frozenset({"late"}), frozenset({"nan"})
+"""The checks that go alone: one changes what the others look at, and what the other finds may be meant."""
 
 _COMPILED_IN = frozenset({"index"})
 
@@ -206,11 +214,15 @@ def checking(*checks: str) -> Iterator[Findings]:
 
     A wrong access raises an error; a slow one becomes a hint in the `Findings` that the block is given.
     """
-    unknown = [name for name in checks if name not in CHECKS and name not in LATE]
+    alone = LATE | NAN
+    unknown = [name for name in checks if name not in CHECKS and name not in alone]
     if unknown:
-        raise ArgumentError(f"there is no check {unknown[0]!r}", hint=f"the checks are {', '.join(CHECKS)}, and late")
-    if not LATE.isdisjoint(checks) and len(checks) > 1:
-        raise ArgumentError(f"'late' must be the only check, got {', '.join(checks)}", hint="launch twice")
+        raise ArgumentError(
+            f"there is no check {unknown[0]!r}", hint=f"the checks are {', '.join(CHECKS)}; late; and nan"
+        )
+    if not alone.isdisjoint(checks) and len(checks) > 1:
+        name = next(name for name in checks if name in alone)
+        raise ArgumentError(f"{name!r} must be the only check, got {', '.join(checks)}", hint="launch twice")
     findings = Findings()
     token, found = _enabled.set(frozenset(checks or CHECKS)), _findings.set(findings)
     try:

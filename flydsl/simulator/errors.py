@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flydsl.errors import SimulatorError, SourceLocation
 
@@ -187,6 +188,25 @@ class MissingWait(SimulatorError):
         self.started, self.started_line, self.started_at = started.text, started.line, started.location
         self.workgroup, self.wave, self.lane, self.thread = workgroup, wave, lane, thread
         self.counter, self.enough, self.seen = counter, enough, seen
+
+
+class NotFinite(SimulatorError):
+    """A launch wrote a NaN or an infinity where there was a number.
+
+    tensor, element, count: where, the first one by its place in memory, and how many of the tensor there are. made: the
+    first instructions that made one out of numbers, by time (`lockstep.checked.nans.Made`).
+    """
+
+    def __init__(self, tensor: str, label: str, element: int, count: int, shown: str, made: Sequence[Any]) -> None:
+        others = f", and {count - 1} more that are no numbers" if count > 1 else ""
+        first = [f"  {'first' if i == 0 else 'then'}: {each}" for i, each in enumerate(made)]
+        nobody = ["  no instruction made it out of numbers: it was in memory before, or comes from integers"]
+        lines = [f"{tensor} ({label}) has {shown} at element {element} in memory{others}", *(first or nobody)]
+        at = made[0].instruction.location if made else None
+        super().__init__(
+            "\n".join(lines), at=at, hint="rows without an element, logarithms of 0, sums too large for f16"
+        )
+        self.tensor, self.element, self.count, self.made = tensor, element, count, tuple(made)
 
 
 class UninitializedRegister(SimulatorError):

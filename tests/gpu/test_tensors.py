@@ -64,6 +64,13 @@ def test_from_one_device_to_another_and_back() -> None:
     assert torch.equal(torch.zeros(4, 5, device="cuda").copy_(host).cpu(), host)
 
 
+def test_pinned_memory() -> None:
+    host = torch.ones(3)
+    assert host.pin_memory().is_pinned()
+    assert not host.is_pinned()
+    assert host.pin_memory().to("cuda", non_blocking=True).is_cuda
+
+
 def test_default_devices() -> None:
     torch.set_default_device("cuda")
     try:
@@ -125,6 +132,14 @@ def test_a_model_trains_as_on_the_host() -> None:
         return model[0].weight.detach().cpu()
 
     assert torch.equal(trained("cuda"), trained("cpu"))
+
+
+def test_modules_of_other_kinds() -> None:
+    assert torch.nn.LSTM(3, 4).cuda()(torch.randn(2, 1, 3, device="cuda"))[0].is_cuda
+    layer = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True).cuda()
+    assert layer(torch.randn(2, 3, 8, device="cuda")).is_cuda
+    assert torch.nn.Conv2d(1, 2, 3).cuda()(torch.randn(1, 1, 5, 5, device="cuda")).is_cuda
+    assert torch.nn.BatchNorm1d(3).cuda()(torch.randn(4, 3, device="cuda")).is_cuda
 
 
 def test_a_model_takes_weights_of_the_host_and_goes_back() -> None:

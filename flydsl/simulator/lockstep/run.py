@@ -13,6 +13,7 @@ from flydsl.simulator.dispatch import Dispatch, LaunchStatistics
 from flydsl.simulator.lockstep.bind import bound_steps
 from flydsl.simulator.lockstep.checked.late import LateMachine
 from flydsl.simulator.lockstep.checked.machine import CheckedMachine
+from flydsl.simulator.lockstep.checked.nans import NanHistory, NanMachine
 from flydsl.simulator.lockstep.checked.races import RaceHistory
 from flydsl.simulator.lockstep.counting import CountingMachine
 from flydsl.simulator.lockstep.machine import Machine
@@ -34,15 +35,18 @@ def run_in_lockstep(
     is, whose progress is asked for.
     """
     statistics, races = LaunchStatistics(0, 0), _new_races(dispatch)
+    nans = NanHistory(dispatch) if checks.enabled_checks() == checks.NAN else None
     if task is not None:
         task.done = lambda: statistics.waves // dispatch.waves_per_workgroup
     for batch in _batches(workgroup_ids, _workgroups_per_batch(dispatch)):
-        machine = new_machine(dispatch, batch, instruction_limit, counts, races)
+        machine = new_machine(dispatch, batch, instruction_limit, counts, races, nans)
         machine.run()
         executed = machine.waves.executed[: len(batch) * dispatch.waves_per_workgroup]
         statistics = LaunchStatistics(
             statistics.waves + executed.size, statistics.wave_instructions + int(executed.sum())
         )
+    if nans is not None:
+        nans.check()
     return statistics
 
 
@@ -52,22 +56,30 @@ def new_machine(
     instruction_limit: int | None = None,
     counts: Array | None = None,
     races: RaceHistory | None = None,
+    nans: NanHistory | None = None,
 ) -> Machine:
     """A machine whose first waves are those of the workgroups. It runs the enabled checks, or counts.
 
-    races: what other workgroups of the launch did before, if races are checked and there were any.
+    races, nans: what other workgroups of the launch did before, if that is checked and there were any.
     """
-    machine = _machine(dispatch, workgroup_ids, instruction_limit or checks.instruction_limit(), counts, races)
+    machine = _machine(dispatch, workgroup_ids, instruction_limit or checks.instruction_limit(), counts, races, nans)
     machine.run_ahead = _run_ahead
     return machine
 
 
 def _machine(
-    dispatch: Dispatch, workgroup_ids: Sequence[Dim3], limit: int, counts: Array | None, races: RaceHistory | None
+    dispatch: Dispatch,
+    workgroup_ids: Sequence[Dim3],
+    limit: int,
+    counts: Array | None,
+    races: RaceHistory | None,
+    nans: NanHistory | None,
 ) -> Machine:
     steps = bound_steps(dispatch)
     if (enabled := checks.enabled_checks()) == checks.LATE:
         return LateMachine(dispatch, steps, workgroup_ids, limit)
+    if enabled == checks.NAN:
+        return NanMachine(dispatch, steps, workgroup_ids, limit, nans or NanHistory(dispatch))
     if enabled:
         return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled, races or _new_races(dispatch))
     waves = dispatch.waves(workgroup_ids)
