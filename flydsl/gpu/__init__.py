@@ -4,10 +4,11 @@
     x = torch.randn(1024, device="cuda")
 
 From then on `torch.cuda.is_available()` is true, tensors on "cuda" are in host memory and say that they are on the GPU
-(`tensor`), factories make them (`factories`), and torch.cuda answers as that product does (`cuda_module`). Launches run
-on the simulator for its architecture (`launches`), and advance a clock (`streams`), as torch's operators do
-(`operators`). Memory ends at the product's size (`memory`). `posing` puts all that in place, and takes it back; nothing
-here is loaded unless it is asked for.
+(`tensor`), factories make them (`factories`), and torch and torch.cuda do with them what they do on that product
+(`torch_module`, `cuda_module`, `graphs`, `profiler`), as Triton does (`of_triton`). Launches run on the simulator for
+its architecture (`launches`) and advance a clock (`streams`), as torch's operators do (`operators`). Memory ends at the
+product's size (`memory`). `posing` puts all that in place, and takes it back; nothing here is loaded unless it is asked
+for.
 """
 
 from typing import TYPE_CHECKING

@@ -35,7 +35,8 @@ class TritonHook(importlib.abc.MetaPathFinder):
                 change(sys.modules[name])
 
     def end(self) -> None:
-        sys.meta_path.remove(self)
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
         for place, name, value in reversed(self._before):
             setattr(place, name, value)
         self._before.clear()

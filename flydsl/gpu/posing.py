@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 import torch.profiler
-from torch.utils._pytree import tree_map
 
 from flydsl import env
 from flydsl.arch.products import Product, product_of
@@ -22,7 +21,14 @@ from flydsl.gpu.of_triton import TritonHook
 from flydsl.gpu.operators import Operators
 from flydsl.gpu.profiler import profile
 from flydsl.gpu.streams import CLOCK
-from flydsl.gpu.tensor import GpuTensor, converted, gpu_index, moved
+from flydsl.gpu.torch_module import (
+    no_tag,
+    of_accelerator,
+    of_tensors,
+    of_torch,
+    stay_on_host,
+    with_swapped_parameters,
+)
 from flydsl.runtime import device as runtime_device
 from flydsl.simulator.launching import put_around
 
@@ -50,17 +56,17 @@ class Posing:
         MEMORY.on_operator = self.operators
         for name, value in Posed(self.product, self.count).replaced().items():
             self._replace(torch.cuda, name, value)
-        for name, value in _of_accelerator(self.count).items():
+        for name, value in of_accelerator(self.count).items():
             self._replace(torch.accelerator, name, value)
         self._replace(torch.version, "hip", _HIP_VERSION)
         self._replace(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
-        for name, value in _of_tensors().items():
+        for name, value in of_tensors().items():
             self._replace(torch.Tensor, name, value)
-        for name, value in _of_torch().items():
+        for name, value in of_torch().items():
             self._replace(torch, name, value)
         self._replace(torch.profiler, "profile", profile)
-        self._replace(torch.nn.Module, "_apply", _with_swapped_parameters(torch.nn.Module._apply))
-        torch.serialization.register_package(5, _no_tag, _stay)
+        self._replace(torch.nn.Module, "_apply", with_swapped_parameters(torch.nn.Module._apply))
+        torch.serialization.register_package(5, no_tag, stay_on_host)
         self._library = register()
         self._triton.begin()
 
@@ -74,8 +80,9 @@ class Posing:
         self._before.clear()
         if self._library is not None:
             self._library._destroy()
+            self._library = None
         packages = torch.serialization._package_registry
-        packages[:] = [package for package in packages if package[2] is not _stay]
+        packages[:] = [package for package in packages if package[2] is not stay_on_host]
         runtime_device.pose(False)
         put_around(None)
         MEMORY.on_operator = None
@@ -84,129 +91,6 @@ class Posing:
     def _replace(self, place: Any, name: str, value: Any) -> None:
         self._before.append((place, name, vars(place).get(name, _MISSING)))
         setattr(place, name, value)
-
-
-def _of_tensors() -> dict[str, Any]:
-    """The methods of torch.Tensor that may go to a GPU. `GpuTensor` has its own."""
-
-    def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        return converted(self, args, kwargs)
-
-    def cuda(self: torch.Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> torch.Tensor:
-        return moved(self, gpu_index(device))
-
-    def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
-        pinned = self.detach().clone()
-        pinned.is_in_pinned_memory = True  # type: ignore[attr-defined]
-        return pinned
-
-    def is_pinned(self: torch.Tensor, device: Any = None) -> bool:
-        return getattr(self, "is_in_pinned_memory", False)
-
-    return {"to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": is_pinned}
-
-
-def _with_swapped_parameters(apply: Any) -> Any:
-    """`Module._apply`, with which `Module.to` changes parameters: each stays the object that an optimizer may hold."""
-
-    def swap_and_apply(self: torch.nn.Module, *args: Any, **options: Any) -> torch.nn.Module:
-        future = torch.__future__
-        before = future.get_swap_module_params_on_conversion()
-        future.set_swap_module_params_on_conversion(True)
-        try:
-            return apply(self, *args, **options)
-        finally:
-            future.set_swap_module_params_on_conversion(before)
-
-    return swap_and_apply
-
-
-def _of_accelerator(count: int) -> dict[str, Any]:
-    """torch.accelerator, which is torch.cuda by other names."""
-    return {
-        "is_available": lambda: True, "current_accelerator": lambda check_available=False: torch.device("cuda"),
-        "device_count": lambda: count, "synchronize": torch.cuda.synchronize,
-        "current_device_index": torch.cuda.current_device, "set_device_index": torch.cuda.set_device,
-        "current_stream": torch.cuda.current_stream, "set_stream": torch.cuda.set_stream,
-    }  # fmt: skip
-
-
-def _of_torch() -> dict[str, Any]:
-    """The functions of torch that ask CUDA's own code for more than memory."""
-    make_tensor, as_tensor, generator = torch.tensor, torch.as_tensor, torch.Generator
-    autocast, read, from_dlpack = torch.autocast, torch.load, torch.from_dlpack
-
-    def tensor(data: Any, *, device: Any = None, requires_grad: bool = False, **options: Any) -> torch.Tensor:
-        host = make_tensor(data, device="cpu", **options)
-        return host.to(device or _default()).detach().requires_grad_(requires_grad)
-
-    def as_a_tensor(data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
-        if isinstance(data, torch.Tensor):
-            return data.to(device=device, dtype=dtype)
-        return as_tensor(data, dtype=dtype, device="cpu").to(device or _default())
-
-    def from_a_dlpack(ext_tensor: Any, **options: Any) -> torch.Tensor:
-        return ext_tensor.detach() if isinstance(ext_tensor, GpuTensor) else from_dlpack(ext_tensor, **options)
-
-    class Generator(generator):  # type: ignore[misc, valid-type]
-        """A generator of the host's numbers, on the device that was asked for."""
-
-        def __new__(cls, device: Any = "cpu") -> Any:
-            made = super().__new__(cls, device="cpu")
-            made._device = torch.device(device)
-            return made
-
-        @property
-        def device(self) -> torch.device:
-            return self._device
-
-    class Autocast(autocast):  # type: ignore[misc, valid-type]
-        """Operators in a narrower type, of a GPU as of the host: for torch's kernels its tensors are the host's."""
-
-        def __init__(
-            self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
-        ) -> None:
-            if device_type == "cuda":
-                device_type, dtype = "cpu", dtype or torch.get_autocast_dtype("cuda")
-            super().__init__(device_type, dtype, enabled, cache_enabled)
-
-    def load(f: Any, *args: Any, **options: Any) -> Any:
-        _places.clear()
-        return tree_map(_placed, read(f, *args, **options))
-
-    return {
-        "from_dlpack": from_a_dlpack, "tensor": tensor, "as_tensor": as_a_tensor, "Generator": Generator,
-        "autocast": Autocast, "load": load,
-    }  # fmt: skip
-
-
-_places: dict[int, str] = {}
-"""Of storages that are being read from a file: the GPU that each goes to."""
-
-
-def _no_tag(storage: Any) -> None:
-    """Torch's hook for a storage that is saved: each says itself where it is."""
-
-
-def _stay(storage: Any, location: str) -> Any:
-    """Torch's hook for a storage of a file: those of GPUs stay in host memory, and `load` makes tensors of the GPU."""
-    if not location.startswith("cuda"):
-        return None
-    _places[storage._cdata] = location
-    return storage
-
-
-def _placed(value: Any) -> Any:
-    """What was read from a file, on the GPU where it was, or where it is wanted."""
-    if not isinstance(value, torch.Tensor) or isinstance(value, GpuTensor):
-        return value
-    place = _places.get(value.untyped_storage()._cdata)
-    return value if place is None else value.detach().to(place).requires_grad_(value.requires_grad)
-
-
-def _default() -> torch.device:
-    """The device of factories that name none."""
-    return torch.empty(0).device
 
 
 _active: list[Posing] = []
@@ -231,7 +115,11 @@ def use(name: str, count: int = 1) -> None:
             hint="the program runs on it as it is",
         )
     posing = Posing(product_of(name), count)
-    posing.begin()
+    try:
+        posing.begin()
+    except BaseException:
+        posing.end()
+        raise
     _active.append(posing)
 
 

@@ -1,0 +1,133 @@
+"""What stands in place of functions of torch, of its tensors, modules and files, while a GPU poses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from flydsl.gpu.tensor import GpuTensor, converted, gpu_index, moved
+
+
+def of_tensors() -> dict[str, Any]:
+    """The methods of torch.Tensor that may go to a GPU. `GpuTensor` has its own."""
+
+    def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return converted(self, args, kwargs)
+
+    def cuda(self: torch.Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> torch.Tensor:
+        return moved(self, gpu_index(device))
+
+    def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+        pinned = self.detach().clone()
+        pinned.is_in_pinned_memory = True  # type: ignore[attr-defined]
+        return pinned
+
+    def is_pinned(self: torch.Tensor, device: Any = None) -> bool:
+        return getattr(self, "is_in_pinned_memory", False)
+
+    return {"to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": is_pinned}
+
+
+def with_swapped_parameters(apply: Any) -> Any:
+    """`Module._apply`, with which `Module.to` changes parameters: each stays the object that an optimizer may hold."""
+
+    def swap_and_apply(self: torch.nn.Module, *args: Any, **options: Any) -> torch.nn.Module:
+        future = torch.__future__
+        before = future.get_swap_module_params_on_conversion()
+        future.set_swap_module_params_on_conversion(True)
+        try:
+            return apply(self, *args, **options)
+        finally:
+            future.set_swap_module_params_on_conversion(before)
+
+    return swap_and_apply
+
+
+def of_accelerator(count: int) -> dict[str, Any]:
+    """torch.accelerator, which is torch.cuda by other names."""
+    return {
+        "is_available": lambda: True, "current_accelerator": lambda check_available=False: torch.device("cuda"),
+        "device_count": lambda: count, "synchronize": torch.cuda.synchronize,
+        "current_device_index": torch.cuda.current_device, "set_device_index": torch.cuda.set_device,
+        "current_stream": torch.cuda.current_stream, "set_stream": torch.cuda.set_stream,
+    }  # fmt: skip
+
+
+def of_torch() -> dict[str, Any]:
+    """The functions of torch that ask CUDA's own code for more than memory."""
+    make_tensor, as_tensor, generator = torch.tensor, torch.as_tensor, torch.Generator
+    autocast, read, from_dlpack = torch.autocast, torch.load, torch.from_dlpack
+
+    def tensor(data: Any, *, device: Any = None, requires_grad: bool = False, **options: Any) -> torch.Tensor:
+        host = make_tensor(data, device="cpu", **options)
+        return host.to(device or _default()).detach().requires_grad_(requires_grad)
+
+    def as_a_tensor(data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
+        if isinstance(data, torch.Tensor):
+            return data.to(device=device, dtype=dtype)
+        return as_tensor(data, dtype=dtype, device="cpu").to(device or _default())
+
+    def from_a_dlpack(ext_tensor: Any, **options: Any) -> torch.Tensor:
+        return ext_tensor.detach() if isinstance(ext_tensor, GpuTensor) else from_dlpack(ext_tensor, **options)
+
+    class Generator(generator):  # type: ignore[misc, valid-type]
+        """A generator of the host's numbers, on the device that was asked for."""
+
+        def __new__(cls, device: Any = "cpu") -> Any:
+            made = super().__new__(cls, device="cpu")
+            made._device = torch.device(device)
+            return made
+
+        @property
+        def device(self) -> torch.device:
+            return self._device
+
+    class Autocast(autocast):  # type: ignore[misc, valid-type]
+        """Operators in a narrower type, of a GPU as of the host: for torch's kernels its tensors are the host's."""
+
+        def __init__(
+            self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
+        ) -> None:
+            if device_type == "cuda":
+                device_type, dtype = "cpu", dtype or torch.get_autocast_dtype("cuda")
+            super().__init__(device_type, dtype, enabled, cache_enabled)
+
+    def load(f: Any, *args: Any, **options: Any) -> Any:
+        _places.clear()
+        return tree_map(_placed, read(f, *args, **options))
+
+    return {
+        "from_dlpack": from_a_dlpack, "tensor": tensor, "as_tensor": as_a_tensor, "Generator": Generator,
+        "autocast": Autocast, "load": load,
+    }  # fmt: skip
+
+
+_places: dict[int, str] = {}
+"""Of storages that are being read from a file: the GPU that each goes to."""
+
+
+def no_tag(storage: Any) -> None:
+    """Torch's hook for a storage that is saved: each says itself where it is."""
+
+
+def stay_on_host(storage: Any, location: str) -> Any:
+    """Torch's hook for a storage of a file: those of GPUs stay in host memory, and `load` makes tensors of the GPU."""
+    if not location.startswith("cuda"):
+        return None
+    _places[storage._cdata] = location
+    return storage
+
+
+def _placed(value: Any) -> Any:
+    """What was read from a file, on the GPU where it was, or where it is wanted."""
+    if not isinstance(value, torch.Tensor) or isinstance(value, GpuTensor):
+        return value
+    place = _places.get(value.untyped_storage()._cdata)
+    return value if place is None else value.detach().to(place).requires_grad_(value.requires_grad)
+
+
+def _default() -> torch.device:
+    """The device of factories that name none."""
+    return torch.empty(0).device
