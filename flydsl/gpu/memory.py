@@ -15,13 +15,14 @@ class GpuMemory:
 
     current: the GPU that programs are on. changes: how often memory was allocated or written, by torch or by a launch.
     captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of every
-    operator of torch, with its operands, keywords and results.
+    operator of torch, with its operands, keywords and results. on_copy: of the bytes that go from or to the host.
     """
 
     def __init__(self) -> None:
         self.current = self.changes = 0
         self.capacity_bytes = 0
         self.captured: list[Callable[[], Any]] | None = None
+        self.on_copy: Callable[[int], None] | None = None
         self.on_operator: Callable[[Any, Any, Any, Any], None] | None = None
         self.name = ""
         self.allocated: Counter[int] = Counter()

@@ -2,7 +2,8 @@
 
 An operator reads its operands and writes its results once, at the bandwidth of the product, and takes a few
 microseconds to be launched. That is about right for pointwise operators and too little for products, so a program that
-measures torch's products measures too little; views take no time.
+measures torch's products measures too little. Copies from and to the host go at the speed of PCIe 5; views take no
+time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from flydsl.arch.products import Product
 from flydsl.gpu.graphs import capture_operator
 from flydsl.gpu.streams import CLOCK
 
+_LINK_BYTES_PER_US = 50_000.0
+"""Of PCIe 5 with 16 lanes, what copies reach of its 64 GB/s."""
 _LAUNCH_US = 5.0
 """From the call to the end of a kernel that does nothing, about."""
 
@@ -33,16 +36,27 @@ class Operators:
         if not CLOCK.is_watched:
             return
         operands = _tensors(args)
+        if func._schema.name == "aten::copy_" and operands[0].device != operands[1].device:
+            self.copied(operands[0].nbytes)
+            return
         results = [tensor for tensor in _tensors(found) if not any(_is_same(tensor, other) for other in operands)]
         if not results and not func._schema.is_mutable:
             return  # a view
         if str(func).startswith(("aten.empty", "aten.new_empty", "aten.detach")):
             return
         written = results or operands[:1]
-        time_us = _LAUNCH_US + sum(tensor.nbytes for tensor in (*operands, *written)) / self.bytes_per_us
+        self._take(sum(tensor.nbytes for tensor in (*operands, *written)) / self.bytes_per_us, str(func))
+
+    def copied(self, size_bytes: int) -> None:
+        """So many bytes have been copied from the host, or to it."""
+        if CLOCK.is_watched:
+            self._take(size_bytes / _LINK_BYTES_PER_US, "copy between host and GPU")
+
+    def _take(self, moving_us: float, name: str) -> None:
+        time_us = _LAUNCH_US + moving_us
         self.time_us += time_us
         self.count += 1
-        CLOCK.advance(time_us, str(func))
+        CLOCK.advance(time_us, name)
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:

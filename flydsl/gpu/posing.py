@@ -53,7 +53,7 @@ class Posing:
         env.replace_everywhere({"FLYDSL_GPU_ARCH": self.product.arch})
         runtime_device.pose(True)
         put_around(self.launches)
-        MEMORY.on_operator = self.operators
+        MEMORY.on_operator, MEMORY.on_copy = self.operators, self.operators.copied
         for name, value in Posed(self.product, self.count).replaced().items():
             self._replace(torch.cuda, name, value)
         for name, value in of_accelerator(self.count).items():
@@ -85,7 +85,7 @@ class Posing:
         packages[:] = [package for package in packages if package[2] is not stay_on_host]
         runtime_device.pose(False)
         put_around(None)
-        MEMORY.on_operator = None
+        MEMORY.on_operator = MEMORY.on_copy = None
         env.replace_everywhere({})
 
     def _replace(self, place: Any, name: str, value: Any) -> None:

@@ -295,6 +295,8 @@ class _Move(torch.autograd.Function):
             host = torch.empty_like(tensor, device="cpu", requires_grad=False).copy_(tensor)
             if isinstance(host, GpuTensor):
                 host = torch.Tensor._make_subclass(torch.Tensor, host)
+        if MEMORY.on_copy is not None and (index is None or ctx.back is None):
+            MEMORY.on_copy(host.nbytes)
         return host if index is None else on_gpu(host, index)
 
     @staticmethod

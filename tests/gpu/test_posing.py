@@ -105,6 +105,24 @@ def test_events_read_the_clock_of_the_gpu() -> None:
         assert torch.equal(z, x + y)
 
 
+def test_torchs_own_work_takes_the_time_that_bandwidth_allows() -> None:
+    with flydsl.gpu.pose("mi300x"):
+        host = torch.ones(16 << 20, dtype=torch.uint8)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+        def time_us(work) -> float:
+            start.record()
+            work()
+            end.record()
+            return 1000 * start.elapsed_time(end)
+
+        x = host.cuda()
+        assert time_us(lambda: x.view(4, -1)) == 0
+        assert time_us(lambda: x + x) == pytest.approx(5 + 3 * (16 << 20) / 5.3e6)
+        for copy in (host.cuda, x.cpu, lambda: x.copy_(host), lambda: host.copy_(x)):
+            assert time_us(copy) == pytest.approx(5 + (16 << 20) / 50e3)
+
+
 def test_a_kernel_that_adds_to_its_own_result_is_repeated() -> None:
     with flydsl.gpu.pose("mi300x"):
         flydsl.gpu.watch()
