@@ -151,7 +151,10 @@ def report() -> str:
     if not _active:
         raise ArgumentError("no GPU poses", hint='flydsl.gpu.use("mi300x"), or python -m flydsl.gpu mi300x script.py')
     now = _active[-1]
-    return report_of(now.launches.table, now.operators.time_us, now.operators.count)
+    table = now.launches.table
+    launches, kernels_us = sum(t.launches for t in table), sum(t.launches * t.estimate.time_us for t in table)
+    head = f"{now.product.name} ({now.product.arch}), simulated: {launches} launches, {kernels_us:.4g} us"
+    return f"{head}\n{report_of(table, now.operators.time_us, now.operators.count)}"
 
 
 def watch() -> None:
