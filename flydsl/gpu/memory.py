@@ -24,7 +24,6 @@ class GpuMemory:
         self.captured: list[Callable[[], Any]] | None = None
         self.on_copy: Callable[[int], None] | None = None
         self.on_operator: Callable[[Any, Any, Any, Any], None] | None = None
-        self.name = ""
         self.allocated: Counter[int] = Counter()
         self.peak: Counter[int] = Counter()
         self._storages: dict[int, weakref.ref[Any]] = {}

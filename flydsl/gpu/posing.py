@@ -47,7 +47,7 @@ class Posing:
         self._triton = TritonHook()
 
     def begin(self) -> None:
-        MEMORY.current, MEMORY.name = 0, self.product.name
+        MEMORY.current = 0
         MEMORY.capacity_bytes = self.product.memory_gib << 30
         CLOCK.reset()
         env.replace_everywhere({"FLYDSL_GPU_ARCH": self.product.arch})
