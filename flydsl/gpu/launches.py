@@ -42,7 +42,7 @@ class KernelTime:
 
 
 Sizes = tuple[str, tuple[int, ...], tuple[int, ...], int, bytes]
-Call = tuple[int, Sizes, tuple[tuple[int, int], ...]]
+Call = tuple[Program, Sizes, tuple[tuple[int, int], ...]]
 
 
 class Launches:
@@ -64,7 +64,7 @@ class Launches:
             MEMORY.changes += 1
             return run()
         sizes = _sizes(dispatch, kernarg)
-        call = id(dispatch.program), sizes, _places(memory)
+        call = dispatch.program, sizes, _places(memory)
         if self._fixed.get(call) == MEMORY.changes:
             self._advance(dispatch, sizes)
             return LaunchStatistics(dispatch.workgroup_count * dispatch.waves_per_workgroup, 0)
