@@ -142,7 +142,7 @@ _environment: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
 
 def code_settings() -> tuple[Any, ...]:
     """The variables that decide which code a compilation makes, as they stand: part of the key of a cache."""
-    if _replaced.get():
+    if _replaced.get() or _of_process:
         return tuple(None if value is None else os.environ.encodekey(value) for value in map(_value, _CODE_VARIABLES))
     return tuple(map(_environment.get, _CODE_KEYS))
 
@@ -158,7 +158,7 @@ _COMPILE_ONLY = os.environ.encodekey("COMPILE_ONLY")
 
 def compile_only() -> bool:
     """`COMPILE_ONLY`: compile, launch nothing."""
-    return (_COMPILE_ONLY in _environment or bool(_replaced.get())) and flag("COMPILE_ONLY")
+    return (_COMPILE_ONLY in _environment or bool(_replaced.get() or _of_process)) and flag("COMPILE_ONLY")
 
 
 def variables() -> dict[Any, Any]:

@@ -14,6 +14,7 @@ import torch
 import flydsl.gpu
 from flydsl.arch.products import PRODUCTS
 from flydsl.errors import ArchError, ArgumentError
+from flydsl.simulator import counting
 from kernels.vector_add import vector_add
 
 PLACES = (
@@ -80,6 +81,14 @@ def test_a_launch_compiles_for_the_gpu_and_takes_its_tensors() -> None:
         vector_add(x, y, z)
         assert torch.equal(z, x + y)
         assert vector_add.lower(x, y, z).artifact.code.arch.name == "gfx950"
+
+
+def test_each_gpu_gets_code_of_its_own() -> None:
+    x = torch.ones(1000)
+    for name, arch in (("mi300x", "gfx942"), ("mi355x", "gfx950"), ("rx9070xt", "gfx1201"), ("mi300x", "gfx942")):
+        with flydsl.gpu.pose(name), counting() as counted:
+            vector_add(x.cuda(), x.cuda(), torch.empty(1000, device="cuda"))
+        assert counted.launches[0].program.arch.name == arch
 
 
 def test_events_read_the_clock_of_the_gpu() -> None:
