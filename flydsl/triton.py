@@ -89,6 +89,11 @@ def _config() -> Any:
     return driver
 
 
+_DEVICES = 1000
+_numbers: dict[str, int] = {}
+"""By architecture, in the order in which they were first compiled for."""
+
+
 def _cuda() -> Any:
     import torch
 
@@ -130,9 +135,12 @@ def _driver() -> Any:
             return GPUTarget("hip", arch.name, arch.wave_size)
 
         def get_current_device(self) -> int:
-            return _cuda().current_device() if is_posing() else 0
+            """The number of the device; of every architecture another one, by which Triton keeps what it compiled."""
+            number = _numbers.setdefault(target_arch("cpu"), len(_numbers))
+            return _DEVICES * number + (_cuda().current_device() if is_posing() else 0)
 
         def set_current_device(self, device: int) -> None:
+            device %= _DEVICES
             if is_posing():
                 _cuda().set_device(device)
             elif device != 0:

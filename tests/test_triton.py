@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import flydsl.gpu
 import flydsl.triton
 from flydsl.binary import capture_binary_launches
 from flydsl.errors import FlyError, SimulatorError
@@ -105,3 +106,24 @@ def test_the_autotuner_chooses_by_the_estimate() -> None:
 def test_what_is_no_kernel() -> None:
     with pytest.raises(FlyError, match="a compiled kernel is needed"):
         flydsl.triton.module_of(scaled_sum)
+
+
+def test_each_architecture_has_code_of_its_own(monkeypatch) -> None:
+    for arch in ("gfx942", "gfx1201", "gfx942"):
+        monkeypatch.setenv("FLYDSL_GPU_ARCH", arch)
+        x, y, out = sums()
+        assert scaled_sum[(2,)](x, y, out, 300, 2.0, BLOCK=256).metadata.target.arch == arch
+        assert torch.allclose(out, 2 * x + y)
+
+
+def test_a_gpu_that_poses_needs_no_activation() -> None:
+    flydsl.triton.deactivate()
+    with flydsl.gpu.pose("mi355x"):
+        x, y = torch.randn(300, device="cuda"), torch.randn(300, device="cuda")
+        out = torch.empty_like(x)
+        assert triton.runtime.driver.active.get_active_torch_device() == x.device
+        kernel = scaled_sum[(2,)](x, y, out, 300, 2.0, BLOCK=256)
+        assert torch.allclose(out, 2 * x + y)
+        assert kernel.metadata.target.arch == "gfx950"
+        time_ms = triton.testing.do_bench(lambda: scaled_sum[(2,)](x, y, out, 300, 2.0, BLOCK=256))
+        assert 0.0005 < time_ms < 0.1
