@@ -82,7 +82,7 @@ def needed_instructions(dispatch: Dispatch) -> Needed:
         return nothing
     if any("gpr_idx" in i.mnemonic or "movrel" in i.mnemonic for i in program.instructions):
         return nothing
-    walk = _Walk(program, dispatch.entry, _kernarg_pointers(dispatch))
+    walk = _Walk(program, dispatch.entry, _kernarg_pointers(dispatch), dispatch.lanes // 32)
     after = walk.solution()
     if walk.content_matters(after):
         return Needed(np.zeros(0, np.intp), content=True)
@@ -103,8 +103,8 @@ def _kernarg_pointers(dispatch: Dispatch) -> int:
 class _Walk:
     """The registers that matter behind each instruction, found by walking backwards until nothing changes."""
 
-    def __init__(self, program: Program, entry: int, arguments: int) -> None:
-        self._instructions = program.instructions
+    def __init__(self, program: Program, entry: int, arguments: int, mask_registers: int) -> None:
+        self._instructions, self._mask_registers = program.instructions, mask_registers
         self.effects = [effects(i) for i in self._instructions]
         self._targets = [_target(program, i) for i in self._instructions]
         self._kinds = [instruction_class(i.mnemonic) for i in self._instructions]
@@ -157,7 +157,7 @@ class _Walk:
     def _where_initial(self, entry: int, chosen: int) -> list[int]:
         """The ones of some registers that have, before each instruction, their values from the kernel's beginning.
 
-        From bit _SAVED on: which pairs of scalar registers, by the first one, hold the initial EXEC.
+        From bit _SAVED on: the scalar registers that hold the initial EXEC, each by its first one.
         """
         initial = [chosen | -1 << _SAVED] * (len(self._instructions) + 1)
         initial[entry] = chosen
@@ -180,13 +180,15 @@ class _Walk:
         scalar = writes & ((1 << _SCC) - 1)
         after = before & ~writes & ~((scalar | scalar >> 1) << _SAVED)
         operands = registers((*instruction.results, *instruction.sources))
-        pairs = [r.first for r in operands if r.file == "s" and r.count == 2]
+        masks = [r.first for r in operands if r.file == "s" and r.count == self._mask_registers]
         is_whole = before & _ALWAYS == _ALWAYS
-        saves = "saveexec" in instruction.mnemonic or (instruction.mnemonic == "s_mov_b64" and pairs[1:] == [EXEC])
-        if saves and is_whole:
-            after |= 1 << _SAVED + pairs[0]
-        restores = instruction.mnemonic in ("s_or_b64", "s_mov_b64") and pairs[:1] == [EXEC]
-        if restores and any(before >> _SAVED + pair & 1 for pair in pairs[1:]):
+        name, _, width = instruction.mnemonic.rpartition("_b")
+        is_of_masks = width == str(32 * self._mask_registers)
+        saves = "saveexec" in name or (name == "s_mov" and masks[1:] == [EXEC])
+        if is_of_masks and saves and is_whole:
+            after |= 1 << _SAVED + masks[0]
+        restores = name in ("s_or", "s_mov") and masks[:1] == [EXEC]
+        if is_of_masks and restores and any(before >> _SAVED + mask & 1 for mask in masks[1:]):
             after |= _ALWAYS
         return after
 

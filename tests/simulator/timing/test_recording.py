@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from flydsl.arch import GFX942
+from flydsl.arch import GFX942, GFX1201, Arch
 from flydsl.codegen import compile_llvm_ir
 from flydsl.errors import SimulatorError
 from flydsl.simulator import Memory, Program
@@ -46,10 +46,37 @@ attributes #0 = { "amdgpu-flat-work-group-size"="64,64" }
 """
 
 
-def dispatched(llvm_ir: str, kernel: str, arrays: list[Array], grid: tuple[int, int, int], block: int) -> Dispatch:
+MASKED = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+define amdgpu_kernel void @masked(ptr addrspace(1) %x, ptr addrspace(1) %y) #0 {
+entry:
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %in = getelementptr float, ptr addrspace(1) %x, i32 %t
+  %out = getelementptr float, ptr addrspace(1) %y, i32 %t
+  %first = icmp ult i32 %t, 16
+  %square = mul i32 %t, %t
+  %large = icmp ugt i32 %square, 20
+  %both = and i1 %first, %large
+  br i1 %both, label %load, label %next
+load:
+  %value = load float, ptr addrspace(1) %in
+  store float %value, ptr addrspace(1) %out
+  br label %next
+next:
+  %further = getelementptr float, ptr addrspace(1) %out, i32 64
+  store float 1.0, ptr addrspace(1) %further
+  ret void
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="64,64" }
+"""
+
+
+def dispatched(
+    llvm_ir: str, kernel: str, arrays: list[Array], grid: tuple[int, int, int], block: int, arch: Arch = GFX942
+) -> Dispatch:
     memory = Memory()
     pointers = [memory.map_array(array, name=f"x{i}") for i, array in enumerate(arrays)]
-    code = compile_llvm_ir(llvm_ir, GFX942)
+    code = compile_llvm_ir(llvm_ir, arch)
     program = Program.load(code.hsaco, code.listing)
     kernarg = struct.pack(f"<{len(pointers)}Q", *pointers)
     return prepare(program, kernel, grid=grid, block=(block, 1, 1), kernarg=kernarg, memory=memory)
@@ -74,6 +101,18 @@ def test_streams_are_those_of_a_whole_execution(make: object, monkeypatch: pytes
     whole = recording.record(dispatch, [0, 3], LIMIT, threads=1)
     for a, b in zip(quick, whole, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("arch", [GFX942, GFX1201], ids=str)
+def test_masks_are_saved_and_restored_in_waves_of_either_size(arch: Arch, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.ones(64, np.float32)
+    dispatch = dispatched(MASKED, "masked", [x, np.zeros(128, np.float32)], (1, 1, 1), 64, arch)
+    assert any("saveexec" in i.mnemonic for i in dispatch.program.instructions)
+    assert not needed_instructions(dispatch).content
+    quick = recording.record(dispatch, [0], LIMIT, threads=1)
+    monkeypatch.setattr(recording, "needed_instructions", lambda _: Needed(np.zeros(0, np.intp), content=True))
+    (whole,) = recording.record(dispatch, [0], LIMIT, threads=1)
+    assert all(np.array_equal(a, b) for a, b in zip(quick[0], whole, strict=True))
 
 
 def test_a_reduction_over_lanes_is_not_executed() -> None:
