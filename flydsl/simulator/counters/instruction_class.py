@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 from flydsl.arch import Arch
+from flydsl.simulator.isa.table import effect_of
 
 CLASSES = (
     "VALU", "MFMA", "SALU", "SMEM", "VMEM load", "VMEM store", "VMEM atomic", "LDS", "branch", "wait", "barrier",
@@ -14,20 +15,17 @@ CLASSES = (
 VECTOR_CLASSES = frozenset({"VALU", "MFMA", "VMEM load", "VMEM store", "VMEM atomic", "LDS"})
 """Those whose lanes count."""
 
+_WITHOUT_EFFECT = {"wait": "wait", "cache": "wait", "hint": "other"}
 _PATTERNS = (
     ("MFMA", r"v_(mfma|smfmac|wmma|swmmac)_"),
-    (
-        "other",
-        r"v_(nop|clrexcp|pipeflush)$|ds_nop$|s_(endpgm|trap$|setprio$|sendmsg|ttracedata|incperf|decperf|icache_inv)"
-        r"|s_(inst_prefetch|prefetch_|buffer_prefetch_|delay_alu$|clause$|code_end$)",
-    ),
+    ("other", r"s_(endpgm|trap$|sendmsg)"),
     ("VALU", r"v_"),
     ("LDS", r"ds_"),
     ("VMEM load", r"(global|flat|buffer|scratch|cluster|tensor)_load_"),
     ("VMEM store", r"(global|flat|buffer|scratch|tensor)_store_"),
     ("VMEM atomic", r"(global|flat|buffer)_atomic_"),
     ("barrier", r"s_barrier"),
-    ("wait", r"s_(wait|nop$|sleep(_var)?$|sethalt$|wakeup$)|(buffer|global)_(wb|inv)|s_dcache_"),
+    ("wait", r"s_(wait|sleep(_var)?$)"),
     ("branch", r"s_(branch$|cbranch_|setpc_|swappc_|call_)"),
     ("SMEM", r"s_(buffer_|scratch_)?(load|store|atomic)_|s_mem(real)?time$"),
     ("SALU", r"s_"),
@@ -46,6 +44,9 @@ def instruction_class(mnemonic: str) -> str:
     >>> [instruction_class(m) for m in ("v_add_f32", "ds_read_b128", "s_cbranch_scc1", "buffer_atomic_add_f32")]
     ['VALU', 'LDS', 'branch', 'VMEM atomic']
     """
+    effect = effect_of(mnemonic)
+    if effect != "state":
+        return _WITHOUT_EFFECT[effect]
     return next((name for name, pattern in _COMPILED if pattern.match(mnemonic)), "other")
 
 

@@ -1,4 +1,4 @@
-"""SOPP, and what changes the pc: branches, barriers, waits."""
+"""SOPP, and what changes the pc: branches, barriers, sleep."""
 
 from __future__ import annotations
 
@@ -6,53 +6,6 @@ from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import nonzero, nothing
 from flydsl.simulator.isa.table import define
 
-# Memory is coherent and every access completes at once: priorities and idling have no effect, and caches none but the
-# order of accesses that their instructions promise. Nor do float exceptions, which are not simulated.
-define(
-    "s_nop s_setprio s_inst_prefetch s_icache_inv s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol "
-    "s_incperflevel s_decperflevel s_ttracedata s_sethalt s_wakeup s_sendmsg "
-    "v_nop v_clrexcp",
-    "= ...",
-    nothing,
-)
-define(
-    "s_clause s_delay_alu s_wait_alu s_wait_event s_code_end s_prefetch_inst s_prefetch_inst_pc_rel s_prefetch_data "
-    "s_prefetch_data_pc_rel s_buffer_prefetch_data s_ttracedata_imm s_waitcnt_depctr v_pipeflush",
-    "= ...",
-    nothing,
-    of="rdna",
-)
-# What is said to it is part of how the instructions that follow are decoded (`high_registers`).
-define("s_set_vgpr_msb", "= imm", nothing, of="cdna5")
-define("buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol", "= ...", lambda b: b.fence("acq_rel"))
-define("buffer_invl2", "= ...", lambda b: b.fence("acq_rel"), of="cdna2")
-define("buffer_wbl2", "= ...", lambda b: b.fence("seq_cst"))
-define("global_inv", "= ...", lambda b: b.fence("acq_rel"), of="rdna")
-define("global_wb global_wbinv", "= ...", lambda b: b.fence("seq_cst"), of="rdna")
-
-
-def wait(b: Builder) -> None:
-    """Wait for memory."""
-    b.fence("acq_rel")
-    b.wait()
-
-
-define("s_waitcnt", "= ...", wait)
-define("s_wait_idle", "= ...", wait, of="rdna")
-for _name in [
-    "loadcnt",
-    "storecnt",
-    "samplecnt",
-    "bvhcnt",
-    "expcnt",
-    "dscnt",
-    "kmcnt",
-    "loadcnt_dscnt",
-    "storecnt_dscnt",
-]:
-    define(f"s_wait_{_name}", "= ...", wait, of="rdna")
-define("s_wait_xcnt", "= ...", wait, of="cdna5")
-define("s_wait_asynccnt s_wait_tensorcnt", "= ...", wait, of="cdna5")
 define("s_sleep", "= ...", lambda b: b.yield_wave())
 define("s_sleep_var", "= i32", lambda b, time: b.yield_wave(), of="rdna")
 
@@ -94,6 +47,8 @@ define(
     of="cdna5",
 )
 define("s_trap", "= ...", lambda b: b.trap())
+# What is said to it is part of how the instructions that follow are decoded (`high_registers`).
+define("s_set_vgpr_msb", "= imm", nothing, of="cdna5")
 define("s_endpgm s_endpgm_saved", "= ...", lambda b: b.end_wave())
 
 define("s_branch", "label =", lambda b: b.const("i1", True))
@@ -125,5 +80,4 @@ define("s_call_b64", "i64 label =", lambda b: (b.next_pc(), b.const("i1", True))
 define("s_memtime s_memrealtime", "i64 =", lambda b: b.clock())
 define("s_get_shader_cycles_u64", "i64 =", lambda b: b.clock(), of="cdna5")
 define("s_monitor_sleep", "= ...", lambda b: b.yield_wave(), of="cdna5")
-define("s_setprio_inc_wg", "= ...", nothing, of="cdna5")
 define("s_sendmsg_rtn_b64/sendmsg(MSG_RTN_GET_REALTIME)", "i64 = word", lambda b, message: b.clock(), of="rdna")

@@ -9,7 +9,7 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_CDNA5, NEW_ON_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import insert_half, nothing
+from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.table import define
 from flydsl.simulator.isa.transposed_tiles import TRANSPOSED, TRANSPOSED_ON_RDNA4, transposed
 
@@ -209,11 +209,6 @@ def _define_loads_to_lds(space: str, of: str) -> None:
             store_to_lds(b, [extend_small(b, value, n, signed=s)], m0, m, of)
 
         define(f"{space}_load_lds_{name}", f"= {words} m0", load_small, of=of)
-
-
-define("global_prefetch_b8", "= any any modifiers", nothing, of="cdna5")
-define("flat_prefetch_b8", "= i64 modifiers", nothing, of="cdna5")
-define("flat_prefetch_b8/base", "= i32 i64 modifiers", nothing, of="cdna5")
 
 
 def _consecutive_address(b: Builder, scalar: Value | None, modifiers: Any) -> Value:

@@ -44,7 +44,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import product
 from threading import RLock
-from typing import Any
+from typing import Any, Literal
 
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, M0, VCC, Register
 
@@ -62,8 +62,8 @@ FIXED = {
 FAMILIES = {
     "": (
         "argument_reduction buffer compare control convert cross_lane cube division extremes flat lds lds_barrier "
-        "matrix packed register_indexing scalar scalar_memory scalar_quads transcendental vector_bytes vector_float "
-        "vector_integer"
+        "matrix no_effect packed register_indexing scalar scalar_memory scalar_quads transcendental vector_bytes "
+        "vector_float vector_integer"
     ),
     "cdna4": "scaled_convert scaled_matrix stochastic_packs",
     "cdna5": "async_copy bfloat16 scaled_convert scaled_wmma stochastic_packs tensor unsigned_floats",
@@ -81,11 +81,15 @@ def fixed_register(word: str, wave_size: int) -> Register:
     return Register("s", register.first, wave_size // 32) if type_ in ("mask", "lanes") else register
 
 
+Effect = Literal["state", "wait", "cache", "hint"]
+
+
 @dataclass(frozen=True)
 class Semantics:
     """One entry of the table. `ignores_exec`: writes every lane, active or not. `packed`: computed once per half.
 
-    instruction_set: of the GPUs that the entry is for; "" for all.
+    instruction_set: of the GPUs that the entry is for; "" for all. effect: "state", or what an instruction is that
+    changes none: a "wait", one about a "cache", or a "hint".
     """
 
     mnemonic: str
@@ -95,6 +99,7 @@ class Semantics:
     ignores_exec: bool = False
     packed: bool = False
     instruction_set: str = ""
+    effect: Effect = "state"
 
     @property
     def entry(self) -> str:
@@ -104,6 +109,7 @@ class Semantics:
 
 ENTERED: dict[str, Semantics] = {}
 """What has been entered so far, for families that build on others."""
+_effects: dict[str, Effect] = {}
 _begun: set[str] = set()
 _complete: set[str] = set()
 _entering = RLock()
@@ -158,6 +164,16 @@ def mnemonic_of(entry: str) -> str:
     return entry.partition("@")[0].partition("/")[0]
 
 
+def effect_of(mnemonic: str) -> Effect:
+    """The effect of an instruction, which is the same on every GPU that has it.
+
+    >>> effect_of("s_waitcnt"), effect_of("global_inv"), effect_of("v_add_f32")
+    ('wait', 'cache', 'state')
+    """
+    import_module("flydsl.simulator.isa.no_effect")  # which has all that change no state
+    return _effects.get(mnemonic, "state")
+
+
 def entries_of(instruction_sets: Collection[str]) -> dict[str, Semantics]:
     """The part of the table that a GPU with these sets has, by entry."""
     enter_families(instruction_sets)
@@ -172,6 +188,7 @@ def define(
     ignores_exec: bool = False,
     packed: bool = False,
     of: str = "",
+    effect: Effect = "state",
 ) -> None:
     """Enter one or more mnemonics (separated by spaces) of the same signature and semantics, for GPUs `of` a set, or of
     one of several."""
@@ -179,7 +196,7 @@ def define(
     for mnemonic, instruction_set in product(
         mnemonics.split() if isinstance(mnemonics, str) else mnemonics, of.split() or [""]
     ):
-        semantics = Semantics(mnemonic, results, sources, evaluate, ignores_exec, packed, instruction_set)
+        semantics = Semantics(mnemonic, results, sources, evaluate, ignores_exec, packed, instruction_set, effect)
         enter(semantics)
 
 
@@ -188,3 +205,5 @@ def enter(semantics: Semantics) -> None:
     if semantics.entry in ENTERED:
         raise ValueError(f"{semantics.entry} is defined twice")
     ENTERED[semantics.entry] = semantics
+    if semantics.effect != "state":
+        _effects[mnemonic_of(semantics.mnemonic)] = semantics.effect

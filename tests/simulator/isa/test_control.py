@@ -45,6 +45,11 @@ def test_a_call_returns_behind_itself(run: Run) -> None:
     assert run(text).s(0) == 11
 
 
+@pytest.mark.parametrize("name", ["s_endpgm", "s_endpgm_saved"])
+def test_nothing_runs_behind_the_end(run: Run, name: str) -> None:
+    assert run(f"s_mov_b32 s0, 1\n{name}\ns_mov_b32 s0, 2").s(0) == 1
+
+
 def test_clocks_advance(run: Run) -> None:
     after = run("s_memtime s[0:1]\ns_nop 0\ns_memrealtime s[2:3]")
     assert after.s(0, 2) < after.s(2, 2)

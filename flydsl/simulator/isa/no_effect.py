@@ -1,0 +1,64 @@
+"""Waits, hints and caches: instructions that change no state that is simulated.
+
+Memory is coherent and every access completes at once: priorities and idling have no effect, and caches none but the
+order of accesses that their instructions promise. Nor do float exceptions, which are not simulated.
+"""
+
+from __future__ import annotations
+
+from flydsl.simulator.isa.builder import Builder
+from flydsl.simulator.isa.common import nothing
+from flydsl.simulator.isa.table import define
+
+
+def wait(b: Builder) -> None:
+    """Wait for memory."""
+    b.fence("acq_rel")
+    b.wait()
+
+
+def _acquire(b: Builder) -> None:
+    """Drop what a cache holds."""
+    b.fence("acq_rel")
+
+
+def _write_back(b: Builder) -> None:
+    """Write what a cache holds to memory."""
+    b.fence("seq_cst")
+
+
+COUNTERS = "load store sample bvh exp ds km"
+
+define("s_waitcnt", "= ...", wait, effect="wait")
+define("s_wait_idle s_wait_loadcnt_dscnt s_wait_storecnt_dscnt", "= ...", wait, of="rdna", effect="wait")
+define([f"s_wait_{name}cnt" for name in COUNTERS.split()], "= ...", wait, of="rdna", effect="wait")
+define("s_wait_xcnt s_wait_asynccnt s_wait_tensorcnt", "= ...", wait, of="cdna5", effect="wait")
+define("s_nop s_sethalt s_wakeup", "= ...", nothing, effect="wait")
+define("s_wait_alu s_wait_event s_waitcnt_depctr", "= ...", nothing, of="rdna", effect="wait")
+
+define("buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol", "= ...", _acquire, effect="cache")
+define("buffer_invl2", "= ...", _acquire, of="cdna2", effect="cache")
+define("buffer_wbl2", "= ...", _write_back, effect="cache")
+define("global_inv", "= ...", _acquire, of="rdna", effect="cache")
+define("global_wb global_wbinv", "= ...", _write_back, of="rdna", effect="cache")
+define("s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol", "= ...", nothing, effect="cache")
+
+define(
+    "s_setprio s_inst_prefetch s_icache_inv s_incperflevel s_decperflevel s_ttracedata s_sendmsg "
+    "v_nop v_clrexcp ds_nop",
+    "= ...",
+    nothing,
+    effect="hint",
+)
+define(
+    "s_clause s_delay_alu s_code_end s_prefetch_inst s_prefetch_inst_pc_rel s_prefetch_data s_prefetch_data_pc_rel "
+    "s_buffer_prefetch_data s_ttracedata_imm v_pipeflush",
+    "= ...",
+    nothing,
+    of="rdna",
+    effect="hint",
+)
+define("s_setprio_inc_wg", "= ...", nothing, of="cdna5", effect="hint")
+define("global_prefetch_b8", "= any any modifiers", nothing, of="cdna5", effect="hint")
+define("flat_prefetch_b8", "= i64 modifiers", nothing, of="cdna5", effect="hint")
+define("flat_prefetch_b8/base", "= i32 i64 modifiers", nothing, of="cdna5", effect="hint")
