@@ -161,8 +161,8 @@ class Memory:
         return copy
 
     def with_content(self, content: Callable[[Buffer], Array]) -> Memory:
-        """The buffers in slots, at the same addresses, with as many bytes of other content, aligned as before."""
-        copy = Memory()
+        """The same buffers at the same addresses, with as many bytes of other content, aligned as before."""
+        copy = Memory([replace(b, data=content(b)) for b in self._in_place])
         copy.null_hint = self.null_hint
         copy._buffers = {slot: replace(b, data=content(b)) for slot, b in self._buffers.items()}
         return copy
@@ -182,13 +182,17 @@ class Memory:
         copy._buffers.update({place: buffer for place, buffer in copies.items() if place < _SLOT_COUNT})
         return copy
 
-    def without_host_memory(self) -> Memory:
-        """The buffers in slots alone."""
-        return self.with_content(lambda buffer: buffer.data)
+    def with_in_place(self, in_place: Iterable[Buffer]) -> Memory:
+        """The buffers in slots, with these alone of the host's memory."""
+        copy = Memory(in_place)
+        copy.null_hint = self.null_hint
+        copy._buffers.update(self._buffers)
+        return copy
 
-    def has_host_memory(self, address: int) -> bool:
-        """True if the host has memory at an address that programs may know."""
-        return any(b.base <= address < b.base + b.size_bytes for b in self._in_place) or self.discover(address)
+    def in_place_around(self, address: int) -> Buffer | None:
+        """The memory of the host that an address lies in, looked for where none is known."""
+        self.discover(address)
+        return next((b for b in self._in_place if b.base <= address < b.base + b.size_bytes), None)
 
     def buffers(self) -> dict[int, Buffer]:
         """All buffers, by their slot of the address space, or their address where that is the host's."""

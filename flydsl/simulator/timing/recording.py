@@ -20,7 +20,6 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.errors import MemoryFault
 from flydsl.simulator.memory.buffers import Buffer, Memory
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import ThreadCounts, tracing_records
@@ -36,9 +35,10 @@ _WORDS_PER_WAVE = 1 << 24
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of memory of a launch, numbered through all its buffers in slots.
+    """The lines of memory of a launch, numbered through all its buffers.
 
-    bases: by slot of the address space, the number of its first line; the last one is the number of all lines.
+    bases: the number of the first line by slot of the address space, then of memory at its address on the host, lowest
+    first; the last one is the number of all lines.
     """
 
     bases: Array
@@ -46,10 +46,10 @@ class Lines:
     @classmethod
     def of(cls, memory: Memory) -> Lines:
         buffers = memory.in_slots
-        sizes = np.zeros(max(buffers, default=0) + 2, np.int64)
+        sizes = np.zeros(max(buffers, default=0) + 1, np.int64)
         for slot, buffer in buffers.items():
-            sizes[slot + 1] = -(-buffer.size_bytes // LINE_BYTES) + 2
-        bases = np.cumsum(sizes)
+            sizes[slot] = _room(buffer)
+        bases = np.cumsum([0, *sizes, *map(_room, memory.in_place)])
         if bases[-1] >> 30:
             raise SimulatorError("a trace of a launch whose tensors have more than 64 GiB", hint="time a smaller one")
         return cls(bases.astype(np.uint32))
@@ -57,6 +57,11 @@ class Lines:
     @property
     def count(self) -> int:
         return int(self.bases[-1])
+
+
+def _room(buffer: Buffer) -> int:
+    """The lines of a buffer, wherever in a line it begins."""
+    return -(-buffer.size_bytes // LINE_BYTES) + 2
 
 
 class _TracingWatch:
@@ -114,24 +119,16 @@ def record(
     """The streams of some workgroups, wave by wave. The launch's memory is not changed.
 
     Instructions whose results decide neither control flow nor addresses are recorded, but not executed. Raises what
-    the launch would raise, and SimulatorError for waves that execute too much, or that use memory which has no lines.
+    the launch would raise, and SimulatorError for waves that execute too much.
     """
     needed = needed_instructions(dispatch)
     lines = Lines.of(dispatch.memory)
-    work, memory = copy.copy(dispatch), dispatch.memory.without_host_memory()
+    work, memory = copy.copy(dispatch), dispatch.memory
     work.memory = memory.with_copied_content() if needed.content else with_empty_content(memory)
     # All of them before the first one runs: code must not be loaded while other loaded code is being executed.
     count = _threads(threads, len(workgroups))
     recorders = [_Recorder(work, lines, needed, instruction_limit) for _ in range(count)]
-    try:
-        return _recorded_by(recorders, workgroups)
-    except MemoryFault as fault:
-        if fault.access.buffer is not None or not dispatch.memory.has_host_memory(fault.access.address):
-            raise
-        raise SimulatorError(
-            "a trace of a launch that uses memory of the host by its address",
-            hint="`counting` estimates its time from its counts",
-        ) from None
+    return _recorded_by(recorders, workgroups)
 
 
 def _recorded_by(recorders: Sequence[_Recorder], workgroups: Sequence[int]) -> list[list[Array]]:

@@ -23,6 +23,8 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.errors import MemoryFault
+from flydsl.simulator.memory.buffers import Buffer
 from flydsl.simulator.timing import recording
 from flydsl.simulator.timing.accuracy import LEAST_PERCENT, error_percent, kind_of
 from flydsl.simulator.timing.gpu import die, timing_of
@@ -243,8 +245,7 @@ def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None) ->
 
     ArchError for a GPU without figures; whatever error the launch's workgroups run into.
     """
-    sample = Sample(dispatch, instruction_limit, threads)
-    replay = sample.replay()
+    sample, replay = _replay_with_host_memory(dispatch, instruction_limit, threads)
     clock = sample.timing.clock_mhz.value
     cycles = round(sample.launch_cycles(replay))
     compared = error_percent(sample.arch, kind_of(replay, cycles / clock))
@@ -262,6 +263,24 @@ def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None) ->
         waves=waves,
         events=events,
     )
+
+
+def _replay_with_host_memory(
+    dispatch: Dispatch, instruction_limit: int, threads: int | None
+) -> tuple[Sample, Replayed]:
+    """A sample and its replay, with the memory of the host that the kernel uses by its address, and no other."""
+    used: list[Buffer] = []
+    while True:
+        work = copy.copy(dispatch)
+        work.memory = dispatch.memory.with_in_place(used)
+        sample = Sample(work, instruction_limit, threads)
+        try:
+            return sample, sample.replay()
+        except MemoryFault as fault:
+            found = dispatch.memory.in_place_around(fault.access.address)
+            if found is None or any(found is known for known in used):
+                raise
+            used.append(found)
 
 
 def _shown(sample: Sample, replay: Replayed) -> tuple[Array, Array]:

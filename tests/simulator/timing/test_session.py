@@ -20,7 +20,7 @@ from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, l
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.estimates import Estimate
 from flydsl.simulator.memory.buffers import Buffer
-from flydsl.simulator.timing import Stall, Unit, sampling
+from flydsl.simulator.timing import Stall, Unit, recording, sampling
 from flydsl.simulator.timing.sampling import plan
 from tests.simulator.timing.loops import copy_kernel, traced
 
@@ -81,15 +81,32 @@ def test_a_launch_may_be_carried_out_too(backend: str) -> None:
     assert counters.launches[0].trace is traced.launches[0].trace
 
 
-def test_what_cannot_be_timed_is_carried_out_if_asked_for() -> None:
+def test_what_cannot_be_timed_is_carried_out_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_WORDS_PER_WAVE", 4)
     x = np.arange(256, dtype=np.int32)
-    with tracing(), pytest.raises(SimulatorError, match="memory of the host by its address"):
-        double(x, by_address=True)
+    with tracing(), pytest.raises(SimulatorError, match="a wave executes too much for a trace"):
+        double(x)
     with tracing(execute=True, only_known=True) as traced, counting() as counters:
-        double(x, by_address=True)
+        double(x)
     assert np.array_equal(x, 2 * np.arange(256))
     assert (traced.launches, counters.launches[0].estimate) == ([], None)
-    assert "no estimate of the time: a trace of a launch that uses memory of the host" in repr(counters)
+    assert "no estimate of the time: a wave executes too much" in repr(counters)
+
+
+def test_memory_that_is_known_by_its_address_takes_the_same_time() -> None:
+    x = np.arange(256 * 700, dtype=np.int32)
+    with tracing() as traced:
+        double(x)
+        double(x, by_address=True)
+    assert np.array_equal(x, np.arange(256 * 700))
+    of_argument, by_address = traced.launches
+    assert by_address.time_us == pytest.approx(of_argument.time_us, rel=0.01)  # its lines have other numbers
+
+
+def test_addresses_that_are_nowhere_are_faults() -> None:
+    x = np.arange(256, dtype=np.int32)
+    with tracing(), pytest.raises(MemoryFault):
+        double(x, by_address=True, beyond=1 << 20)
 
 
 def test_memory_that_a_launch_does_not_use_leaves_its_time_alone() -> None:

@@ -32,7 +32,7 @@ _PARTS = {
     "runtime": ("runtime.h", "place.c", "resolve.c", "move.c", "schedule.c"),
     "tiles": ("runtime.h", "place.c", "tensor.c"),
     "counting": ("runtime.h", "count.c"),
-    "tracing": ("runtime.h", "count.c", "trace.c"),
+    "tracing": ("runtime.h", "place.c", "count.c", "trace.c"),
 }
 _FLAGS = (
     *("-std=c23", "-O2", "-ffreestanding", "-fno-strict-aliasing", "-fno-asynchronous-unwind-tables"),

@@ -67,10 +67,14 @@ static void record_lds(Wave *wave, u64 active, u64 size) {
   append(stream_of(wave), LDS_WORD | (u32)pattern->result);
 }
 
-// The number of an address's line among those of all buffers.
+// The number of an address's line among those of all buffers. Memory at its address on the host begins with a line,
+// wherever that is: in every process it has the same lines.
 static u64 line_of(const Wave *wave, u64 address) {
-  u64 slot = address >> SLOT_SHIFT, base = wave->buffers[slot].base / LINE_BYTES * LINE_BYTES;
-  return wave->counting->line_base[slot] + (address - base) / LINE_BYTES;
+  const BufferEntry *buffer = buffer_at(wave, address);
+  const u32 *first = wave->counting->line_base;
+  u64 slot = (u64)(buffer - wave->buffers);
+  if (slot < wave->buffer_count) return first[slot] + (address - buffer->base / LINE_BYTES * LINE_BYTES) / LINE_BYTES;
+  return first[wave->buffer_count + (u64)(buffer - wave->in_place->entries)] + (address - buffer->base) / LINE_BYTES;
 }
 
 static void record_lines(Wave *wave, u64 active, u64 size) {
