@@ -150,22 +150,27 @@ def _timed(dispatch: Dispatch, limit: int, threads: int | None, tracing: Tracing
     """The trace of a launch, or why there is none, where `tracing` says that it need not have one."""
     try:
         with Task(f"{dispatch.kernel_name}, its time"):
-            return _trace(dispatch, limit, threads), ""
+            return _trace(dispatch, limit, threads, tracing), ""
     except (ArchError, SimulatorError) as reason:
         if not tracing.only_known:
+            if tracing.left_out is not None and tracing.left_out.concerns(dispatch.memory):
+                reason.hint = "earlier launches of the block were not carried out; with tracing(execute=True) they are"
             raise
         return None, reason.message
 
 
-def _trace(dispatch: Dispatch, limit: int, threads: int | None) -> Trace:
+def _trace(dispatch: Dispatch, limit: int, threads: int | None, tracing: Tracing) -> Trace:
     """The trace of a launch that `tracing` asks for."""
     if checks.enabled_checks():
         raise LaunchError(
             "a launch under checks is not timed", hint="launch twice: once inside tracing(), once inside checking()"
         )
+    from flydsl.simulator.timing.left_out import LeftOut
     from flydsl.simulator.timing.sampling import estimate  # brings LLVM, too
 
-    return estimate(dispatch, limit, threads)
+    if not tracing.execute:
+        tracing.left_out = tracing.left_out or LeftOut()
+    return estimate(dispatch, limit, threads, tracing.left_out)
 
 
 def _counting() -> Counting | None:

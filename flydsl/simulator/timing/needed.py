@@ -6,7 +6,7 @@ address or EXEC is computed from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ _FIRST = {"s": 0, "v": 129, "a": 129 + 256}
 _SCC = 128
 _ALWAYS = 3 << EXEC
 _SAVED = 1024
+_LOADS = ("VMEM load", "VMEM atomic", "LDS", "SMEM")
 _CALLS = ("s_setpc_b64", "s_swappc_b64", "s_call_b64")
 
 
@@ -78,19 +79,38 @@ def needed_instructions(dispatch: Dispatch) -> Needed:
     """The instructions that a trace of a launch must execute."""
     program = dispatch.program
     nothing = Needed(np.zeros(0, np.intp), content=True)
-    if any(i.semantics is None or i.mnemonic in _CALLS for i in program.instructions) or program.has_global_atomics:
+    if program.has_global_atomics or not _can_walk(program):
         return nothing
-    if any("gpr_idx" in i.mnemonic or "movrel" in i.mnemonic for i in program.instructions):
-        return nothing
-    walk = _Walk(program, dispatch.entry, _kernarg_pointers(dispatch), dispatch.lanes // 32)
+    walk = _walk(dispatch)
     after = walk.solution()
-    if walk.content_matters(after):
-        return Needed(np.zeros(0, np.intp), content=True)
+    if any(walk.deciding_loads(after)):
+        return nothing
     kinds = {i.index: instruction_class(i.mnemonic) for i in program.instructions}
     skipped = [
         i for i, kind in kinds.items() if kind in ("VALU", "MFMA") and not walk.effects[i].writes & (after[i] | _ALWAYS)
     ]
     return Needed(np.array(skipped, np.intp), content=False)
+
+
+def deciding_loads(dispatch: Dispatch) -> list[int]:
+    """The instructions that load what decides where a launch's waves go or what they touch: all loads if in doubt."""
+    program = dispatch.program
+    if not _can_walk(program):
+        return [i.index for i in program.instructions if instruction_class(i.mnemonic) in _LOADS]
+    walk = _walk(dispatch)
+    return list(walk.deciding_loads(walk.solution()))
+
+
+def _can_walk(program: Program) -> bool:
+    """True if every instruction says where it goes on, and which registers it uses."""
+    return not any(
+        i.semantics is None or i.mnemonic in _CALLS or "gpr_idx" in i.mnemonic or "movrel" in i.mnemonic
+        for i in program.instructions
+    )
+
+
+def _walk(dispatch: Dispatch) -> _Walk:
+    return _Walk(dispatch.program, dispatch.entry, _kernarg_pointers(dispatch), dispatch.lanes // 32)
 
 
 def _kernarg_pointers(dispatch: Dispatch) -> int:
@@ -172,6 +192,7 @@ class _Walk:
                     reached.add(place)
                     initial[place] &= following
                     todo.append(place)
+        self._reached = reached
         return initial
 
     def _initial_after(self, i: int, before: int) -> int:
@@ -195,16 +216,14 @@ class _Walk:
     def _ends(self, i: int) -> bool:
         return self._instructions[i].mnemonic in ("s_endpgm", "s_branch")
 
-    def content_matters(self, after: list[int]) -> bool:
-        """True if what a load brings, other than an argument of the kernel, decides anything."""
+    def deciding_loads(self, after: list[int]) -> Iterator[int]:
+        """The loads, other than those of arguments of the kernel, of what decides anything in it."""
         for i, kind in enumerate(self._kinds):
-            if not self.effects[i].writes & after[i]:
+            if i not in self._reached or not self.effects[i].writes & after[i]:
                 continue
-            if kind in ("VMEM load", "VMEM atomic", "LDS") and not self._moves_between_lanes(i):
-                return True
-            if kind == "SMEM" and not self._is_argument(i):
-                return True
-        return False
+            is_argument = kind == "SMEM" and self._is_argument(i)
+            if kind in _LOADS and not is_argument and not self._moves_between_lanes(i):
+                yield i
 
     def _moves_between_lanes(self, i: int) -> bool:
         """True for what goes through the LDS hardware without its memory."""

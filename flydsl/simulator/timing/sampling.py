@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ from flydsl.simulator.timing import recording
 from flydsl.simulator.timing.accuracy import LEAST_PERCENT, error_percent, kind_of
 from flydsl.simulator.timing.gpu import die, timing_of
 from flydsl.simulator.timing.instructions import described, unit_of
+from flydsl.simulator.timing.left_out import LeftOut
 from flydsl.simulator.timing.recording import Lines
 from flydsl.simulator.timing.replay import Replayed, Work, replayed
 from flydsl.simulator.timing.trace import WAVE, Trace, TracedInstruction
@@ -90,7 +92,7 @@ class Sample:
     """A launch with some recorded workgroups."""
 
     def __init__(self, dispatch: Dispatch, instruction_limit: int, threads: int | None) -> None:
-        self._dispatch, self._limit, self._threads = dispatch, instruction_limit, threads
+        self.dispatch, self._limit, self._threads = dispatch, instruction_limit, threads
         self.arch = arch_of(dispatch)
         self.timing: Timing = timing_of(self.arch)
         self.lines = Lines.of(dispatch.memory)
@@ -98,7 +100,7 @@ class Sample:
         self.per_compute_unit = workgroups_per_compute_unit(dispatch)
 
     def _record(self, workgroups: Sequence[int]) -> list[list[Array]]:
-        return recording.record(self._dispatch, workgroups, self._limit, self._threads)
+        return recording.record(self.dispatch, workgroups, self._limit, self._threads)
 
     @cached_property
     def _first(self) -> list[Array]:
@@ -107,7 +109,7 @@ class Sample:
     @cached_property
     def plan(self) -> Plan:
         """The workgroups that are replayed: of fewer compute units where all of them are too much to keep."""
-        own = range(0, self._dispatch.workgroup_count, self.dies)
+        own = range(0, self.dispatch.workgroup_count, self.dies)
         units = int(self.timing.compute_units_per_xcd.value)
         found = plan(own, units, self.per_compute_unit)
         words = sum(map(len, self._first))
@@ -129,7 +131,7 @@ class Sample:
         A workgroup of every other die is compared with those that this die executes at the same time.
         """
         others = [d + self.dies * (7 * d % self.plan.round_size) for d in range(1, self.dies)]
-        others = [w for w in others if w < self._dispatch.workgroup_count]
+        others = [w for w in others if w < self.dispatch.workgroup_count]
         if not others:
             return np.ones(len(self.lines.bases) - 1)
         here = recording.touched_lines(s for w in self.streams[: self.plan.round_size] for s in w)
@@ -142,7 +144,7 @@ class Sample:
 
     def replay(self) -> Replayed:
         """The die at work on the chosen workgroups."""
-        dies = min(self.dies, self._dispatch.workgroup_count)
+        dies = min(self.dies, self.dispatch.workgroup_count)
         footprint = self.lines.count * LINE_BYTES
         units = int(self.timing.compute_units_per_xcd.value)
         gpu = die(
@@ -159,7 +161,7 @@ class Sample:
             gpu.l2_channels = max(1, round(gpu.l2_channels * part))
             for name in ("cache_bytes_per_cycle", "read_bytes_per_cycle", "write_bytes_per_cycle"):
                 setattr(gpu, name, getattr(gpu, name) * part)
-        instructions = described(self.arch, self.timing, self._dispatch.program.instructions)
+        instructions = described(self.arch, self.timing, self.dispatch.program.instructions)
         work = Work(self.streams, instructions, self.lines.bases, self.first_shares)
         return replayed(gpu, work, recorded_compute_units=_RECORDED_COMPUTE_UNITS, event_room=_EVENT_ROOM)
 
@@ -209,7 +211,7 @@ class Sample:
         0 for a launch whose matrix instructions take hardly anything from memory: what limits power is known of
         products only, where most of it goes into moving data.
         """
-        program = self._dispatch.program
+        program = self.dispatch.program
         counts = np.zeros(len(program.instructions), np.int64)
         for workgroup in self.streams:
             for stream in workgroup:
@@ -223,13 +225,13 @@ class Sample:
                 operations += count * mfma_operations(instruction.table_name)
         if operations > _OPERATIONS_PER_BYTE * self._bytes_moved:
             return 0.0
-        of_all = cycles * self._dispatch.workgroup_count / len(self.streams)
+        of_all = cycles * self.dispatch.workgroup_count / len(self.streams)
         simds = self.dies * self.timing.compute_units_per_xcd.value * self.arch.lds_simds
         return of_all / simds
 
     def sentence(self, replay: Replayed) -> str:
         """A sentence about what was replayed, and how the rest follows."""
-        chosen, every = len(self.plan.chosen), self._dispatch.workgroup_count
+        chosen, every = len(self.plan.chosen), self.dispatch.workgroup_count
         units = int(self.timing.compute_units_per_xcd.value)
         where = f"on {self.plan.compute_units} of {units * self.dies} {self.timing.compute_units_per_xcd.unit}"
         text = f"{chosen} of {every} workgroups replayed, {where}"
@@ -240,15 +242,17 @@ class Sample:
         return text
 
 
-def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None) -> Trace:
+def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None, left_out: LeftOut | None = None) -> Trace:
     """The time of a launch, and what the waves of a compute unit do in it. The launch's memory is not changed.
 
-    ArchError for a GPU without figures; whatever error the launch's workgroups run into.
+    left_out: of the launches before it, where they were not carried out, either: it warns if the launch depends on
+    them. ArchError for a GPU without figures; whatever error the launch's workgroups run into.
     """
     sample, replay = _replay_with_host_memory(dispatch, instruction_limit, threads)
     clock = sample.timing.clock_mhz.value
     cycles = round(sample.launch_cycles(replay))
     compared = error_percent(sample.arch, kind_of(replay, cycles / clock))
+    uncertain = None if left_out is None else _depends(sample, left_out)
     waves, events = _shown(sample, replay)
     return Trace(
         kernel=dispatch.kernel_name,
@@ -256,13 +260,24 @@ def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None) ->
         clock_mhz=clock,
         origin="model",
         cycles=cycles,
-        error_percent=sample.error_of_figures(cycles) if compared is None else compared,
+        error_percent=None if uncertain else sample.error_of_figures(cycles) if compared is None else compared,
         is_compared=compared is not None,
-        sampling=sample.sentence(replay),
+        sampling="; ".join(filter(None, (sample.sentence(replay), uncertain))),
         instructions=tuple(_traced(i) for i in dispatch.program.instructions),
         waves=waves,
         events=events,
     )
+
+
+def _depends(sample: Sample, left_out: LeftOut) -> str | None:
+    """A sentence, which is also a warning, if launches that were left out decide what the sampled one executes."""
+    buffer = left_out.decides(sample.dispatch, sample.streams)
+    if buffer is None:
+        return None
+    sentence = f"what it executes depends on {buffer}, which an earlier launch of the block would have written"
+    name = sample.dispatch.kernel_name
+    warnings.warn(f"the time of {name}: {sentence}; tracing(execute=True) carries launches out", stacklevel=2)
+    return sentence
 
 
 def _replay_with_host_memory(

@@ -14,6 +14,7 @@ from flydsl.simulator.estimates import Estimate, together
 if TYPE_CHECKING:
     from flydsl.arch import Arch
     from flydsl.arch.launch_limits import Dim3
+    from flydsl.simulator.timing.left_out import LeftOut
     from flydsl.simulator.timing.trace import Trace
 
 
@@ -37,11 +38,15 @@ class TracedLaunch:
 
 @dataclass
 class Tracing:
-    """The launches that were timed, in their order. execute, only_known: see `tracing`."""
+    """The launches that were timed, in their order. execute, only_known: see `tracing`.
+
+    left_out: what they would have written, had they been carried out.
+    """
 
     execute: bool
     only_known: bool = False
     launches: list[TracedLaunch] = field(default_factory=list)
+    left_out: LeftOut | None = field(default=None, repr=False)
 
     @property
     def time_us(self) -> float:
@@ -67,7 +72,8 @@ def tracing(*, execute: bool = False, only_known: bool = False) -> Iterator[Trac
 
     Launches are timed and not carried out: of a large grid only some workgroups run, on a copy, and tensors keep their
     values. With execute=True launches are also carried out as always, for programs where one depends on another's
-    results. Launches on a GPU are not timed.
+    results: otherwise a launch whose branches or addresses depend on what an earlier one would have written is warned
+    of, and its error is not known. Launches on a GPU are not timed.
 
     A launch for a GPU without latencies and bandwidths (`flydsl.arch.timing`) raises ArchError, and one that the model
     cannot time, such as one whose workgroups wait for each other, SimulatorError; with only_known=True it is carried

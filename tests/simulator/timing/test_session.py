@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import warnings
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,45 @@ def test_memory_that_is_known_by_its_address_takes_the_same_time() -> None:
     assert np.array_equal(x, np.arange(256 * 700))
     of_argument, by_address = traced.launches
     assert by_address.time_us == pytest.approx(of_argument.time_us, rel=0.01)  # its lines have other numbers
+
+
+@flyc.kernel
+def count_up(ends: fx.Tensor, n: fx.Int32):
+    if fx.thread_idx.x == 0:
+        ends[fx.block_idx.x] = n
+
+
+@flyc.kernel
+def loop_to_end(ends: fx.Tensor, y: fx.Tensor):
+    for i in range(0, ends[fx.block_idx.x], 1):
+        y[64 * fx.block_idx.x + fx.thread_idx.x] = i
+
+
+@flyc.kernel
+def copy_elements(x: fx.Tensor, y: fx.Tensor):
+    y[64 * fx.block_idx.x + fx.thread_idx.x] = x[64 * fx.block_idx.x + fx.thread_idx.x]
+
+
+@flyc.jit
+def loop_as_counted(ends: fx.Tensor, y: fx.Tensor, z: fx.Tensor):
+    count_up(ends, fx.Int32(50)).launch(grid=(2,), block=(64,))
+    loop_to_end(ends, y).launch(grid=(2,), block=(64,))
+    copy_elements(y, z).launch(grid=(2,), block=(64,))
+
+
+def test_a_launch_that_depends_on_one_that_was_left_out_is_warned_of() -> None:
+    ends, y, z = torch.zeros(2, dtype=torch.int32), torch.zeros(128, dtype=torch.int32), torch.zeros(128).int()
+    with tracing() as traced, pytest.warns(UserWarning, match=r"loop_to_end_1: .* depends on ends"):
+        loop_as_counted(ends, y, z)
+    first, second, third = (one.trace.estimate.error_percent for one in traced.launches)
+    assert second is None
+    assert first is not None
+    assert third is not None, "the values of y decide nothing"
+    with warnings.catch_warnings(), tracing(execute=True) as carried_out:
+        warnings.simplefilter("error")
+        loop_as_counted(ends, y, z)
+    assert carried_out.launches[1].trace.estimate.error_percent is not None
+    assert carried_out.launches[1].time_us > traced.launches[1].time_us
 
 
 def test_addresses_that_are_nowhere_are_faults() -> None:

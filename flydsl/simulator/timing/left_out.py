@@ -1,0 +1,95 @@
+"""Memory that the launches of a session would have written, had they been carried out.
+
+A launch whose branches or addresses depend on such memory is timed with what was there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.counters.instruction_class import instruction_class
+from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.memory.buffers import Buffer, Memory, host_range
+from flydsl.simulator.timing.needed import deciding_loads
+from flydsl.simulator.timing.recording import LDS_WORD, LINE_WORD, Lines
+
+_LOADS = ("VMEM load", "VMEM atomic")
+_STORES = ("VMEM store", "VMEM atomic")
+
+
+class LeftOut:
+    """The ranges of the host's memory that launches which were not carried out store to."""
+
+    def __init__(self) -> None:
+        self._ranges: list[tuple[int, int]] = []
+
+    def decides(self, dispatch: Dispatch, streams: Sequence[Sequence[Array]]) -> str | None:
+        """The name of a buffer that such a launch stores to and that decides what this one executes, if there is one.
+
+        streams: of the recorded workgroups, wave by wave. The stores of this launch are left out from now on, too.
+        """
+        read = _deciding_buffers(dispatch, streams) if self._ranges else []
+        found = next((buffer.name for buffer in read if self._overlaps(buffer)), None)
+        self._ranges += map(host_range, _touched_buffers(dispatch, streams, _of_classes(dispatch, *_STORES)))
+        return found
+
+    def concerns(self, memory: Memory) -> bool:
+        """True if such launches store to memory of a launch."""
+        return any(self._overlaps(buffer) for buffer in memory.buffers().values())
+
+    def _overlaps(self, buffer: Buffer) -> bool:
+        start, stop = host_range(buffer)
+        return any(first < stop and start < last for first, last in self._ranges)
+
+
+def _of_classes(dispatch: Dispatch, *classes: str) -> list[int]:
+    return [i.index for i in dispatch.program.instructions if instruction_class(i.mnemonic) in classes]
+
+
+def _deciding_buffers(dispatch: Dispatch, streams: Sequence[Sequence[Array]]) -> list[Buffer]:
+    """The buffers with what decides where waves go or what they touch.
+
+    What LDS has may come from any load. The lines of scalar loads are not recorded: theirs are buffers without others.
+    """
+    loads = deciding_loads(dispatch)
+    classes = {instruction_class(dispatch.program.instructions[i].mnemonic) for i in loads}
+    if "LDS" in classes:
+        loads = _of_classes(dispatch, *_LOADS)
+    found = _touched_buffers(dispatch, streams, loads)
+    if "SMEM" in classes:
+        others = _touched_buffers(dispatch, streams, _of_classes(dispatch, *_LOADS, *_STORES))
+        found += [b for b in dispatch.memory.buffers().values() if not any(b is other for other in others)]
+    return found
+
+
+def _touched_buffers(
+    dispatch: Dispatch, streams: Iterable[Iterable[Array]], instructions: Iterable[int]
+) -> list[Buffer]:
+    """The buffers that some instructions access in the recorded streams."""
+    is_chosen = np.zeros(len(dispatch.program.instructions), np.bool_)
+    is_chosen[list(instructions)] = True
+    if not is_chosen.any():
+        return []
+    touched = {line for workgroup in streams for stream in workgroup for line in _lines(stream, is_chosen)}
+    bases = Lines.of(dispatch.memory).bases
+    places = np.unique(np.searchsorted(bases, np.fromiter(touched, np.int64, len(touched)), side="right") - 1)
+    numbered = _numbered(dispatch.memory)
+    return [numbered[place] for place in places.tolist()]
+
+
+def _lines(stream: Array, is_chosen: Array) -> list[int]:
+    """The lines that the chosen instructions of a wave touch."""
+    is_instruction = stream < LDS_WORD
+    last = np.maximum.accumulate(np.where(is_instruction, np.arange(len(stream)), 0))
+    wanted = (stream >= LINE_WORD) & is_chosen[stream[last]]
+    return np.unique(stream[wanted] & ~np.uint32(LINE_WORD)).tolist()
+
+
+def _numbered(memory: Memory) -> dict[int, Buffer]:
+    """The buffers by their place in `Lines.bases`."""
+    slots = memory.in_slots
+    first = max(slots, default=0) + 1
+    return slots | {first + i: buffer for i, buffer in enumerate(memory.in_place)}
