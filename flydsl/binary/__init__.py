@@ -6,9 +6,8 @@
 `compile_hip` and `compile_opencl` make such modules of source text; `flydsl.triton` launches Triton's kernels this way.
 """
 
-from flydsl.binary.capture import BinaryLaunch, capture_binary_launches
 from flydsl.binary.clang import compile_hip, compile_opencl
-from flydsl.binary.module import BinaryKernel, BinaryModule
+from flydsl.binary.module import BinaryKernel, BinaryLaunch, BinaryModule, capture_binary_launches
 from flydsl.binary.opening import open_binary
 
 __all__ = [
