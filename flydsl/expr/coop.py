@@ -40,7 +40,7 @@ from flydsl.expr.tracing.emit import target_name
 from flydsl.layout import make_layout
 
 if TYPE_CHECKING:
-    from flydsl.expr.kinds import Number, Reduction, Result
+    from flydsl.expr.kinds import Number, Result
 
 __all__ = [
     "BlockReduce", "BlockScan", "ReductionOp", "WarpReduce", "WarpScan", "block_reduce", "vector_reduce",
@@ -70,7 +70,7 @@ def warp_size() -> int:
     return 32 if target_name() in WAVE32 else 64
 
 
-def combination(op: Reduction) -> Combine:
+def combination(op: ReductionOp | str) -> Combine:
     """The function of two values that an operation stands for."""
     if callable(op) and not isinstance(op, ReductionOp):
         return op
@@ -85,7 +85,7 @@ def _named(op: Any) -> ReductionOp:
         raise argument_error(f"reduction by {op!r}", f"pass a function, or {names}") from None
 
 
-def _start(op: Reduction, dtype: type[Numeric], init: Any) -> Any:
+def _start(op: ReductionOp | str, dtype: type[Numeric], init: Any) -> Any:
     """The first value of a scan: `init`, or the neutral element, which is not known of a function."""
     if init is not None:
         return dtype(init)
@@ -136,7 +136,7 @@ def _lanes(what: str, width: Any) -> int:
     return lanes
 
 
-def warp_reduce(value: Number, op: Reduction, *, width: int | None = None) -> Result:
+def warp_reduce(value: Number, op: ReductionOp | str, *, width: int | None = None) -> Result:
     """The values of a group's lanes combined to one, in every lane.
 
     Steps within 16 lanes are DPP, part of the instruction that combines. A whole wave of 64 goes on by DPP to its last
@@ -168,7 +168,7 @@ def warp_broadcast(value: Number, src_lane: Number, *, width: int | None = None)
 
 
 def warp_inclusive_scan(
-    value: Number, op: Reduction, *, width: int | None = None, init: Number | None = None
+    value: Number, op: ReductionOp | str, *, width: int | None = None, init: Number | None = None
 ) -> Result:
     """In lane i the values of the group's lanes 0 to i combined, after `init`."""
     combine, lanes = combination(op), _lanes("warp_inclusive_scan", width)
@@ -182,7 +182,7 @@ def warp_inclusive_scan(
 
 
 def warp_exclusive_scan(
-    value: Number, op: Reduction, *, width: int | None = None, init: Number | None = None
+    value: Number, op: ReductionOp | str, *, width: int | None = None, init: Number | None = None
 ) -> Result:
     """In lane i `init` and the values of the group's lanes before i combined; in lane 0 `init` itself.
 
@@ -193,14 +193,14 @@ def warp_exclusive_scan(
 
 
 def warp_scan(
-    value: Number, op: Reduction, *, width: int | None = None, init: Number | None = None
+    value: Number, op: ReductionOp | str, *, width: int | None = None, init: Number | None = None
 ) -> tuple[Result, Result]:
     """The inclusive and the exclusive scan. init: as for `warp_exclusive_scan`."""
     return warp_scan_with_aggregate(value, op, width=width, init=init)[:2]
 
 
 def warp_scan_with_aggregate(
-    value: Number, op: Reduction, *, width: int | None = None, init: Number | None = None
+    value: Number, op: ReductionOp | str, *, width: int | None = None, init: Number | None = None
 ) -> tuple[Result, Result, Result]:
     """The inclusive and the exclusive scan, and all values of the group combined, without `init`.
 
@@ -325,7 +325,7 @@ class BlockReduce(_Block):
         return reduce(combination(op), (memref_load(slots, wave) for wave in range(waves)))
 
 
-def block_reduce(value: Number, op: Reduction, threads: int) -> Result:
+def block_reduce(value: Number, op: ReductionOp | str, threads: int) -> Result:
     """The values of all threads combined, in every thread: in each group of `threads` where that is within a wave.
 
     threads: of the block, or of a group of lanes. Each call has shared memory of its own, a number per wave, so none
@@ -338,7 +338,7 @@ def block_reduce(value: Number, op: Reduction, threads: int) -> Result:
     return kind.reduce(value, op, SharedAllocator().allocate(kind.SharedStorage).peek())
 
 
-def vector_reduce(vector: Vector, op: Reduction) -> Result:
+def vector_reduce(vector: Vector, op: ReductionOp | str) -> Result:
     """The elements of a vector combined by halves, which is how packed instructions do it."""
     vector, combine = as_vector("vector_reduce", vector), combination(op)
     while vector.numel > 1 and vector.numel % 2 == 0:

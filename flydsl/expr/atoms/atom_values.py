@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mlir import ir
 
@@ -18,14 +18,13 @@ from flydsl.expr.tracing.operands import StaticFlyValue, located
 from flydsl.missing_attributes import Explorable
 
 if TYPE_CHECKING:
-    from flydsl.expr.atoms.copies import CopyAtom
-    from flydsl.expr.atoms.mma import MmaAtom
     from flydsl.expr.kinds import Number
     from flydsl.expr.memory.tensors import Tensor
 
 __all__ = ["atom_set_value"]
 
 _Atom = TypeVar("_Atom", bound="AtomWithValues")
+_AnyAtom = TypeVar("_AnyAtom", bound="AtomWithValues | TileCopy")
 
 
 class AtomWithValues(StaticFlyValue, Explorable):
@@ -71,8 +70,8 @@ def with_values(atom: ir.Value, values: Mapping[str, Any]) -> ir.Value:
     return atom
 
 
-def atom_set_value(atom: CopyAtom | MmaAtom | TileCopy, field: str, value: Number) -> CopyAtom | MmaAtom | TileCopy:
+def atom_set_value(atom: _AnyAtom, field: str, value: Number) -> _AnyAtom:
     """An atom with a number for its calls: `soffset` of a buffer copy, `scale_a` of a scaled matrix instruction."""
     if not hasattr(atom, "set_value"):
         raise argument_error(f"atom_set_value takes a copy or MMA atom first, not {atom!r}", how_made.COPY_ATOM)
-    return atom.set_value({field: value})
+    return cast("_AnyAtom", atom.set_value({field: value}))

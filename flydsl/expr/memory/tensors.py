@@ -311,10 +311,10 @@ def get_layout(tensor: AnyTensor) -> Result:
     """The layout of a tensor."""
     if isinstance(tensor, CoordTensor):
         return tensor.layout
-    kind = require_tensor("get_layout", tensor).type
-    if is_static(kind.layout):
-        return kind.layout
-    return LayoutValue(emit_fly("get_layout", [tensor.value]).result)
+    known = require_tensor("get_layout", tensor)
+    if is_static(known.type.layout):
+        return known.type.layout
+    return LayoutValue(emit_fly("get_layout", [known.value]).result)
 
 
 def get_iter(tensor: AnyTensor) -> Result:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from mlir import ir
 
-    from flydsl.expr.numeric import Numeric
-
 
 class NumericFunctions:
     """The functions behind the operators and methods of values, registered by the modules that define them."""
@@ -36,7 +34,7 @@ class ArithValue:
     bare: whether the value came from MLIR's operations by name; see `flydsl.expr.numbers.promotion`.
     """
 
-    dtype: type[Numeric]
+    dtype: type[Any]
     bare: bool = False
     # NumPy scalars on the left of an operator leave it to this class.
     __array_ufunc__ = None

@@ -10,14 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Flag
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlir import ir
 
 from flydsl.dialect.location import argument_error
-
-if TYPE_CHECKING:
-    from flydsl.expr.kinds import FastMath
 
 
 class FastMathFlags(Flag):
@@ -74,7 +71,7 @@ _FLOAT_OPERATIONS = frozenset(
 
 
 @contextmanager
-def fastmath(flags: FastMath) -> Iterator[None]:
+def fastmath(flags: FastMathFlags | str | None) -> Iterator[None]:
     """Trace the block with these flags for operations on floats that state none.
 
     flags: as an operation takes them: "fast", "nnan,contract", FastMathFlags. Inner blocks replace outer ones.
