@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.pipeline import Pipeline
@@ -16,9 +16,25 @@ from flydsl.missing_attributes import Explained
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from flydsl.compiler.jit_function import JitFunction
+    from flydsl.arch.launch_limits import Dim3
+    from flydsl.compiler.signature import Signature
+    from flydsl.simulator import Simulation
     from flydsl.simulator.counters import LaunchCounters
     from flydsl.simulator.timing import Trace
+
+
+class Launcher(Protocol):
+    """A function with `@flyc.jit`."""
+
+    @property
+    def signature(self) -> Signature:
+        """Its parameters."""
+
+    def lower(self, *args: Any, arch: str | None = None) -> Pipeline:
+        """Trace for these arguments and return the pipeline, before its first stage."""
+
+    def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0)) -> Simulation:
+        """Compile for these arguments and simulate the call, instruction by instruction."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +45,7 @@ class Launch(Explained):
     counters: one for each kernel that it ran, if the simulator counted this launch. traces: likewise, if it was timed.
     """
 
-    function: JitFunction
+    function: Launcher
     arguments: tuple[Any, ...]
     pipeline: Pipeline
     counters: list[LaunchCounters] = field(default_factory=list, repr=False)

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mlir import ir
 
@@ -37,13 +37,17 @@ from flydsl.expr.tracing.outlived import is_kept, values_end
 from flydsl.expr.tracing.trace_limit import limited
 from flydsl.places import definition_location
 
-if TYPE_CHECKING:
-    from flydsl.compiler.kernel_function import KernelLauncher
-
 _current: ContextVar[CompilationContext | None] = ContextVar("flydsl_trace", default=None)
 
 
 _GPU_MODULE = "kernels"
+
+
+class CalledKernel(Protocol):
+    """A kernel that was called and is not launched yet. symbol: its name. at: where it is called."""
+
+    symbol: str
+    at: SourceLocation | None
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class CompilationContext:
     stream: ir.Value | None = None
     in_kernel: bool = False
     kernels: list[KernelRecord] = field(default_factory=list)
-    waiting: list[KernelLauncher] = field(default_factory=list)
+    waiting: list[CalledKernel] = field(default_factory=list)
     at_end: list[Callable[[], None]] = field(default_factory=list)
     libraries: dict[str, bytes] = field(default_factory=dict)
     is_looked_ahead: bool = False

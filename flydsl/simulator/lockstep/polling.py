@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from flydsl.simulator.decoding.program import Instruction, Program
+from flydsl.simulator.memory.buffers import Memory
 from flydsl.simulator.waves import AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, Waves
-
-if TYPE_CHECKING:
-    from flydsl.simulator.lockstep.machine import Machine
 
 _MOST_LOADS = 4
 _READS = ("global_load", "flat_load", "buffer_load", "global_atomic", "flat_atomic", "buffer_atomic", "s_load")
+
+
+class Stopped(Protocol):
+    """A machine that has stopped in a loop."""
+
+    program: Program
+    memory: Memory
+    waves: Waves
+
+    def first_access(self, index: int, wave: int) -> tuple[int, int] | None:
+        """Address and bytes of what the first active lane of a wave accesses by an instruction."""
 
 
 def loop_around(program: Program, pc: int) -> range:
@@ -33,7 +42,7 @@ def _target(program: Program, instruction: Instruction) -> int | None:
     return program.labels.get(label.strip()) if name.startswith(("s_branch", "s_cbranch")) else None
 
 
-def story_of_loop(machine: Machine, pc: int, wave: int) -> list[str]:
+def story_of_loop(machine: Stopped, pc: int, wave: int) -> list[str]:
     """Lines about a wave that does not leave the loop around `pc`, to be asked for when the launch is over."""
     loop = loop_around(machine.program, pc)
     if not loop:
@@ -42,7 +51,7 @@ def story_of_loop(machine: Machine, pc: int, wave: int) -> list[str]:
     return [*polled[:_MOST_LOADS], _standing(machine.program, machine.waves, wave, loop)]
 
 
-def _polled(machine: Machine, index: int, wave: int) -> Iterator[str]:
+def _polled(machine: Stopped, index: int, wave: int) -> Iterator[str]:
     """The element that a load of the loop reads, and its value, of the first active lane."""
     instruction = machine.program.instructions[index]
     if not instruction.mnemonic.startswith(_READS) or not instruction.results:
