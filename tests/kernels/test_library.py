@@ -13,7 +13,7 @@ import pytest
 
 import kernels
 from flydsl.autotune import Autotuner
-from tests.kernels.cases import gemm, gfx1250, rdna, rows
+from tests.kernels.cases import every_case, gemm, gfx1250, rdna, rows
 
 HERE = Path(__file__).parent
 # Rows and products; the families of attention and of experts have contracts of their own.
@@ -26,6 +26,30 @@ OTHERS = (
 )  # fmt: skip
 # What kernels of one family share.
 WITHOUT_CASES = {"fp8_gemm_utils", "norms"}
+# Modules with a kernel that lack one of the four parts, and why.
+LACKING = {
+    ("dispatch_combine_intranode_kernel", "case"): "nobody has published figures to compare with",
+    ("dispatch_combine_intranode_kernel", "test"): "test_dispatch_combine.py has several processes",
+    ("fp8_gemm_utils", "case"): "those of fp8_gemm_4wave and fp8_gemm_8wave",
+    ("fp8_gemm_utils", "test"): "test_fp8_gemm.py",
+    ("mixed_moe_gemm_2stage", "reference"): "that of moe_gemm_2stage, with other scales",
+    ("mla_fwd_decode_m16x8_fp8_fp8", "reference"): "that of mla_fwd_decode, which launches it",
+    ("mla_fwd_decode_m16x8_fp8_fp8", "SHAPES"): "likewise",
+    ("moe_gemm_2stage_common_gfx1250", "reference"): "that of moe_gemm_2stage",
+    ("moe_gemm_2stage_common_gfx1250", "SHAPES"): "those of moe_gemm_2stage_mxscale_gfx1250 and _wmma_gfx1250",
+    ("moe_gemm_2stage_common_gfx1250", "case"): "likewise",
+    ("moe_gemm_2stage_common_gfx1250", "test"): "test_moe_gemm_2stage_gfx1250.py",
+    ("norms", "case"): "those of layernorm_kernel and rmsnorm_kernel",
+    ("paged_attention_launch", "reference"): "that of pa_decode_fp8",
+    ("paged_attention_launch", "SHAPES"): "likewise",
+    ("paged_attention_launch", "case"): "likewise",
+    ("paged_attention_launch", "test"): "test_pa_decode_fp8.py",
+    ("vector_add", "case"): "an example, whose figures nobody compares",
+    ("wmma_pipeline", "reference"): "those of rdna_f16_gemm and rdna3_f16_gemm",
+    ("wmma_pipeline", "SHAPES"): "likewise",
+    ("wmma_pipeline", "case"): "likewise",
+    ("wmma_pipeline", "test"): "test_rdna_f16_gemm.py",
+}
 # A docstring says what the code takes: registers, instructions, waves.
 FIGURES = re.compile(r"(\d|two|three|eight) (registers|VGPRs|instructions|waves|workgroups)")
 
@@ -59,6 +83,23 @@ def test_docstring_has_definition_use_and_figures(name: str) -> None:
     assert blank == ""
     assert any(line.startswith("    ") for line in rest), "no example of its use"
     assert FIGURES.search(text), "no figures"
+
+
+def test_a_module_with_a_kernel_has_reference_shapes_case_and_test() -> None:
+    cases = {case.kernel: case.test_file for case in every_case().values()}
+    lacking = set()
+    for path in Path(*kernels.__path__).glob("*.py"):
+        if "@flyc.kernel" not in path.read_text() and "flyc.kernel(" not in path.read_text():
+            continue
+        name = path.stem
+        parts = {
+            "reference": any(part.startswith("reference") for part in vars(module(name))),
+            "SHAPES": hasattr(module(name), "SHAPES"),
+            "case": name in cases,
+            "test": (HERE / cases.get(name, f"test_{name}.py")).is_file(),
+        }
+        lacking |= {(name, part) for part, is_there in parts.items() if not is_there}
+    assert lacking == LACKING.keys()
 
 
 def test_every_kernel_has_cases() -> None:
