@@ -42,7 +42,7 @@ def reference(A: Any, B: Any, scale_a: Any, scale_b: Any) -> Any:
     return (A.float() * of_a[:, :k]) @ (B.float() * of_b[:, :k]).T
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan(preshuffle_gemm.Plan):
     """The compile-time parameters of a kernel; see `compile_blockscale_preshuffle_gemm`."""
 
@@ -88,25 +88,25 @@ class BlockScales:
 
 
 def multiply_blocks(
-    b: TileB, sums: Any, now_b: Any, scales: Any, fragment: Any, *, rows_at_a_time: int | None = None
+    b: TileB, acc: Any, now_b: Any, scales: Any, fragment: Any, *, rows_at_a_time: int | None = None
 ) -> Any:
     """[mi][ni]: the totals after a tile.
 
     scales: ([block][mi] four rows of A, [block] of the columns); of the columns also [block][ni]. rows_at_a_time: tiles
     of 16 rows whose sums of a block take registers at the same time, by default all.
     """
-    groups, count = b.groups // len(scales[0]), rows_at_a_time or len(sums)
+    groups, count = b.groups // len(scales[0]), rows_at_a_time or len(acc)
     for block, (of_a, of_b) in enumerate(zip(*scales, strict=True)):
         of_columns = of_b if isinstance(of_b, list) else [of_b] * b.tiling.num_acc_n
         of_block, totals = range(block * groups, (block + 1) * groups), []
-        for first in range(0, len(sums), count):
+        for first in range(0, len(acc), count):
             zeros = b.product.tile_of_zeros(b.tiling)[first : first + count]
             parts = multiply_groups(b, zeros, now_b, fragment, groups=of_block, first_row=first)
-            for part, rows, total in zip(parts, of_a[first:], sums[first:], strict=False):
+            for part, rows, total in zip(parts, of_a[first:], acc[first:], strict=False):
                 factors = [rows * column for column in of_columns]
                 totals.append([fx.math.fma(*terms) for terms in zip(part, factors, total, strict=True)])
-        sums = totals
-    return sums
+        acc = totals
+    return acc
 
 
 @flyc.kernel
@@ -117,15 +117,15 @@ def blockscale_preshuffle_gemm_kernel(
     product, _, a, b, c = plan.operands(tensors, M, N)
     scales = BlockScales(plan, c, tensors["scale_a"], tensors["scale_b"], M, N)
 
-    def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
-        return multiply_blocks(b, sums, now_b, now_scales, fragment)
+    def multiply(acc: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
+        return multiply_blocks(b, acc, now_b, now_scales, fragment)
 
-    sums = main_loop(
+    acc = main_loop(
         a, b, product.tile_of_zeros(plan.tiling), multiply,
         scales=scales.load, extra_loads=plan.tiling.m_repeat * scales.blocks + 1, asynchronous=plan.asynchronous,
         unroll=plan.unroll, ahead=(2 if is_cdna4() else 1, 0),
     )  # fmt: skip
-    c.store(lambda mi, ni, ii: sums[mi][ni][ii], a.buffer if plan.cshuffle else None)
+    c.store(lambda mi, ni, ii: acc[mi][ni][ii], a.buffer if plan.cshuffle else None)
 
 
 @cache
@@ -140,8 +140,15 @@ def compile_blockscale_preshuffle_gemm(
     """
     require(scale_block_k == BLOCK, f"scale_block_k={scale_block_k}", str(BLOCK))
     require(N > 0, f"N={N}", f"a multiple of tile_n={tile_n}")
-    tiling = Tiling("fp8", K, tile_m, tile_n, tile_k)
-    plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, unroll=unroll)
+    tiling = Tiling(dtype="fp8", k=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
+    plan = Plan(
+        tiling=tiling,
+        n=N,
+        out_dtype=out_dtype,
+        cshuffle=use_cshuffle_epilog,
+        asynchronous=use_async_copy,
+        unroll=unroll,
+    )
     launch = partial(launch_tiles, blockscale_preshuffle_gemm_kernel, plan, waves_per_eu)
     return launcher("launch_blockscale_preshuffle_gemm", TENSORS, launch, M=fx.Int32, N=int)
 
@@ -154,5 +161,7 @@ def blockscale_preshuffle_gemm(
     tensors: dict[str, Any], m_in: fx.Int32, N: int, K: int, out_dtype: str, tile: Any, stream: Any
 ) -> None:
     """The product with a tile that is chosen by measurement."""
-    plan = Plan(Tiling("fp8", K, *tile), N, out_dtype)
+    tile_m, tile_n, tile_k = tile
+    tiling = Tiling(dtype="fp8", k=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
+    plan = Plan(tiling=tiling, n=N, out_dtype=out_dtype)
     launch_tiles(blockscale_preshuffle_gemm_kernel, plan, None, tensors, m_in, N, stream)

@@ -216,7 +216,7 @@ class FlyDSLAllreduce:
     def _plan(self, inp: Any) -> kernel.Plan:
         """The plan of a tensor, filled up to whole packs."""
         each = kernel.PACK_BYTES // inp.element_size()
-        return kernel.Plan(-(-inp.numel() // each) * each, dtype_str(inp), self.world_size)
+        return kernel.Plan(elements=-(-inp.numel() // each) * each, dtype=dtype_str(inp), world=self.world_size)
 
     def _choice(self, size_bytes: int) -> str:
         """The launcher for a size."""

@@ -59,7 +59,7 @@ def reference(inputs: Any) -> Any:
     return total.to(inputs.dtype)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The compile-time parameters. elements: of an input (all-gather: of each rank). most_threads: a block's."""
 
@@ -307,7 +307,7 @@ def make_allreduce_kernels(*, N: int, dtype_str: str, world_size: int, threads: 
     Raises ArgumentError.
     grid_x of a launch: `Plan.blocks` of the packs, or of a part. They take a stream as the last argument.
     """
-    plan = Plan(N, dtype_str, world_size, threads)
+    plan = Plan(elements=N, dtype=dtype_str, world=world_size, most_threads=threads)
     made: dict[str, tuple[Callable[..., None], str]] = {
         "run_1stage_arr": (one_stage, "in_ptrs out_ptr"),
         "run_2stage_arr": (two_stage, "in_ptrs tmp_ptrs out_ptr"),
@@ -319,10 +319,10 @@ def make_allreduce_kernels(*, N: int, dtype_str: str, world_size: int, threads: 
 @cache
 def make_all_gather_kernel(*, N: int, dtype_str: str, world_size: int, threads: int = THREADS) -> Any:
     """A launcher with the arguments of run_1stage_arr: out holds the N elements of each rank, in the order of ranks."""
-    return _launcher(all_gather, Plan(N, dtype_str, world_size, threads))
+    return _launcher(all_gather, Plan(elements=N, dtype=dtype_str, world=world_size, most_threads=threads))
 
 
 @cache
 def make_reduce_scatter_kernel(*, N: int, dtype_str: str, world_size: int, threads: int = THREADS) -> Any:
     """A launcher with the arguments of run_1stage_arr: out holds this rank's part of the sum of N elements."""
-    return _launcher(reduce_scatter, Plan(N, dtype_str, world_size, threads))
+    return _launcher(reduce_scatter, Plan(elements=N, dtype=dtype_str, world=world_size, most_threads=threads))

@@ -39,7 +39,7 @@ DTYPES = ("f32", "f16", "bf16")
 SHAPES = ((1, 2, 4, 1), (5, 4, 8, 4), (9, 4, 16, 8))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The compile-time parameters of the kernels. Bytes: of a token, its scales, and its result, whole packs of 16.
 
@@ -94,12 +94,12 @@ def reference(tokens: Any, indices: Any, experts: int, rank: int) -> Any:
     return tokens[here]
 
 
-class Mover:
+class WaveOfRank:
     """A wave of a rank. given: what its launch was given, by the names that `make_dispatch_kernel` has."""
 
     def __init__(self, plan: Plan, given: Any) -> None:
         self.plan, self.given = plan, given
-        of_signals, blocks = node.Plan(1 << 10, "f32", plan.world), fx.Int32(fx.grid_dim.x)
+        of_signals, blocks = node.Plan(elements=1 << 10, dtype="f32", world=plan.world), fx.Int32(fx.grid_dim.x)
         self.team = Team(of_signals, given["rank"], blocks, given["self_sg"], given["sg_ptrs"])
         self.lane, self.number = self.team.thread % WAVE, self.team.block * WAVES + self.team.thread // WAVE
         self.waves = blocks * WAVES
@@ -116,14 +116,14 @@ class Mover:
     def clear_next_count(self) -> None:
         """Clear the count of the next launch, which nobody uses before all ranks have ended this one."""
         if (self.team.block == 0) & (self.team.thread == 0):
-            fx.ptr_store(fx.Int32(0), word(self.area(self.team.rank), (self.given["number"] + 1) & 1))
+            fx.ptr_store(fx.Int32(0), dword_pointer(self.area(self.team.rank), (self.given["number"] + 1) & 1))
 
     @flyc.jit
     def next_row(self, area: Any) -> Any:
         """The next row of an area, in all lanes of the wave."""
         row = fx.Int32(0)
         if self.lane == 0:
-            row = fx.atomic_add(word(area, self.given["number"] & 1), 1, syncscope="system")
+            row = fx.atomic_add(dword_pointer(area, self.given["number"] & 1), 1, syncscope="system")
         return fx.Int32(fx.rocdl.readfirstlane(row))
 
     @flyc.jit
@@ -134,7 +134,7 @@ class Mover:
             store_pack(target, pack, load_pack(self.given[name] + fx.Int64(token) * size, pack))
 
 
-def word(address: Any, number: Any) -> Any:
+def dword_pointer(address: Any, number: Any) -> Any:
     """A pointer to a dword of an array."""
     return pointer(fx.Int32, address + fx.Int64(number) * 4, 4)
 
@@ -142,8 +142,8 @@ def word(address: Any, number: Any) -> Any:
 def first_of_rank(indices: Any, token: Any, slot: Any, plan: Plan) -> tuple[Any, Any]:
     """The rank of a token's slot, and whether it has an expert and no slot before is of the same rank."""
     each = plan.experts // plan.world
-    experts = [fx.ptr_load(word(indices, token * plan.topk + i)) for i in range_constexpr(plan.topk)]
-    expert = fx.ptr_load(word(indices, token * plan.topk + slot))
+    experts = [fx.ptr_load(dword_pointer(indices, token * plan.topk + i)) for i in range_constexpr(plan.topk)]
+    expert = fx.ptr_load(dword_pointer(indices, token * plan.topk + slot))
     is_first = (expert >= 0) & (expert < plan.experts)
     for i, other in enumerate(experts):
         is_first = is_first & ((slot <= i) | (other < 0) | (other >= plan.experts) | (other // each != expert // each))
@@ -151,59 +151,59 @@ def first_of_rank(indices: Any, token: Any, slot: Any, plan: Plan) -> tuple[Any,
 
 
 @flyc.jit
-def send(mover: Mover, pair: Any) -> None:
+def send(wave: WaveOfRank, pair: Any) -> None:
     """Send a token to the rank of one of its slots, unless a slot before has done it. pair: the slot's number."""
-    plan, given, lane = mover.plan, mover.given, mover.lane
+    plan, given, lane = wave.plan, wave.given, wave.lane
     token, slot = pair // plan.topk, pair % plan.topk
     target, is_first = first_of_rank(given["indices"], token, slot, plan)
     place = fx.Int32(-1)
     if is_first:
-        area = mover.area(target)
-        row = mover.next_row(area)
+        area = wave.area(target)
+        row = wave.next_row(area)
         place = target * plan.capacity + row
         for name in ("tokens", "scales"):
-            mover.copy(name, token, mover.row(name, area, row))
+            wave.copy(name, token, wave.row(name, area, row))
         if lane < plan.topk:
             for name in ("indices", "weights"):
-                value = fx.ptr_load(word(given[name], token * plan.topk + lane))
-                fx.ptr_store(value, word(mover.row(name, area, row), lane))
+                value = fx.ptr_load(dword_pointer(given[name], token * plan.topk + lane))
+                fx.ptr_store(value, dword_pointer(wave.row(name, area, row), lane))
         if lane == 0:
-            fx.ptr_store(given["rank"] * plan.max_tokens + token, word(mover.row("sources", area, row), 0))
+            fx.ptr_store(given["rank"] * plan.max_tokens + token, dword_pointer(wave.row("sources", area, row), 0))
     if lane == 0:
-        fx.ptr_store(place, word(given["places"], pair))
+        fx.ptr_store(place, dword_pointer(given["places"], pair))
 
 
 @flyc.jit
-def add_up(mover: Mover, token: Any) -> None:
+def add_up(wave: WaveOfRank, token: Any) -> None:
     """Write the sum of a token's results."""
-    size = mover.plan.result_bytes
-    for pack in range(mover.lane, size // PACK_BYTES, WAVE):
-        store_pack(mover.given["out"] + fx.Int64(token) * size, pack, sum_of(mover, token, pack))
+    size = wave.plan.result_bytes
+    for pack in range(wave.lane, size // PACK_BYTES, WAVE):
+        store_pack(wave.given["out"] + fx.Int64(token) * size, pack, sum_of(wave, token, pack))
 
 
 @flyc.jit
-def sum_of(mover: Mover, token: Any, number: Any) -> Any:
+def sum_of(wave: WaveOfRank, token: Any, number: Any) -> Any:
     """A pack of the sum of a token's results."""
-    plan, element = mover.plan, element_type(mover.plan.dtype)
+    plan, element = wave.plan, element_type(wave.plan.dtype)
     total = fx.Vector.filled(PACK_BYTES * 8 // element.width, 0.0, fx.Float32)
     for slot in range_constexpr(plan.topk):
-        place = fx.ptr_load(word(mover.given["places"], token * plan.topk + slot))
+        place = fx.ptr_load(dword_pointer(wave.given["places"], token * plan.topk + slot))
         if place >= 0:
-            row = mover.row("results", mover.area(place // plan.capacity), place % plan.capacity)
+            row = wave.row("results", wave.area(place // plan.capacity), place % plan.capacity)
             total = total + fx.Vector(load_pack(row, number), dtype=fx.Int32).bitcast(element).to(fx.Float32)
     return rounded(total, element).bitcast(fx.Int32)
 
 
 def _launcher(name: str, step: Any, items_of_token: int, addresses: str, plan: Plan) -> Any:
-    """A launcher of (blocks, number, rank, addresses ..., count, stream). step(mover, item): what a wave does."""
+    """A launcher of (blocks, number, rank, addresses ..., count, stream). step(wave, item): what a wave does."""
 
     def move(given: Any) -> None:
-        mover = Mover(plan, given)
-        mover.team.start()
-        mover.clear_next_count()
-        for item in range(mover.number, given["count"] * items_of_token, mover.waves):
-            step(mover, fx.Int32(fx.rocdl.readfirstlane(item)))
-        meet(mover.team, END)
+        wave = WaveOfRank(plan, given)
+        wave.team.start()
+        wave.clear_next_count()
+        for item in range(wave.number, given["count"] * items_of_token, wave.waves):
+            step(wave, fx.Int32(fx.rocdl.readfirstlane(item)))
+        meet(wave.team, END)
 
     kernel = flyc.kernel(name=f"{name}_kernel_ws{plan.world}_e{plan.experts}k{plan.topk}")(move)
     kinds = {"number": fx.Int32, "rank": fx.Int32, **dict.fromkeys(addresses.split(), fx.Int64), "count": fx.Int32}

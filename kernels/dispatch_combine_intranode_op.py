@@ -34,7 +34,7 @@ BLOCKS = 8
 CHOICES = (2, 8, 32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Received:
     """The rows that a rank has received, in no particular order.
 
@@ -65,9 +65,16 @@ class DispatchCombine:
 
         self.hidden, self.dtype, self.result_dtype = hidden, dtype, result_dtype or dtype
         names = {getattr(torch, name): short for short, name in TORCH_NAMES.items()}
-        sizes = hidden * dtype.itemsize, scale_bytes, hidden * self.result_dtype.itemsize
-        result = names.get(self.result_dtype, str(self.result_dtype))
-        self._plan = kernel.Plan(world_size, max_tokens, experts, topk, *sizes, result)
+        self._plan = kernel.Plan(
+            world=world_size,
+            max_tokens=max_tokens,
+            experts=experts,
+            topk=topk,
+            row_bytes=hidden * dtype.itemsize,
+            scale_bytes=scale_bytes,
+            result_bytes=hidden * self.result_dtype.itemsize,
+            dtype=names.get(self.result_dtype, str(self.result_dtype)),
+        )
         require(0 <= rank < world_size, f"rank={rank} of {world_size}", "a rank of the group")
         most = node.MOST_BLOCKS
         require(blocks is None or 0 < blocks <= most, f"blocks={blocks}", f"1 to {most}, or None")
@@ -160,11 +167,11 @@ class DispatchCombine:
         counts = self._copied("counts", (2,), torch.int32)
         self._received = n = int(counts[self._launches & 1])
         return Received(
-            self._copied("tokens", (n, self.hidden), self.dtype),
-            self._copied("indices", (n, plan.topk), torch.int32),
-            self._copied("weights", (n, plan.topk), torch.float32),
-            None if scales is None else self._copied("scales", (n, *scales.shape[1:]), scales.dtype),
-            self._copied("sources", (n,), torch.int32),
+            tokens=self._copied("tokens", (n, self.hidden), self.dtype),
+            indices=self._copied("indices", (n, plan.topk), torch.int32),
+            weights=self._copied("weights", (n, plan.topk), torch.float32),
+            scales=None if scales is None else self._copied("scales", (n, *scales.shape[1:]), scales.dtype),
+            sources=self._copied("sources", (n,), torch.int32),
         )
 
     def _copied(self, part: str, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -72,7 +72,7 @@ def reference(
     return (p @ v).transpose(1, 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The compile-time parameters of a kernel. See `build_flash_attn_func_module`; width: columns of V and O."""
 
@@ -291,9 +291,16 @@ def build_flash_attn_func_module(
     is another one, seq_len is that of the longest sequence of queries. Raises ArgumentError where sizes do not fit.
     """
     plan = Plan(
-        num_heads, num_kv_heads or num_heads, head_dim, v_head_dim or head_dim, dtype_str, causal, sliding_window,
-        head_dim**-0.5 if sm_scale is None else sm_scale, block_m or BLOCKS[0],
-    )  # fmt: skip
+        heads=num_heads,
+        kv_heads=num_kv_heads or num_heads,
+        head_dim=head_dim,
+        width=v_head_dim or head_dim,
+        dtype=dtype_str,
+        causal=causal,
+        window=sliding_window,
+        scale=head_dim**-0.5 if sm_scale is None else sm_scale,
+        block_m=block_m or BLOCKS[0],
+    )
     fits = flat_work_group_size in (None, plan.threads)
     require(fits, f"flat_work_group_size={flat_work_group_size}", f"{plan.threads}, or None")
     require(path_tag == "auto", f"path_tag={path_tag!r}", "unsupported; 'auto' is supported")
@@ -353,5 +360,15 @@ def flash_attn(
     """A launcher of (Q, K, V, O, batch, seq_len, num_heads, num_kv_heads, head_dim, causal, dtype_str, stream):
     attention with a number of queries per workgroup that is chosen by measurement. See the builder.
     """
-    plan = Plan(num_heads, num_kv_heads, head_dim, head_dim, dtype_str, causal, 0, head_dim**-0.5, block_m)
+    plan = Plan(
+        heads=num_heads,
+        kv_heads=num_kv_heads,
+        head_dim=head_dim,
+        width=head_dim,
+        dtype=dtype_str,
+        causal=causal,
+        window=0,
+        scale=head_dim**-0.5,
+        block_m=block_m,
+    )
     launch(plan, 2, tensors, batch, seq_len, stream)

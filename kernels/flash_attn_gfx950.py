@@ -265,8 +265,16 @@ def build_flash_attn_dualwave_swp_module(
     require(num_kv_splits == 1 or not varlen, f"num_kv_splits={num_kv_splits} with varlen", "sequences of one length")
     require(not dualwave_swp_debug_lazy_counts, "dualwave_swp_debug_lazy_counts", "unsupported")
     plan = Plan(
-        num_heads, num_kv_heads or num_heads, HEAD_DIM, HEAD_DIM, dtype_str, causal, 0, HEAD_DIM**-0.5, BLOCK_M
-    )  # fmt: skip
+        heads=num_heads,
+        kv_heads=num_kv_heads or num_heads,
+        head_dim=HEAD_DIM,
+        width=HEAD_DIM,
+        dtype=dtype_str,
+        causal=causal,
+        window=0,
+        scale=HEAD_DIM**-0.5,
+        block_m=BLOCK_M,
+    )
 
     def launch(tensors: Any, batch: Any, seq_len: Any, stream: Any, starts: Any, of_keys: Any, workspace: Any) -> None:
         cu_seqlens = generic.starts_of_sequences(starts, of_keys)

@@ -32,7 +32,7 @@ TILES_OF_M = 4  # that the workgroups of a die take for each tile along N
 SHAPES = ((1, 128, 256), (33, 200, 384), (150, 330, 256))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan(Ring):
     """The compile-time parameters of a kernel. See `compile_fp8_gemm_4w`."""
 
@@ -70,17 +70,17 @@ def fp8_gemm_kernel(tensors: Any, m: fx.Int32, n: fx.Int32, tiles_k: fx.Int32, p
     # Shuffled rows up to a multiple of 16 are there as well.
     of_b = ((n + 15) & -16, place, shared, ShuffledB) if plan.shuffled else (n, place, shared)
     product, a, b = plan.operands(A, B_T, m, *of_b)
-    sums: Any = ring_sums(plan, product, a, b, 0, tiles_k)
-    store(TileC(C, fx.BFloat16, m, n, (tile_m, tile_n), place, plan.wave_tile), sums, A_scale, B_scale, m, n)
+    acc: Any = ring_sums(plan, product, a, b, 0, tiles_k)
+    store(TileC(C, fx.BFloat16, m, n, (tile_m, tile_n), place, plan.wave_tile), acc, A_scale, B_scale, m, n)
 
 
-def store(c: TileC, sums: Any, A_scale: Any, B_scale: Any, m: Any, n: Any) -> None:
+def store(c: TileC, acc: Any, A_scale: Any, B_scale: Any, m: Any, n: Any) -> None:
     """Write the sums times their scales; lanes beyond column n write nothing."""
     of_rows, of_columns = c.of_rows(A_scale, m), c.of_columns(B_scale, fx.Float32, n)
     for ni in range(c.num_acc_n):
         column = c.first_column + c.column + ni * 16
         for mi in range(c.m_repeat):
-            values = bf16(sums[mi][ni] * of_rows[mi] * of_columns[ni])
+            values = bf16(acc[mi][ni] * of_rows[mi] * of_columns[ni])
             for ii in range(4):
                 c.memory.store((c.row + (mi * 16 + ii), column), values[ii], mask=column < n)
 
@@ -118,7 +118,7 @@ def fp8_plan(
     for name, extent, step in zip(("BLOCK_M", "BLOCK_N"), tile, steps, strict=True):
         require(extent > 0 and extent % step == 0, f"{name}={extent}", f"a multiple of {step}")
     require(K > 0 and K % BLOCK_K == 0, f"K={K}", f"a multiple of {BLOCK_K}")
-    return Plan("fp8", K, (*tile, BLOCK_K), (*waves, 1), unroll=0 if unroll else 1, **how)
+    return Plan(dtype="fp8", k=K, tile=(*tile, BLOCK_K), waves=(*waves, 1), unroll=0 if unroll else 1, **how)
 
 
 # Rows and columns of a tile, and waves along N.

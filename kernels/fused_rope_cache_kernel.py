@@ -42,7 +42,7 @@ POSITIONS = {"i32": fx.Int32, "i64": fx.Int64}
 SHAPES = ((5, 4, 2, 64), (1, 8, 1, 128), (3, 2, 2, 256))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rope:
     """The values known at compile time: the builder's parameters."""
 
@@ -168,7 +168,14 @@ def build_fused_rope_cache_module(
     fits = dtype_str in DTYPES and pos_dtype in POSITIONS
     require(fits, f"tensors of {dtype_str!r}, positions of {pos_dtype!r}", "bf16 or f16; i32 or i64")
     rope = Rope(
-        head_dim, num_q_heads, num_kv_heads, block_size, flash_layout, dtype_str, apply_scale, reuse_freqs_front_part
+        dim=head_dim,
+        q_heads=num_q_heads,
+        kv_heads=num_kv_heads,
+        block_size=block_size,
+        flash=flash_layout,
+        dtype=dtype_str,
+        scaled=apply_scale,
+        half_freqs=reuse_freqs_front_part,
     )
 
     def launch(tensors: dict[str, Any], tokens: Any, k_scale: Any, v_scale: Any, stream: Any) -> None:

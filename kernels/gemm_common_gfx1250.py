@@ -286,58 +286,58 @@ class Loads:
 
 @flyc.jit
 def run_pipeline(
-    plan: Pipeline, loads: Loads, shape: ClusterShape, compute: Callable[..., Any], sums: Any, turns: Any
+    plan: Pipeline, loads: Loads, shape: ClusterShape, compute: Callable[..., Any], acc: Any, turns: Any
 ) -> Any:
     """The sums over all tiles.
 
-    compute(sums, stage, middle): the sums with the products of the tile in a buffer, and what `middle` returns, which
-    it calls when about half of them are under way. turns: the plan's; as an argument of the kernel it keeps a short
-    loop a loop.
+    compute(acc, stage, between_steps): the sums with the products of a buffer's tile added, and what `between_steps`
+    returns, which is called when about half of them are under way. turns: the plan's; as an argument of the kernel it
+    keeps a short loop a loop.
     """
     ahead, each, addresses = plan.buffers - 1, len(loads.streams), loads.first
     if fx.const_expr(ahead == 0):
-        return one_place(plan, loads, shape, compute, sums, turns)
+        return one_place(plan, loads, shape, compute, acc, turns)
     for tile in range_constexpr(ahead):
         addresses = loads.start(addresses, tile)
     for turn in range(plan.counted(turns)):
         for stage in range_constexpr(plan.buffers):
             fence(each * (plan.buffers - 2), shape)
             place, tile = (stage + ahead) % plan.buffers, fx.Int32(turn) * plan.buffers + (stage + ahead)
-            sums, addresses = compute(sums, stage, partial(loads.start, addresses, place, tile))
+            acc, addresses = compute(acc, stage, partial(loads.start, addresses, place, tile))
     for tile in range_constexpr(plan.in_loop, plan.tiles):
         fence(each * (min(plan.tiles, tile + ahead) - tile - 1), shape)
-        middle = partial(loads.start, addresses, plan.stage(tile + ahead)) if tile + ahead < plan.tiles else None
-        sums, following = compute(sums, plan.stage(tile), middle)
+        between_steps = partial(loads.start, addresses, plan.stage(tile + ahead)) if tile + ahead < plan.tiles else None
+        acc, following = compute(acc, plan.stage(tile), between_steps)
         addresses = addresses if following is None else following
-    return sums
+    return acc
 
 
 def one_place(
-    plan: Pipeline, loads: Loads, shape: ClusterShape, compute: Callable[..., Any], sums: Any, turns: Any
+    plan: Pipeline, loads: Loads, shape: ClusterShape, compute: Callable[..., Any], acc: Any, turns: Any
 ) -> Any:
     """`run_pipeline` with one buffer. Few tiles are no loop."""
 
-    def step(sums: Any, addresses: Any, following: Any = None) -> Any:
+    def step(acc: Any, addresses: Any, following: Any = None) -> Any:
         fence(0, shape)
-        sums, _ = compute(sums, 0, None)
+        acc, _ = compute(acc, 0, None)
         if following is not None:
             fx.gpu.barrier()
             addresses = loads.start(addresses, 0, following)
-        return sums, addresses
+        return acc, addresses
 
     addresses = loads.start(loads.first, 0)
     if plan.tiles > _MANY:
-        state: Any = repeated(step, sums, addresses, turns)
-        sums, addresses = state
+        state: Any = repeated(step, acc, addresses, turns)
+        acc, addresses = state
     else:
         for tile in range(1, plan.tiles):
-            sums, addresses = step(sums, addresses, fx.Int32(tile))
-    return step(sums, addresses)[0]
+            acc, addresses = step(acc, addresses, fx.Int32(tile))
+    return step(acc, addresses)[0]
 
 
 @flyc.jit
-def repeated(step: Callable[..., Any], sums: Any, addresses: Any, turns: Any) -> Any:
+def repeated(step: Callable[..., Any], acc: Any, addresses: Any, turns: Any) -> Any:
     """The result of a step that is repeated for every tile but the last one."""
     for tile in range(1, turns):
-        sums, addresses = step(sums, addresses, fx.Int32(tile))
-    return sums, addresses
+        acc, addresses = step(acc, addresses, fx.Int32(tile))
+    return acc, addresses

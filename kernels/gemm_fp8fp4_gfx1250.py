@@ -88,11 +88,15 @@ def tiled_scales(scale: Any, wave_rows: int, waves: int = 1) -> Any:
     return tiles.contiguous().view(-1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan(WavePlan):
-    """The compile-time parameters of a kernel. See `compile_fp8fp4_gemm`."""
+    """The compile-time parameters of a kernel. See `compile_fp8fp4_gemm`.
+
+    shuffled: B lies in shared memory as `shuffle_weight` orders it, and not in rows like A.
+    """
 
     data_format: str
+    shuffled: bool
     has_blocks: bool
     n: int
     k: int
@@ -114,11 +118,6 @@ class Plan(WavePlan):
     def step(self) -> int:
         """Columns of K of an instruction."""
         return STEP
-
-    @property
-    def shuffled(self) -> bool:
-        """B lies in shared memory as `shuffle_weight` orders it, and not in rows like A."""
-        return True
 
     @property
     def pitch_b(self) -> int:
@@ -175,9 +174,9 @@ def fp8fp4_kernel(
     streams = tile_streams(plan, (A, B, scale_a, scale_b), m, lda, block, shared)
     loads = Loads(plan.pipeline, streams, plan.buffer_bytes)
     compute = Compute(plan, shared)
-    sums = run_pipeline(plan.pipeline, loads, plan.cluster, compute.tile, compute.zeros(), turns)
+    acc = run_pipeline(plan.pipeline, loads, plan.cluster, compute.compute_tile, compute.zeros(), turns)
     first = block[0] * plan.tile[0], block[1] * plan.tile[1]
-    result = compute.by_columns(sums)
+    result = compute.by_columns(acc)
     if not plan.has_blocks:
         result = scaled_rows(plan, scale_a, scale_b, m, first, result)
     if plan.tdm_store and plan.split_k == 1:
@@ -246,17 +245,17 @@ class Compute:
         self.half, inner = lane >> 4, lane & (SIZE - 1)
         self.pitch_a, self.band = plan.row_bytes[0] + PAD, SIZE * plan.pitch_b
         self.along = SIZE if plan.shuffled else 1  # between neighbours along K, where 16 rows of B lie together
-        in_a = (row + inner) * self.pitch_a + self.half * 16
-        in_b = column // SIZE * self.band + self.half * (16 * self.along)
-        in_b = in_b + inner * (16 if plan.shuffled else plan.pitch_b)
-        places = [in_a, in_b, *(self.places_of_scales(row, column, inner) if plan.has_blocks else ())]
-        self.places = [
+        lds_a = (row + inner) * self.pitch_a + self.half * 16
+        lds_b = column // SIZE * self.band + self.half * (16 * self.along)
+        lds_b = lds_b + inner * (16 if plan.shuffled else plan.pitch_b)
+        places = [lds_a, lds_b, *(self.lds_offsets_of_scales(row, column, inner) if plan.has_blocks else ())]
+        self.lds_offsets = [
             [opaque(place + (start + stage * plan.buffer_bytes)) for stage in range(plan.buffers)]
             for place, start in zip(places, plan.starts, strict=False)
         ]
         self.rows, self.columns = plan.wave_tile[0] // SIZE, plan.wave_tile[1] // plan.wide
 
-    def places_of_scales(self, row: Any, column: Any, inner: Any) -> tuple[Any, Any]:
+    def lds_offsets_of_scales(self, row: Any, column: Any, inner: Any) -> tuple[Any, Any]:
         """A lane's first scales of A and of B. row, column: of the wave; inner: the lane's row."""
         plan = self.plan
         waves = row // plan.wave_tile[0], column // plan.wave_tile[1]
@@ -271,20 +270,20 @@ class Compute:
 
     def words(self, operand: int, stage: int, first: int, distances: list[int]) -> Any:
         """16 bytes each from several places of an operand, as words."""
-        tile = STensor(self.shared, fx.Int32, first=self.places[operand][stage])
+        tile = STensor(self.shared, fx.Int32, first=self.lds_offsets[operand][stage])
         pieces = [fx.Vector(tile.vec_load((first + distance) // 4, 4)) for distance in distances]
         result = pieces[0]
         for piece in pieces[1:]:
             result = result.shuffle(piece, list(range(result.numel + 4)))
         return result
 
-    def of_a(self, stage: int, step: int, mi: int) -> Any:
+    def load_a(self, stage: int, step: int, mi: int) -> Any:
         """A lane's part of 16 rows of A: every other 16 bytes."""
         bytes_ = self.plan.step * self.plan.bits[0] // 8
         first = SIZE * mi * self.pitch_a + bytes_ * step
         return self.words(0, stage, first, list(range(0, bytes_, 32)))
 
-    def of_b(self, stage: int, step: int, ni: int, start: int = 0) -> Any:
+    def load_b(self, stage: int, step: int, ni: int, start: int = 0) -> Any:
         """A lane's part of the columns of an instruction: every other 16 bytes. start: of B's rows, in bytes."""
         bytes_, wide = self.plan.step * self.plan.bits[1] // 8, self.plan.wide // SIZE
         bands = range(ni * wide, (ni + 1) * wide)
@@ -296,7 +295,7 @@ class Compute:
         count, stride = (self.rows, 1) if side == 0 else (self.columns, self.plan.wide // SIZE)
         if not self.plan.has_blocks:
             return [fx.Int32(ONE)] * count
-        tile = STensor(self.shared, fx.Int32, first=self.places[2 + side][stage])
+        tile = STensor(self.shared, fx.Int32, first=self.lds_offsets[2 + side][stage])
         first = step * (self.plan.wave_tile[side] // SIZE)
         at_once = 4 if count % 4 == 0 and stride == 1 else 2 if count % 2 == 0 and stride == 1 else 1
         words: list[Any] = []
@@ -305,23 +304,29 @@ class Compute:
             words += [loaded] if at_once == 1 else [fx.Vector(loaded)[j] for j in range(at_once)]
         return words
 
-    def tile(self, sums: Any, stage: int, middle: Callable[[], Any] | None) -> tuple[list[list[Any]], Any]:
-        """The sums with the products of the tile in a buffer added, and what `middle` gives."""
-        sums, result, steps = [list(totals) for totals in sums], None, self.plan.tile[2] // self.plan.step
+    def compute_tile(
+        self, acc: Any, stage: int, between_steps: Callable[[], Any] | None
+    ) -> tuple[list[list[Any]], Any]:
+        """The sums with the products of the tile in a buffer added, and what `between_steps` gives."""
+        acc, result, steps = [list(totals) for totals in acc], None, self.plan.tile[2] // self.plan.step
         for step in range(steps):
             scales = [self.scales(side, stage, step) for side in range(2)]
-            of_b, following = [self.of_b(stage, step, ni) for ni in range(self.columns)], self.of_a(stage, step, 0)
+            frag_b, following = (
+                [self.load_b(stage, step, ni) for ni in range(self.columns)],
+                self.load_a(stage, step, 0),
+            )
             for mi in range(self.rows):
                 a = following
                 if mi + 1 < self.rows:
-                    following = self.of_a(stage, step, mi + 1)
-                sums[mi] = [
-                    self.multiply(of_b[ni], a, total, scales[1][ni], scales[0][mi]) for ni, total in enumerate(sums[mi])
+                    following = self.load_a(stage, step, mi + 1)
+                acc[mi] = [
+                    self.multiply(frag_b[ni], a, total, scales[1][ni], scales[0][mi])
+                    for ni, total in enumerate(acc[mi])
                 ]
-                if middle is not None and step * self.rows + mi == steps * self.rows // 2:
-                    result = middle()
+                if between_steps is not None and step * self.rows + mi == steps * self.rows // 2:
+                    result = between_steps()
                 fx.rocdl.sched_barrier(0)  # or every fragment would be read beforehand, into registers of its own
-        return sums, result
+        return acc, result
 
     def multiply(self, b: Any, a: Any, total: Any, scale_b: Any, scale_a: Any) -> Any:
         """The sums of a tile of C, transposed."""
@@ -334,25 +339,25 @@ class Compute:
         )
         return fx.Vector(product)
 
-    def by_columns(self, sums: Any) -> list[list[Any]]:
+    def by_columns(self, acc: Any) -> list[list[Any]]:
         """The sums by 16 columns."""
         if self.plan.wide == SIZE:
-            return [list(totals) for totals in sums]
+            return [list(totals) for totals in acc]
         return [
             [total.shuffle(total, list(range(first, first + 8))) for total in totals for first in (0, 8)]
-            for totals in sums
+            for totals in acc
         ]
 
 
-def scaled_rows(plan: Plan, scale_a: Any, scale_b: Any, m: Any, first: tuple[Any, Any], sums: Any) -> list[list[Any]]:
+def scaled_rows(plan: Plan, scale_a: Any, scale_b: Any, m: Any, first: tuple[Any, Any], acc: Any) -> list[list[Any]]:
     """The sums times the scales of their columns, then of their rows."""
     lane, (row, column) = fx.Int32(fx.thread_idx.x) & (LANES - 1), place_of_wave(plan)
     of_rows = GTensor(scale_a, fx.Float32, num_records_bytes=m * 4)
     of_columns = GTensor(scale_b, fx.Float32, num_records_bytes=plan.n * 4)
     columns = first[1] + column + (lane >> 4) * 8
-    factors = [of_columns.vec_load(columns + SIZE * ni, 8) for ni in range(len(sums[0]))]
+    factors = [of_columns.vec_load(columns + SIZE * ni, 8) for ni in range(len(acc[0]))]
     result = []
-    for mi, totals in enumerate(sums):
+    for mi, totals in enumerate(acc):
         factor = of_rows.load(first[0] + row + (lane & (SIZE - 1)) + SIZE * mi)
         result.append([total * factors[ni] * factor for ni, total in enumerate(totals)])
     return result
@@ -385,9 +390,20 @@ def compile_fp8fp4_gemm(
     require(not atomic_barrier_enable, "atomic_barrier_enable=True", "unsupported")
     require(scale_load_path == "tdm", f"scale_load_path={scale_load_path!r}", "tdm: others are unsupported")
     plan = Plan(
-        data_format, scale_mode == "mxscale", N, K, (tile_m, tile_n, tile_k), (m_warp, n_warp), DTYPES[out_dtype],
-        num_buffers, use_tdm_store, ClusterShape(cluster_m, cluster_n), wave_specialized_tdm, split_k,
-    )  # fmt: skip
+        data_format=data_format,
+        shuffled=True,
+        has_blocks=scale_mode == "mxscale",
+        n=N,
+        k=K,
+        tile=(tile_m, tile_n, tile_k),
+        waves=(m_warp, n_warp),
+        out=DTYPES[out_dtype],
+        buffers=num_buffers,
+        tdm_store=use_tdm_store,
+        cluster=ClusterShape(cluster_m, cluster_n),
+        specialized=wave_specialized_tdm,
+        split_k=split_k,
+    )
     plan.check()
     return fp8fp4_launcher(plan, waves_per_eu, expert_sched_mode)
 
@@ -453,7 +469,21 @@ def _launch(
     a tile that is chosen by measurement. The order of scales of blocks depends on the tile: products with these have no
     such choice.
     """
-    plan = Plan(data_format, False, n, k, tile, waves, fx.BFloat16, buffers, True, ClusterShape(1, 1), False, 1)
+    plan = Plan(
+        data_format=data_format,
+        shuffled=True,
+        has_blocks=False,
+        n=n,
+        k=k,
+        tile=tile,
+        waves=waves,
+        out=fx.BFloat16,
+        buffers=buffers,
+        tdm_store=True,
+        cluster=ClusterShape(1, 1),
+        specialized=False,
+        split_k=1,
+    )
     plan.check()
     launch_fp8fp4(plan, tensors, m, k, n, stream)
 

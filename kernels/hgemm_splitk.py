@@ -43,7 +43,7 @@ def reference(A: Any, B: Any, bias: Any = None) -> Any:
     return preshuffle_gemm.reference(A, B, bias=bias, epilogue="none" if bias is None else "bias")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan(Ring):
     """The compile-time parameters of a kernel; see `compile_hgemm_kernel`. Raises ArgumentError where sizes do not fit.
 
@@ -109,13 +109,13 @@ def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, 
     wave = None if plan.waves[2] == 1 else wave_m * plan.waves[1] + wave_n
     c = TileC(C, plan.element, m, plan.n, plan.tile[:2], place, plan.wave_tile, wave)
     first_k = fx.Int32(fx.block_idx.y) * plan.tiles_k if plan.split > 1 else 0
-    sums: Any = ring_sums(plan, product, a, b, first_k, tiles_k if plan.ordered else plan.tiles_k)
+    acc: Any = ring_sums(plan, product, a, b, first_k, tiles_k if plan.ordered else plan.tiles_k)
     biases: list[Any] = []
     if plan.has_bias and plan.split == 1:
         biases = [value.to(fx.Float32) for value in c.of_columns(bias, plan.element)]
 
     def result(mi: int, ni: int, ii: int) -> Any:
-        return sums[mi][ni][ii] + biases[ni] if biases else sums[mi][ni][ii]
+        return acc[mi][ni][ii] + biases[ni] if biases else acc[mi][ni][ii]
 
     def add(row: Any, column: Any, values: Any) -> None:
         add_pairs(C, m, plan.n, c.first_row + row, column, fx.Vector(values))
@@ -152,7 +152,7 @@ def compile_hgemm_kernel(
 def half_plan(dtype: str, n: int, k: int, tile: tuple[int, int, int], waves: tuple[int, int, int], **how: Any) -> Plan:
     """The plan. how: its other fields. Raises ArgumentError where sizes do not fit."""
     require(dtype in DTYPES, f"dtype={dtype!r}", f"one of {', '.join(DTYPES)}")
-    return Plan(DTYPES[dtype], k, tile, waves, n=n, **how)
+    return Plan(dtype=DTYPES[dtype], k=k, tile=tile, waves=waves, n=n, **how)
 
 
 def hgemm_launcher(plan: Plan, waves_per_eu: int | None = None) -> Any:

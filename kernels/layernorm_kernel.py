@@ -20,7 +20,7 @@ __all__ = ["DTYPES", "SHAPES"]
 
 def reference(Input: Any, Gamma: Any, Beta: Any) -> Any:
     """The result of torch, rounded once."""
-    return norms.reference(Norm(1, "f32", mean=True), Input, Gamma, Beta)[0].to(Input.dtype)
+    return norms.reference(Norm(columns=1, dtype="f32", mean=True), Input, Gamma, Beta)[0].to(Input.dtype)
 
 
 build_layernorm_module = builder(mean=True)

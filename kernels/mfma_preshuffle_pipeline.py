@@ -110,11 +110,11 @@ class Product:
         """[mi][ni]: a lane's part of the tile of a wave."""
         return [[self.zeros() for _ in range(tiling.num_acc_n)] for _ in range(tiling.m_repeat)]
 
-    def __call__(self, a: Any, b: Any, sums: Any, call: int, scales: tuple[Any, ...] = (0, UNIT_SCALE) * 2) -> Any:
+    def __call__(self, a: Any, b: Any, acc: Any, call: int, scales: tuple[Any, ...] = (0, UNIT_SCALE) * 2) -> Any:
         """The sums after one of the group's matrix instructions. scales: of A and B, each (byte of the word, word)."""
         instruction = getattr(fx.rocdl, self.name)
         kind = fx.T.vec(4, self.accumulator.ir_type)
-        operands = [_part(a, call, self.calls), _part(b, call, self.calls), sums]
+        operands = [_part(a, call, self.calls), _part(b, call, self.calls), acc]
         if self.formats is None:
             return fx.Vector(instruction(kind, [*operands, 0, 0, 0]))
         return fx.Vector(instruction(kind, [*operands, *self.formats, *scales]))
@@ -170,7 +170,7 @@ def _bf16_pair(floats: list[Any], scale: Any) -> Any:
     return fx.rocdl.perm_b32(high, low, 0x07060302)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InShared:
     """A workgroup's tile of a product with K columns, with `stages` buffers of A, or an operand like it, in LDS.
 
@@ -221,7 +221,7 @@ class InShared:
         return self.tile_n // self.waves_n // 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tiling(InShared):
     """The tile of four waves side by side, with 1 or 2 stages. Raises ArgumentError where sizes do not fit.
 
@@ -516,13 +516,13 @@ class MxScales:
 
 
 def add_products(
-    product: Product, sums: Any, groups: Any, of_a: Any, of_b: Any, scales: Any = None, first_row: int = 0
+    product: Product, acc: Any, groups: Any, of_a: Any, of_b: Any, scales: Any = None, first_row: int = 0
 ) -> Any:
     """[mi][ni]: the sums after groups of K. of_a(mi, group): a fragment of A; of_b(group): [ni], those of B.
 
     scales(mi, ni, group): of MxScales. first_row: the number mi of the first row of sums.
     """
-    result = [list(row) for row in sums]
+    result = [list(row) for row in acc]
     for group in groups:
         packs = of_b(group)
         for mi, row in enumerate(result, first_row):
@@ -535,7 +535,7 @@ def add_products(
 
 
 def multiply_groups(
-    b: TileB, sums: Any, now_b: Any, fragment: Any, scales: Any = None, groups: Any = None, first_row: int = 0,
+    b: TileB, acc: Any, now_b: Any, fragment: Any, scales: Any = None, groups: Any = None, first_row: int = 0,
     of_b: Any = None,
 ) -> Any:  # fmt: skip
     """`add_products` of a tile's groups, by default all. of_b: [group][ni], what the numbers of B are multiplied by."""
@@ -544,7 +544,7 @@ def multiply_groups(
         factors = of_b[group] if of_b else [None] * len(now_b[group])
         return [b.unpacked(pack, factor) for pack, factor in zip(now_b[group], factors, strict=True)]
 
-    return add_products(b.product, sums, groups or range(b.groups), fragment, packs, scales, first_row)
+    return add_products(b.product, acc, groups or range(b.groups), fragment, packs, scales, first_row)
 
 
 def no_scales(k: Any, stage: int, before: Any) -> tuple[()]:
@@ -552,7 +552,7 @@ def no_scales(k: Any, stage: int, before: Any) -> tuple[()]:
     return ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Loop:
     """The tiles of K of a workgroup: how each is loaded, put into shared memory and multiplied. See `main_loop`."""
 
@@ -601,7 +601,7 @@ class Loop:
         writes = 0 if self.asynchronous else tiling.a_loads
         interleave(mfma, reads, writes + loads, writes, *self.ahead)
 
-    def tile(self, state: Any, stage: int) -> Any:
+    def compute_tile(self, state: Any, stage: int) -> Any:
         """The sums after the tile in a buffer. state: (sums, of B, scales, A's first fragment)."""
         now, now_b, now_scales, first = state
 
@@ -614,14 +614,14 @@ class Loop:
         """The state after the tile in a buffer, while tile k is loaded."""
         following = stage ^ self.other_buffer
         next_a, next_b, next_scales = self.load(k, following, state[2])
-        now = self.tile(state, stage)
+        now = self.compute_tile(state, stage)
         if not self.other_buffer:
             fx.gpu.barrier()
         return now, next_b, next_scales, self.put(next_a, k, following)
 
 
 def main_loop(
-    a: TileA, b: TileB, sums: Any, multiply: Callable[..., Any], *, unroll: bool = False,
+    a: TileA, b: TileB, acc: Any, multiply: Callable[..., Any], *, unroll: bool = False,
     part: tuple[Any, int] = (0, 1), **how: Any,
 ) -> Any:  # fmt: skip
     """The sums after all tiles of K, or those of a part of K.
@@ -632,9 +632,9 @@ def main_loop(
     hints: tell the scheduler where accesses go; ahead: reads of LDS and loads before a tile's first matrix instruction.
     """
     stages, tiles = a.tiling.stages, a.tiling.tiles_k // part[1]
-    loop = Loop(a, b, multiply, first_tile=0 if part[1] == 1 else part[0] * tiles, **how)
+    loop = Loop(a=a, b=b, multiply=multiply, first_tile=0 if part[1] == 1 else part[0] * tiles, **how)
     first_a, first_b, first_scales = loop.load(0, 0)
-    state: Any = (sums, first_b, first_scales, loop.put(first_a, 0, 0))
-    result = loop.tile(walk_tiles(loop.step, state, tiles, stages, unroll), (tiles - 1) % stages)
+    state: Any = (acc, first_b, first_scales, loop.put(first_a, 0, 0))
+    result = loop.compute_tile(walk_tiles(loop.step, state, tiles, stages, unroll), (tiles - 1) % stages)
     fx.rocdl.sched_barrier(0)
     return result

@@ -24,7 +24,7 @@ from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
 from kernels.tensor_shim import STensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Ring:
     """A workgroup's tile and how its operands move. Raises ArgumentError where sizes do not fit.
 
@@ -78,8 +78,8 @@ class Ring:
     def lds_bytes(self) -> int:
         """Shared memory: of the tiles, and then of the sums of waves along K."""
         rows = self.tile[0] + (self.tile[1] if self.b_to_lds else 0)
-        sums = self.waves[2] * self.tile[0] * self.tile[1] * 4 if self.waves[2] > 1 else 0
-        return max(self.stages * self.slab(rows).a_bytes, sums)
+        acc = self.waves[2] * self.tile[0] * self.tile[1] * 4 if self.waves[2] > 1 else 0
+        return max(self.stages * self.slab(rows).a_bytes, acc)
 
     @property
     def ordered(self) -> bool:
@@ -88,7 +88,17 @@ class Ring:
 
     def slab(self, rows: int) -> InShared:
         """The tiles of A or B, with their number of rows."""
-        return InShared(self.dtype, self.k, rows, *self.tile[1:], self.stages, self.threads, self.waves[1])
+        _, tile_n, tile_k = self.tile
+        return InShared(
+            dtype=self.dtype,
+            k=self.k,
+            tile_m=rows,
+            tile_n=tile_n,
+            tile_k=tile_k,
+            stages=self.stages,
+            threads=self.threads,
+            waves_n=self.waves[1],
+        )
 
     def place_of_wave(self) -> tuple[Any, Any, Any]:
         """(k, m, n) of the calling wave among the workgroup's, scalars; n is the fastest."""
@@ -154,37 +164,37 @@ class RingLoop:
         fx.rocdl.s_waitcnt(vmcnt(tiles * self.in_flight if self.ring.b_to_lds else self.b.loads))
         fx.gpu.barrier()
 
-    def tile(self, sums: Any, stage: Any, now_b: Any, loads: int) -> Any:
+    def compute_tile(self, acc: Any, stage: Any, now_b: Any, loads: int) -> Any:
         """The sums after the tile in a buffer. loads: that go on meanwhile."""
         ring, product = self.ring, self.product
         blocks = range(ring.wave_tile[1] // 16)
 
-        def of_b(group: int) -> list[Any]:
+        def load_b(group: int) -> list[Any]:
             return [self.b.fragment(ni, group, stage) for ni in blocks] if ring.b_to_lds else now_b[group]
 
-        def of_a(mi: int, group: int) -> Any:
+        def load_a(mi: int, group: int) -> Any:
             return self.a.fragment(mi, group, stage)
 
-        result = add_products(product, sums, range(ring.groups(product)), of_a, of_b)
+        result = add_products(product, acc, range(ring.groups(product)), load_a, load_b)
         if ring.b_to_lds and ring.ordered:
             groups, (rows, columns) = ring.groups(product), ring.wave_tile
             reads = groups * (rows + columns) // 16 * (product.lane_bytes[0] // CHUNK_BYTES)
             interleave(groups * product.calls * rows * columns // 256, reads, loads, ahead=1, loads_ahead=min(4, loads))
         return result
 
-    def step(self, sums: Any, now_b: Any, k: Any, read: Any, write: Any) -> Any:
+    def step(self, acc: Any, now_b: Any, k: Any, read: Any, write: Any) -> Any:
         """The sums after the oldest tile, while tile k is fetched."""
         self.wait(self.ring.stages - 2)
         ahead = self.fetch(k, write)
-        return self.tile(sums, read, now_b, self.in_flight), ahead
+        return self.compute_tile(acc, read, now_b, self.in_flight), ahead
 
     def in_turn(self, state: Any, number: Any, place: int) -> Any:
         """`step` of a walk through whole turns of the ring, where this is the tile before tile `number`."""
-        (sums, now_b), before, stages = state, self.ring.stages - 1, self.ring.stages
-        return self.step(sums, now_b, number + (before - 1), place % stages, (place + before) % stages)
+        (acc, now_b), before, stages = state, self.ring.stages - 1, self.ring.stages
+        return self.step(acc, now_b, number + (before - 1), place % stages, (place + before) % stages)
 
     @flyc.jit
-    def run(self, sums: Any, tiles_k: Any) -> Any:
+    def run(self, acc: Any, tiles_k: Any) -> Any:
         """The sums after all tiles. tiles_k: the ring's, or the same of run time."""
         ring, before = self.ring, self.ring.stages - 1
         stages, tiles, held = ring.stages, ring.tiles_k, ()
@@ -194,34 +204,34 @@ class RingLoop:
             read = fx.Int32(0)
             for k in range(tiles_k - before):
                 write = (read == 0).select(fx.Int32(before), read - 1)
-                sums, held = self.step(sums, held, fx.Int32(k) + before, read, write)
+                acc, held = self.step(acc, held, fx.Int32(k) + before, read, write)
                 read = (read == before).select(fx.Int32(0), read + 1)
         else:
             # Whole turns of the ring, so that the numbers of buffers are known.
             turn = stages * max(1, ceil_div(ring.unroll, stages))
-            sums, held = walk_tiles(self.in_turn, (sums, held), tiles - before + 1, turn, unroll=not ring.unroll)
+            acc, held = walk_tiles(self.in_turn, (acc, held), tiles - before + 1, turn, unroll=not ring.unroll)
         for left in range_constexpr(before):
             self.wait(stages - 2 - left)
-            sums = self.tile(sums, (tiles - before + left) % stages, held, 0)
-        return sums
+            acc = self.compute_tile(acc, (tiles - before + left) % stages, held, 0)
+        return acc
 
 
 def ring_sums(ring: Ring, product: Product, a: TileA, b: Any, first_k: Any, tiles_k: Any) -> Any:
     """[mi][ni]: a lane's sums after all tiles of a workgroup. tiles_k: the ring's, or the same of run time."""
     rows, columns = ring.wave_tile
     zeros = [[product.zeros() for _ in range(columns // 16)] for _ in range(rows // 16)]
-    sums = RingLoop(ring, product, a, b, first_k).run(zeros, tiles_k)
-    return sums if ring.waves[2] == 1 else of_all_waves(ring, sums, a.buffer)
+    acc = RingLoop(ring, product, a, b, first_k).run(zeros, tiles_k)
+    return acc if ring.waves[2] == 1 else of_all_waves(ring, acc, a.buffer)
 
 
-def of_all_waves(ring: Ring, sums: Any, shared: Any) -> Any:
+def of_all_waves(ring: Ring, acc: Any, shared: Any) -> Any:
     """The sums of the waves along K together, in all of them and in the same order."""
     waves_m, waves_n, waves_k = ring.waves
     words = ring.tile[0] * ring.tile[1]
     memory = STensor(shared, fx.Float32)
     thread = fx.Int32(fx.thread_idx.x)
     wave_k, place = idx2crd(thread, (-1, waves_m * waves_n * WAVE))
-    tiles, columns = [t for row in sums for t in row], len(sums[0])
+    tiles, columns = [t for row in acc for t in row], len(acc[0])
     step = waves_m * waves_n * WAVE * 4
     fx.gpu.barrier()
     for number, tile in enumerate(tiles):

@@ -34,7 +34,7 @@ from flydsl.expr.buffer_ops import buffer_store
 from .kernels_common import ceil_div, require, require_tensor
 from .launches import for_waves
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
-from .moe_gemm_2stage import Plan, Result, plan_of, stage_launcher, tuned_stage, visit
+from .moe_gemm_2stage import OutputTile, Plan, plan_of, stage_launcher, tuned_stage, visit
 from .moe_routes import Routes
 from .moe_sorting_kernel import SLOT_SHIFT
 from .quant import codes, e8m0, group_max, headroom
@@ -78,7 +78,7 @@ def sorted_scales(scales: Any, sorted_ids: Any, topk: int = 1) -> Any:
     return shuffle_scale(scales[row.where(exists, 0)])
 
 
-class RoundedResult(Result):
+class RoundedOutputTile(OutputTile):
     """The result of stage 1 in 8 or 4 bits, with its scales."""
 
     def __init__(self, plan: Plan, routes: Routes, tensors: Any) -> None:
@@ -110,7 +110,7 @@ def mixed_moe_gemm_kernel(
 ) -> None:
     """The tiles of the result of persist_m blocks of rows, as far as they have any. tensors: by name."""
     require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
-    result = RoundedResult if plan.out_dtype in ROUNDED else Result
+    result = RoundedOutputTile if plan.out_dtype in ROUNDED else OutputTile
     if fx.const_expr(persist_m == 1):
         routes = Routes(plan, tensors, tokens, None, plan.blocks_of_unit)
         visit(plan, routes, tensors, product_of_micro_scales, result)
@@ -130,8 +130,8 @@ def product_of_micro_scales(plan: Plan, routes: Routes, a: Any, b: Any, scales: 
         plan.num_acc_n if plan.gated else 1,
     )  # fmt: skip
 
-    def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
-        return multiply_groups(b, sums, now_b, fragment, micro.chooser(now_scales, stage))
+    def multiply(acc: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
+        return multiply_groups(b, acc, now_b, fragment, micro.chooser(now_scales, stage))
 
     return main_loop(
         a, b, b.product.tile_of_zeros(plan.tiling), multiply, scales=micro.load, asynchronous=plan.asynchronous,

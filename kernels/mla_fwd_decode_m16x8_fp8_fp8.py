@@ -191,7 +191,7 @@ def kn_mla_fwd_decode_m16x8_fp8_fp8(
     bin_ = fx.Int32(fx.block_idx.x)
     for item in range(fx.Int32(indptr[bin_]), fx.Int32(indptr[bin_ + 1])):
         row, token, first, last = (fx.Int32(info[item * ITEM + i]) for i in (1, 2, 4, 5))
-        sums, largest, total = latent.walk(Work(token, first, last))
+        sums, largest, total = latent.walk(Work(token=token, first=first, last=last))
         total = of_quarters(total, fx.arith.addf)
         if row < 0:
             latent.store(out, token * HEADS + latent.head, sums, inverse(total))

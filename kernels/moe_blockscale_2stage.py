@@ -82,8 +82,8 @@ def product_of_blocks(plan: Plan, routes: Routes, a: Any, b: Any, scales: tuple[
     """The sums of a tile."""
     factors = RoutedScales(plan, routes, scales)
 
-    def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
-        return multiply_blocks(b, sums, now_b, factors.load(now_scales), fragment, rows_at_a_time=1)
+    def multiply(acc: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
+        return multiply_blocks(b, acc, now_b, factors.load(now_scales), fragment, rows_at_a_time=1)
 
     return main_loop(
         a, b, b.product.tile_of_zeros(plan.tiling), multiply,

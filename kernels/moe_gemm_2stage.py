@@ -86,15 +86,15 @@ def reference2(h: Any, w2: Any, topk_ids: Any, weights: Any = None) -> Any:
     return rows if weights is None else rows * weights[..., None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan(StagePlan):
-    """The compile-time parameters of a kernel. tiling: of all of a wave's columns; columns: of the result.
+    """The compile-time parameters of a kernel. tiling: of all of a wave's columns; n: columns of the result.
 
     gated: stage 1, whose tiling has the columns of gate and up. accumulate: rows of a token are added to one.
     smooth: the activations of stage 1 have a row for each slot and token. scaled: sums are multiplied by the scales of
     rows and columns. swiglu_limit: the activation is swiglu with this limit instead of silu. biased: each column of an
     expert has a number that is added. interleaved: 16 rows of gate and of up in turn in the weights. asynchronous:
-    activations go past the registers. k_batch: workgroups that share a tile of stage 1, along K; then the sums of gate
+    activations go past the registers. split_k: workgroups that share a tile of stage 1, along K; then the sums of gate
     and up, side by side, are added to the result as they are. group_scales: the type of the scales of groups of weights
     along K, "f32" or "bf16". padding: the last columns of the result that do not count; whole tiles of them are left
     out. blocks_of_unit: blocks of rows that have an entry of expert_ids together.
@@ -102,7 +102,7 @@ class Plan(StagePlan):
 
     tiling: Tiling
     tile_n: int
-    columns: int
+    n: int
     experts: int
     topk: int
     out_dtype: str
@@ -116,7 +116,7 @@ class Plan(StagePlan):
     biased: bool = False
     interleaved: bool = False
     asynchronous: bool = False
-    k_batch: int = 1
+    split_k: int = 1
     group_scales: str | None = None
     padding: int = 0
     blocks_of_unit: int = 1
@@ -270,7 +270,7 @@ class GroupScales:
         return scale if is_cdna4() else (scale == scale).select(scale, fx.Float32(math.nan))
 
 
-class Result(TileC):
+class OutputTile(TileC):
     """The way of a workgroup's sums to the result, whose rows may be anywhere. tensors: by name."""
 
     def __init__(self, plan: Plan, routes: Routes, tensors: Any) -> None:
@@ -288,7 +288,7 @@ class Result(TileC):
         first = self.routes.expert * plan.rows_of_experts + self.first_column + self.column
         return [memory.load(first + half + ni * 16) for half in plan.halves for ni in range(plan.num_acc_n)]
 
-    def numbers(self, sums: Any) -> Any:
+    def numbers(self, acc: Any) -> Any:
         """((mi, ni, ii) -> the number that is stored or added, in f32; [mi]: the ids of four rows)."""
         plan, routes, dtype = self.plan, self.routes, self.plan.tiling.dtype
         ids, weights = (routes.of_lane(table, plan.tiling.m_repeat) for table in (routes.ids, routes.weights))
@@ -300,7 +300,7 @@ class Result(TileC):
         biases = self.of_expert("bias") if plan.biased else []
 
         def product(mi: int, ni: int, ii: int) -> Any:
-            value = sums[mi][ni][ii]
+            value = acc[mi][ni][ii]
             if has_rows:
                 value = value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni]
             elif dtype == W4A16:
@@ -315,9 +315,9 @@ class Result(TileC):
 
         return number, ids
 
-    def put(self, sums: Any, shared: Any) -> None:
+    def put(self, acc: Any, shared: Any) -> None:
         """Write or add the tile."""
-        number, ids = self.numbers(sums)
+        number, ids = self.numbers(acc)
         if not self.plan.cshuffle:
             self._put_straight(number, ids)
             return
@@ -366,7 +366,7 @@ def moe_gemm_kernel(tensors: Any, tokens: fx.Int32, plan: fx.Constexpr[Plan], pr
     product(plan, routes, tile of the activations, of the weights, their scales): the sums.
     """
     pipeline.require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
-    visit(plan, Routes(plan, tensors, tokens), tensors, product, Result)
+    visit(plan, Routes(plan, tensors, tokens), tensors, product, OutputTile)
 
 
 @flyc.jit
@@ -379,17 +379,17 @@ def visit(plan: Plan, routes: Routes, tensors: Any, product: Any, result: Any) -
             b: Any = GateAndUp(plan, kind, weights, routes.expert, place)
         else:
             b = TileB(plan.tiling, kind, weights, routes.expert * (plan.columns // plan.tile_n) + place)
-        sums = product(plan, routes, a, b, (tensors.get("scale_activations"), tensors["scale_weights"]))
-        result(plan, routes, tensors).put(sums, a.buffer)
+        acc = product(plan, routes, a, b, (tensors.get("scale_activations"), tensors["scale_weights"]))
+        result(plan, routes, tensors).put(acc, a.buffer)
 
 
 def product_of_tiles(plan: Plan, routes: Routes, a: GatheredA, b: TileB, scales: tuple[Any, Any]) -> Any:
     """The sums of a tile."""
     of_groups = GroupScales(plan, b.groups, scales[1], routes.expert) if plan.group_scales else None
 
-    def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
+    def multiply(acc: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
         of_b = of_groups.factors(now_scales) if of_groups else None
-        return pipeline.multiply_groups(b, sums, now_b, fragment, of_b=of_b)
+        return pipeline.multiply_groups(b, acc, now_b, fragment, of_b=of_b)
 
     # One fragment of A ahead of its use costs registers that decide how many waves there are.
     return pipeline.main_loop(
@@ -513,13 +513,13 @@ def _split(plan: Plan, k_batch: int) -> Plan:
     require(even, f"k_batch={k_batch} of {plan.tiling.tiles_k} tiles", "each part has 4, 6, 8, ... tiles along K")
     require(not plan.weighted and not plan.cshuffle, f"k_batch={k_batch} with doweight_stage1 or use_cshuffle_epilog",
             "neither: the activation comes later")  # fmt: skip
-    return replace(plan, k_batch=k_batch, out_dtype="f32")
+    return replace(plan, split_k=k_batch, out_dtype="f32")
 
 
 def plan_of(
-    in_dtype: str, k: int, tile: tuple[int, int, int], *, gated: bool, out_dtype: str, cshuffle: bool | None = None,
-    accumulate: bool = False, scaled: bool = True, out_types: Sequence[str] = ("f16", "bf16"),
-    paddings: tuple[int, int] = (0, 0), **known: Any,
+    in_dtype: str, k: int, tile: tuple[int, int, int], *, columns: int, k_batch: int = 1, gated: bool, out_dtype: str,
+    cshuffle: bool | None = None, accumulate: bool = False, scaled: bool = True,
+    out_types: Sequence[str] = ("f16", "bf16"), paddings: tuple[int, int] = (0, 0), **known: Any,
 ) -> Plan:  # fmt: skip
     """The plan of a stage. tile: tile_m, tile_n, tile_k. scaled: whether rows and columns have scales, if numbers do.
 
@@ -533,21 +533,31 @@ def plan_of(
     cshuffle = narrow and not gated if cshuffle is None else cshuffle
     require(cshuffle or not (narrow and accumulate), f"{out_dtype} added without use_cshuffle_epilog", "a pair each")
     require(narrow or gated or not cshuffle, "use_cshuffle_epilog of f32", "f16 or bf16")
-    require(known["columns"] % tile_n == 0, f"{known['columns']} columns", f"a multiple of tile_n={tile_n}")
+    require(columns % tile_n == 0, f"{columns} columns", f"a multiple of tile_n={tile_n}")
     require(not cshuffle or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")
     topk, experts = known["topk"], known["experts"]
     require(1 <= topk <= experts, f"the top {topk} of {experts} experts", "topk is 1 to the number of experts")
     dtype, rows = "int8" if in_dtype == SMOOTH else in_dtype, tile_n * (2 if gated else 1)
-    tiling = Tiling(dtype, k, tile_m, rows, tile_k, padding=paddings[0])
-    for padding, of in zip(paddings, (k, known["columns"]), strict=True):
+    tiling = Tiling(dtype=dtype, k=k, tile_m=tile_m, tile_n=rows, tile_k=tile_k, padding=paddings[0])
+    for padding, of in zip(paddings, (k, columns), strict=True):
         fits = 0 <= padding < of and padding % GROUP == 0
         require(fits, f"padding of {padding} in {of} columns", f"a multiple of {GROUP}, and less than there are")
     in_groups = known.get("group_scales") is not None
     scaled = scaled and (tiling.dtype in SCALED or (tiling.dtype == W4A16 and not in_groups))
     return Plan(
-        tiling=tiling, tile_n=tile_n, smooth=in_dtype == SMOOTH and gated, scaled=scaled, gated=gated,
-        out_dtype=out_dtype, cshuffle=cshuffle, accumulate=accumulate, padding=paddings[1], **known,
-    )  # fmt: skip
+        tiling=tiling,
+        tile_n=tile_n,
+        n=columns,
+        split_k=k_batch,
+        smooth=in_dtype == SMOOTH and gated,
+        scaled=scaled,
+        gated=gated,
+        out_dtype=out_dtype,
+        cshuffle=cshuffle,
+        accumulate=accumulate,
+        padding=paddings[1],
+        **known,
+    )
 
 
 class MoeGemm2Mode(Enum):

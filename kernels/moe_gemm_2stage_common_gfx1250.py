@@ -55,7 +55,7 @@ def paired_rows(rows: Any, experts: int, tile_n: int) -> Any:
     return in_tiles.transpose(1, 2).reshape(rows.shape)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan(StagePlan, gemm.Plan):
     """The compile-time parameters of a kernel: a product with n columns.
 
@@ -86,16 +86,6 @@ class Plan(StagePlan, gemm.Plan):
         return self.tile[1]
 
     @property
-    def columns(self) -> int:  # type: ignore[override]  # a field of other plans
-        """Columns of the result."""
-        return self.n
-
-    @property
-    def k_batch(self) -> int:  # type: ignore[override]  # a field of other plans
-        """Workgroups that share a tile of stage 1, along K: the name that its callers have."""
-        return self.split_k
-
-    @property
     def bits(self) -> tuple[int, int]:
         """The width of an element of the activations and of the weights."""
         return FORMATS[self.data_format]
@@ -104,11 +94,6 @@ class Plan(StagePlan, gemm.Plan):
     def step(self) -> int:
         """Columns of K of an instruction."""
         return 32 if self.data_format in HALVES else gemm.STEP
-
-    @property
-    def shuffled(self) -> bool:
-        """The weights are shuffled."""
-        return self.data_format in ("fp8", "a8w4")
 
     @property
     def row_scales(self) -> int:
@@ -161,8 +146,9 @@ def plan_of(
     require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
     waves = waves_of(tile[:2], data_format, 2 if known["gated"] else 1)
     plan = Plan(
-        data_format, data_format not in HALVES, columns, k, tile, waves, OUT_TYPES[out_dtype], buffers, False, ALONE,
-        False, k_batch, **known,
+        data_format=data_format, shuffled=data_format in ("fp8", "a8w4"), has_blocks=data_format not in HALVES,
+        n=columns, k=k, tile=tile, waves=waves, out=OUT_TYPES[out_dtype], buffers=buffers, tdm_store=False,
+        cluster=ALONE, specialized=False, split_k=k_batch, **known,
     )  # fmt: skip
     plan.check()
     return plan
@@ -258,22 +244,22 @@ class Compute(gemm.Compute):
         self.of_half = self.columns
         self.columns *= plan.both
 
-    def places_of_scales(self, row: Any, column: Any, inner: Any) -> tuple[Any, Any]:
+    def lds_offsets_of_scales(self, row: Any, column: Any, inner: Any) -> tuple[Any, Any]:
         """A lane's first scales of A and of B, which are in rows."""
         second = self.half * SIZE if self.plan.wide > SIZE else 0
         return (row + inner) * self.plan.row_scales, (column + inner + second) * self.plan.row_scales
 
-    def of_b(self, stage: int, step: int, ni: int, start: int = 0) -> Any:
+    def load_b(self, stage: int, step: int, ni: int, start: int = 0) -> Any:
         """A lane's part of the columns of an instruction."""
         up, ni = divmod(ni, self.of_half)
-        return super().of_b(stage, step, ni, start + up * self.plan.tile_n * self.plan.pitch_b)
+        return super().load_b(stage, step, ni, start + up * self.plan.tile_n * self.plan.pitch_b)
 
     def scales(self, side: int, stage: int, step: int) -> list[Any]:
         """The scales of the instructions along M (side 0) or N, a word each."""
         count, rows = ((self.rows, SIZE), (self.columns, self.plan.wide))[side]
         if not self.plan.has_blocks:
             return [None] * count
-        tile = STensor(self.shared, fx.Int32, first=self.places[2 + side][stage])
+        tile = STensor(self.shared, fx.Int32, first=self.lds_offsets[2 + side][stage])
         first = [divmod(i, self.of_half) if side else (0, i) for i in range(count)]
         places = [(up * self.plan.tile_n + i * rows) * self.plan.row_scales // 4 + step for up, i in first]
         return [tile.load(place) for place in places]
@@ -287,7 +273,7 @@ class Compute(gemm.Compute):
         return fx.Vector(instruction(fx.T.vec(8, fx.T.f32), b.bitcast(kind), a.bitcast(kind), total))
 
 
-class Result:
+class OutputTile:
     """The way of a wave's sums to the result: a lane has, of each 16 rows and columns, eight neighbours of one row."""
 
     def __init__(self, plan: Plan, routes: Routes, out: Any, bias: Any) -> None:
@@ -299,10 +285,10 @@ class Result:
         size = fx.Int64(rows) * (plan.out_columns * int(plan.out.width) // 8)
         self.memory = GTensor(out, plan.out, num_records_bytes=size)
 
-    def put(self, sums: list[list[Any]]) -> None:
+    def put(self, acc: list[list[Any]]) -> None:
         """Write or add the sums [16 rows][16 columns]."""
-        plan, biases = self.plan, self._biases(len(sums[0]))
-        for mi, totals in enumerate(sums):
+        plan, biases = self.plan, self._biases(len(acc[0]))
+        for mi, totals in enumerate(acc):
             row = self.row + SIZE * mi
             exists, target = self.routes.target(self.routes.ids.load(row))
             weight = self.routes.weights.load(row) if plan.weighted else None
@@ -356,10 +342,10 @@ def moe_gemm_gfx1250_kernel(tensors: Any, tokens: fx.Int32, turns: fx.Int32, pla
     require_tensors(tensors, out=plan.out, activations=kinds[0], weights=kinds[1])
     routes = Routes(plan, tensors, tokens)
     if routes.exist:
-        tile(plan, routes, tensors, turns)
+        compute_tile(plan, routes, tensors, turns)
 
 
-def tile(plan: Plan, routes: Routes, tensors: Any, turns: Any) -> None:
+def compute_tile(plan: Plan, routes: Routes, tensors: Any, turns: Any) -> None:
     """One tile of the result."""
     fx.rocdl.disable_xdl_arb_stall()
     shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
@@ -371,8 +357,8 @@ def tile(plan: Plan, routes: Routes, tensors: Any, turns: Any) -> None:
         streams += rows.streams(tensors["scale_activations"], shared, plan.row_scales, scales_a, 0, part)
         streams += own.streams(tensors["scale_weights"], shared, plan.row_scales, scales_b, element=4)
     loads, compute = Loads(plan.pipeline, streams, plan.buffer_bytes), Compute(plan, shared)
-    sums = run_pipeline(plan.pipeline, loads, ALONE, compute.tile, compute.zeros(), turns)
-    Result(plan, routes, tensors["out"], tensors["bias"]).put(compute.by_columns(sums))
+    acc = run_pipeline(plan.pipeline, loads, ALONE, compute.compute_tile, compute.zeros(), turns)
+    OutputTile(plan, routes, tensors["out"], tensors["bias"]).put(compute.by_columns(acc))
 
 
 def launch_tiles(

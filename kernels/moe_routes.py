@@ -25,15 +25,25 @@ OUT_OF_RANGE = -16  # an offset in bytes, beyond the end of every tensor
 
 
 class StagePlan:
-    """The result of a plan. columns: its columns; k_batch: workgroups that share a tile of stage 1, along K.
+    """The result of a plan. n: its columns. split_k: workgroups that share a tile of stage 1, along K.
 
     gated: stage 1, whose experts have rows of the gate and of up. accumulate: rows of a token are added to one.
     """
 
-    columns: int
-    k_batch: int
+    n: int
+    split_k: int
     gated: bool
     accumulate: bool
+
+    @property
+    def columns(self) -> int:
+        """Columns of the result."""
+        return self.n
+
+    @property
+    def k_batch(self) -> int:
+        """Workgroups that share a tile of stage 1: the name that callers have for it."""
+        return self.split_k
 
     @property
     def adds(self) -> bool:

@@ -87,7 +87,7 @@ def reference(
     return ids, weights, expert_ids, torch.tensor([start, tokens], dtype=torch.int32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sorting:
     """The values known at compile time. masked: there is an expert_mask; counted: there is num_local_tokens.
 
@@ -369,7 +369,7 @@ def build_moe_sorting_module(
     require(holds, f"the top {topk} of {num_experts} experts", f"supported: up to {MOST_EXPERTS} experts")
     require(unit_size >= 1, f"unit_size={unit_size}", "rows of a block, at least 1")
     gating = None if renormalize is None else Gating(num_experts, topk, renormalize)
-    spec = Sorting(num_experts, topk, unit_size, masked, counted, gating)
+    spec = Sorting(experts=num_experts, topk=topk, unit=unit_size, masked=masked, counted=counted, gating=gating)
 
     def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
         require_sizes(spec, tensors, tokens, at_once)

@@ -34,7 +34,7 @@ QUANTS = (None, "i8", "fp8")
 MATRICES = ("Input", "ResidualIn", "Output", "ResidualOut")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Norm:
     """A variant.
 
@@ -125,12 +125,23 @@ def builder(mean: bool, residual: bool = False, quant: str = "") -> Any:
     """The function (M, N, dtype_str) that builds a variant; quant: dynamic or smooth, with quant_dtype_str."""
 
     def plain(M: int, N: int, dtype_str: str) -> Any:
-        return build(Norm(N, dtype_str, mean, residual))
+        return build(Norm(columns=N, dtype=dtype_str, mean=mean, residual=residual))
 
     def quantising(M: int, N: int, dtype_str: str, quant_dtype_str: str = "i8") -> Any:
-        return build(Norm(N, dtype_str, mean, residual, quant == "smooth", quant_dtype_str))
+        return build(
+            Norm(
+                columns=N,
+                dtype=dtype_str,
+                mean=mean,
+                residual=residual,
+                smooth=quant == "smooth",
+                quant=quant_dtype_str,
+            )
+        )
 
-    tensors = Norm(1, "f32", mean, residual, quant == "smooth", "i8" if quant else None).tensors()
+    tensors = Norm(
+        columns=1, dtype="f32", mean=mean, residual=residual, smooth=quant == "smooth", quant="i8" if quant else None
+    ).tensors()
     function = quantising if quant else plain
     function.__doc__ = f"The launcher ({', '.join(tensors)}, m_in, stream). M: rows that are expected; m_in counts."
     return function
@@ -154,9 +165,11 @@ def tuned_norm(name: str, mean: bool) -> Any:
 
     def launch(tensors: dict[str, Any], columns: int, threads: int, stream: Any) -> None:
         x = tensors["Input"]
-        launch_norm(Norm(columns, x.dtype, mean, threads=threads), tensors, fx.get_scalar(x.shape[0]), stream)
+        launch_norm(
+            Norm(columns=columns, dtype=x.dtype, mean=mean, threads=threads), tensors, fx.get_scalar(x.shape[0]), stream
+        )
 
-    tensors = " ".join(Norm(1, "f32", mean).tensors())
+    tensors = " ".join(Norm(columns=1, dtype="f32", mean=mean).tensors())
     return tuned(name, tensors, launch, ["columns"], [{"threads": n} for n in THREADS], columns=int)
 
 

@@ -41,7 +41,7 @@ from kernels.mfma_preshuffle_pipeline import THREADS
 from kernels.pa_decode_swa import compile_pa_decode_sw, parts_of
 from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, merge_shares, room_for_shares
 from kernels.paged_attention import OUT_TYPES, PARTITION, Attention, Decode, Work
-from kernels.paged_attention_launch import INPUTS, Given, compile_parts, kind_of_scales, require_inputs, run_parts
+from kernels.paged_attention_launch import INPUTS, PagedInputs, compile_parts, kind_of_scales, require_inputs, run_parts
 from kernels.sizes import require_least, require_rows
 
 # (contexts, Hkv, group, ql, D, block): one key, partitions that are not whole, a request without keys, several queries.
@@ -85,7 +85,7 @@ def pa_decode_metadata_kernel(tensors: Any, heads: fx.Int32, plan: fx.Constexpr[
         head = (fx.Int32(info[place + 7]) & 0xFFFF) // plan.group
         context, pages = (fx.Int32(tensors[name][request]) for name in ("context_lengths", "kv_indptr"))
         before = fx.Int32(partitions[request])
-        work = Work(token, first - before, last - before, head, context, pages)
+        work = Work(token=token, first=first - before, last=last - before, head=head, context=context, pages=pages)
         # What the item before left in shared memory has been read.
         fx.gpu.barrier()
         rows = attention.walk(work)
@@ -113,9 +113,18 @@ def compile_pa_decode_metadata(
     or packed_fp8, fp8 numbers whose scale softmax_scale has. Raises ArgumentError for what is unsupported.
     """
     plan = Decode(
-        head_dim, block_size, query_group_size, query_length, query_input_dtype, output_dtype_str, cache_dtype,
-        kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5, masked=needs_mask,
-    )  # fmt: skip
+        dim=head_dim,
+        block=block_size,
+        group=query_group_size,
+        queries=query_length,
+        query_dtype=query_input_dtype,
+        out_dtype=output_dtype_str,
+        cache_dtype=cache_dtype,
+        scales=kind_of_scales(per_token_kv, per_block_kv),
+        trans_v=trans_v,
+        softmax_scale=softmax_scale or head_dim**-0.5,
+        masked=needs_mask,
+    )
 
     def launch(tensors: dict[str, Any], bins: Any, heads: Any, stream: Any) -> None:
         require_inputs(plan, tensors, heads)
@@ -148,9 +157,17 @@ def compile_pa_decode_ps(
     parts = max_context_partition_num
     require(parts > 0, f"max_context_partition_num={parts}", "at least 1")
     plan = Decode(
-        head_dim, block_size, query_group_size, query_length, query_input_dtype, output_dtype_str, cache_dtype,
-        kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5,
-    )  # fmt: skip
+        dim=head_dim,
+        block=block_size,
+        group=query_group_size,
+        queries=query_length,
+        query_dtype=query_input_dtype,
+        out_dtype=output_dtype_str,
+        cache_dtype=cache_dtype,
+        scales=kind_of_scales(per_token_kv, per_block_kv),
+        trans_v=trans_v,
+        softmax_scale=softmax_scale or head_dim**-0.5,
+    )
 
     return compile_parts("launch_pa_decode_ps", plan, parts)
 
@@ -161,7 +178,7 @@ def default_parts(batch: int, heads: int, block_size: int) -> int:
     return min(max(-(-2 * COMPUTE_UNITS // (batch * heads * pages)) * pages, 4), 8)
 
 
-def decode_divided(given: Given, scale: float | None, metadata: Any, stream: Any) -> None:
+def decode_divided(given: PagedInputs, scale: float | None, metadata: Any, stream: Any) -> None:
     """Run the persistent kernel, and merge what it divided."""
     heads, queries = given.heads, given.queries
     if metadata is None:
@@ -186,7 +203,7 @@ def pa_decode_ps_launch(
     good choice. exp_sums, max_logits, temporary_output: see `compile_pa_decode_ps`; by default they are allocated.
     Raises ArgumentError for tensors of shapes and types that do not fit.
     """
-    given = Given(
+    given = PagedInputs(
         output, query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale,
         block_tables,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 import flydsl
 from kernels.kernels_common import require
 from kernels.paged_attention import PARTITION, Decode
-from kernels.paged_attention_launch import Given, compile_parts, kind_of_scales, run_parts
+from kernels.paged_attention_launch import PagedInputs, compile_parts, kind_of_scales, run_parts
 
 # (contexts, Hkv, group, ql, D, block, window): a window within a partition, across several, one key, more than all.
 SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int, int, int], ...] = (
@@ -44,9 +44,18 @@ def compile_pa_decode_sw(
     """
     require(sliding_window >= 0, f"sliding_window={sliding_window}", "0 or more")
     plan = Decode(
-        head_dim, block_size, query_group_size, query_length, query_input_dtype, output_dtype_str, cache_dtype,
-        kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5, sliding_window,
-    )  # fmt: skip
+        dim=head_dim,
+        block=block_size,
+        group=query_group_size,
+        queries=query_length,
+        query_dtype=query_input_dtype,
+        out_dtype=output_dtype_str,
+        cache_dtype=cache_dtype,
+        scales=kind_of_scales(per_token_kv, per_block_kv),
+        trans_v=trans_v,
+        softmax_scale=softmax_scale or head_dim**-0.5,
+        window=sliding_window,
+    )
     parts = 1 if fuse_partitions else parts_of(sliding_window, query_length)
     return compile_parts("launch_pa_decode_sw", plan, parts, fuse_partitions)
 
@@ -61,7 +70,7 @@ def pa_decode_swa(
     fuse_partitions: bool, stream: Any = None,
 ) -> None:  # fmt: skip
     """`pa_decode_ps_launch` with a window, divided in the way that is the faster one."""
-    given = Given(
+    given = PagedInputs(
         output, query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale
     )
     compiled = compile_pa_decode_sw(sliding_window, softmax_scale, fuse_partitions=fuse_partitions, **given.options)

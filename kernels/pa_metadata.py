@@ -98,7 +98,7 @@ def reference(
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scheduling:
     """The values known at compile time. bins: of a key head."""
 
@@ -231,7 +231,9 @@ def compile_pa_metadata_v1(
     require(min(gqa, kv_granularity, query_length) > 0, f"gqa={gqa}, kv_granularity={kv_granularity}, "
              f"query_length={query_length}", "positive numbers")  # fmt: skip
     require(num_heads_k * gqa < 1 << 15, f"{num_heads_k * gqa} query heads", "less than 32768")
-    spec = Scheduling(num_cu // num_heads_k, num_heads_k, gqa, kv_granularity, query_length)
+    spec = Scheduling(
+        bins=num_cu // num_heads_k, heads=num_heads_k, group=gqa, granularity=kv_granularity, queries=query_length
+    )
 
     def launch(tensors: dict[str, Any], batch: Any, stream: Any) -> None:
         most = batch + (num_cu - 1)

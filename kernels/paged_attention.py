@@ -52,7 +52,7 @@ SCALES = ("tensor", "token", "block")
 BLOCK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Decode:
     """The values known at compile time. Raises ArgumentError for what is unsupported.
 
@@ -129,7 +129,7 @@ class Decode:
         return PARTITION * self.element + 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Work:
     """The work of a workgroup: keys, or partitions of them, first to last - 1 of a request, for one key head.
 

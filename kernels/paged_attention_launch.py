@@ -22,7 +22,7 @@ INPUTS = (
 PARTIALS = ("temporary_output", "exp_sums", "max_logits")
 
 
-class Given:
+class PagedInputs:
     """The tensors of a call. Raises ArgumentError where their shapes do not fit each other; launchers check types."""
 
     def __init__(
@@ -121,7 +121,7 @@ def pa_decode_parts_kernel(tensors: Any, parts: fx.Constexpr[int], plan: fx.Cons
         first = fx.max(context - plan.queries - plan.window, 0) // PARTITION + part
         last = partitions if fused else fx.min(first + 1, partitions)
     attention = Attention(plan, tensors, heads)
-    work = Work(batch * plan.queries, first, last, head, context, pages)
+    work = Work(token=batch * plan.queries, first=first, last=last, head=head, context=context, pages=pages)
     rows = attention.walk(work, once=plan.window >= 0 and not fused)
     if fx.const_expr(fused):
         attention.finish(work, rows, tensors["output"])
@@ -183,7 +183,9 @@ def kind_of_scales(per_token: bool, per_block: bool) -> str:
     return "token" if per_token else "block" if per_block else "tensor"
 
 
-def run_parts(given: Given, compiled: dict[str, Any], parts: int, temporaries: Sequence[Any], stream: Any) -> None:
+def run_parts(
+    given: PagedInputs, compiled: dict[str, Any], parts: int, temporaries: Sequence[Any], stream: Any
+) -> None:
     """Launch a kernel with several parts for each request and key head, and the reduction, if there is one.
 
     temporaries: temporary_output, exp_sums, max_logits, None to allocate one.

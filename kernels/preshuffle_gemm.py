@@ -54,7 +54,7 @@ def reference(
     return result if epilogue == "none" else activations.get(epilogue[5:], lambda x: x)(result + bias.float())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The compile-time parameters; see `compile_preshuffle_gemm_a8`. Raises ArgumentError where sizes do not fit."""
 
@@ -130,15 +130,15 @@ def preshuffle_gemm_kernel(tensors: Any, M: fx.Int32, N: fx.Constexpr[int], plan
     product, place, a, b, c = plan.operands(tensors, M, N)
     micro = pipeline.MxScales(plan.tiling, scale_a, scale_b, M, N, place) if plan.tiling.dtype in MICRO_SCALED else None
 
-    def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
+    def multiply(acc: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
         chosen = None if micro is None else micro.chooser(now_scales, stage)
-        return pipeline.multiply_groups(b, sums, now_b, fragment, chosen)
+        return pipeline.multiply_groups(b, acc, now_b, fragment, chosen)
 
-    sums = pipeline.main_loop(
+    acc = pipeline.main_loop(
         a, b, product.tile_of_zeros(plan.tiling), multiply, scales=pipeline.no_scales if micro is None else micro.load,
         asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
     )  # fmt: skip
-    c.store(with_scales(plan, c, sums, scale_a, scale_b, bias, M), a.buffer if plan.cshuffle else None)
+    c.store(with_scales(plan, c, acc, scale_a, scale_b, bias, M), a.buffer if plan.cshuffle else None)
 
 
 def tile_place(plan: Plan, N: int) -> tuple[Any, Any]:
@@ -150,7 +150,7 @@ def tile_place(plan: Plan, N: int) -> tuple[Any, Any]:
     return swizzled_blocks(fx.Int32(block), fx.Int32(fx.grid_dim.x) * columns, columns, plan.xcd_swizzle)
 
 
-def with_scales(plan: Plan, c: TileC, sums: Any, scale_a: Any, scale_b: Any, bias: Any, M: Any) -> Any:
+def with_scales(plan: Plan, c: TileC, acc: Any, scale_a: Any, scale_b: Any, bias: Any, M: Any) -> Any:
     """(mi, ni, ii) -> the element of C before it is rounded."""
     if plan.row_scales:
         # unpack_int4 gives 16 times the weights.
@@ -160,7 +160,7 @@ def with_scales(plan: Plan, c: TileC, sums: Any, scale_a: Any, scale_b: Any, bia
     biases = c.of_columns(bias, plan.out) if plan.epilogue != "none" else []
 
     def result(mi: int, ni: int, ii: int) -> Any:
-        value = sums[mi][ni][ii]
+        value = acc[mi][ni][ii]
         if plan.row_scales:
             value = value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni]
         return activated(value + biases[ni].to(fx.Float32), plan.epilogue) if biases else value
@@ -185,9 +185,18 @@ def compile_preshuffle_gemm_a8(
     has C's type. xcd_swizzle: tiles along M that the workgroups of one die take for each tile along N; 0 for no order.
     Raises ArgumentError where sizes do not fit.
     """
-    tiling = Tiling(in_dtype, K, tile_m, tile_n, tile_k, lds_stage)
+    tiling = Tiling(dtype=in_dtype, k=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k, stages=lds_stage)
     ahead = (2 if dsrd_preload < 0 else dsrd_preload, max(0, dvmem_preload))
-    plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, ahead, epilogue, xcd_swizzle)
+    plan = Plan(
+        tiling=tiling,
+        n=N,
+        out_dtype=out_dtype,
+        cshuffle=use_cshuffle_epilog,
+        asynchronous=use_async_copy,
+        ahead=ahead,
+        epilogue=epilogue,
+        xcd_swizzle=xcd_swizzle,
+    )
     launch = partial(launch_tiles, preshuffle_gemm_kernel, plan, waves_per_eu)
     return launcher("launch_preshuffle_gemm", TENSORS, launch, M=fx.Int32, N=int)
 
@@ -224,5 +233,5 @@ def preshuffle_gemm(
 ) -> None:
     """The product with a tile, in bytes of A along K, that is chosen by measurement."""
     tile_m, tile_n, row_bytes = tile
-    tiling = Tiling(in_dtype, K, tile_m, tile_n, row_bytes * 8 // BITS[in_dtype][0])
-    launch_tiles(preshuffle_gemm_kernel, Plan(tiling, N, out_dtype), None, tensors, M, N, stream)
+    tiling = Tiling(dtype=in_dtype, k=K, tile_m=tile_m, tile_n=tile_n, tile_k=row_bytes * 8 // BITS[in_dtype][0])
+    launch_tiles(preshuffle_gemm_kernel, Plan(tiling=tiling, n=N, out_dtype=out_dtype), None, tensors, M, N, stream)

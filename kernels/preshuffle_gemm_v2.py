@@ -60,7 +60,7 @@ def shuffle(B: Any) -> Any:
     return shuffle_weight(torch.nn.functional.pad(bytes_, padding)).view(B.dtype)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The facts about a product that are known at compile time.
 
@@ -309,7 +309,7 @@ def preshuffle_gemm(A: Any, B: Any, C: Any, stream: Any = None) -> None:
     dtype = DTYPES.get(str(A.dtype).removeprefix("torch."))
     known = dtype is not None and B.dtype == A.dtype
     require(known, f"a preshuffled GEMM of {A.dtype} and {B.dtype}", f"types: {', '.join(DTYPES)}")
-    plan = Plan(n, k, dtype)
+    plan = Plan(n=n, k=k, dtype=dtype)
     fits = rows == m and B.numel() == fx.size(plan.layout_of_b()) and k % plan.pack == 0
     require(fits, f"a preshuffled GEMM of A {tuple(A.shape)}, B of {B.numel()} values and C {tuple(C.shape)}",
             f"B is shuffle(B) of (N, K) = ({n}, {k}), and K is a multiple of {plan.pack}")  # fmt: skip
@@ -335,11 +335,19 @@ def flat_plan(
     types = {name: dtype for dtype, name in IN_TYPES.items()} | {"fp8": fp8_type()}
     require(in_dtype in types, f"in_dtype={in_dtype!r}", f"one of {', '.join(types)}")
     require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
-    row_bytes = Tiling(in_dtype, K, *tile).row_bytes
-    require(row_bytes & (row_bytes - 1) == 0, f"tile_k={tile[2]}", f"{row_bytes} bytes, a power of two")
-    require(N > 0 and N % tile[1] == 0, f"N={N}", f"a multiple of tile_n={tile[1]}")
-    kinds = types[in_dtype], OUT_TYPES[out_dtype]
-    return Plan(N, K, *kinds, (*tile[:2], row_bytes), in_dtype == "fp8", enable_scheduler)
+    tile_m, tile_n, tile_k = tile
+    row_bytes = Tiling(dtype=in_dtype, k=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k).row_bytes
+    require(row_bytes & (row_bytes - 1) == 0, f"tile_k={tile_k}", f"{row_bytes} bytes, a power of two")
+    require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
+    return Plan(
+        n=N,
+        k=K,
+        dtype=types[in_dtype],
+        out=OUT_TYPES[out_dtype],
+        tile=(tile_m, tile_n, row_bytes),
+        scaled=in_dtype == "fp8",
+        spread=enable_scheduler,
+    )
 
 
 @cache

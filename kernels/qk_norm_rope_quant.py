@@ -44,7 +44,7 @@ SCALE_TYPES = ("fp32", "e8m0")
 SHAPES = ((3, 2, 64), (1, 4, 512), (5, 1, 8))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Heads:
     """The values known at compile time. group: columns of a scale, None for results in the operands' type."""
 
@@ -154,7 +154,7 @@ def flydsl_qk_norm_rope_quant(
     require(fits, f"groups of {group}, scales of {scale_dtype!r}", "8 to 512; fp32 or e8m0")
     rows = q.ndim == kv.ndim == positions.ndim + 1 == 2 and len(q) == len(kv) == len(positions)
     require(rows, f"q {tuple(q.shape)}, kv {tuple(kv.shape)}, positions {tuple(positions.shape)}", "T of each")
-    heads = Heads(num_q_heads, rope_head_dim, group, scale_dtype)
+    heads = Heads(q_heads=num_q_heads, rope_dim=rope_head_dim, group=group, scale_dtype=scale_dtype)
     tensors = {"q": q, "kv": kv, "kv_weight": kv_weight, "cos": cos, "sin": sin, "positions": positions}
     if q_weight is not None:
         tensors["q_weight"] = q_weight

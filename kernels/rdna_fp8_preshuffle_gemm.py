@@ -60,7 +60,7 @@ def preshuffle_b_fp8(B: Any) -> Any:
     return runs.permute(0, 2, 3, 1, 4).contiguous().view(-1).view(B.dtype)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The compile-time parameters. tile: of a workgroup along M, N and K. k_unroll: steps of a turn of the loop."""
 
@@ -125,12 +125,12 @@ class Operands:
         first = fx.Int32(step) * plan.tile[2]
         # Distances are what all lanes share: each in a vector register would take one of its own.
         a = [
-            [self.of_a(first + (SIZE * mi * k + 32 * pair)) for pair in pairs]
+            [self.load_a(first + (SIZE * mi * k + 32 * pair)) for pair in pairs]
             for mi in range(plan.regs[0])
         ]  # fmt: skip
         b = [
             [
-                self.of_b(first * SIZE + (SIZE * (ni * k + 32 * pair) + 128 * part))
+                self.load_b(first * SIZE + (SIZE * (ni * k + 32 * pair) + 128 * part))
                 for pair in pairs
                 for part in range(2)
             ]
@@ -138,11 +138,11 @@ class Operands:
         ]
         return a, b
 
-    def of_a(self, distance: Any) -> Any:
+    def load_a(self, distance: Any) -> Any:
         """16 bytes of A, `distance` bytes behind the lane's first."""
         return fx.Vector(self.a.vec_load(self.in_a, 4, soffset_bytes=distance))
 
-    def of_b(self, distance: Any) -> Any:
+    def load_b(self, distance: Any) -> Any:
         """8 bytes of B, `distance` bytes behind the lane's first."""
         return fx.Vector(self.b.vec_load(self.in_b, 2, soffset_bytes=distance))
 
@@ -155,46 +155,46 @@ def fp8_kernel(tensors: Any, turns: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
     tile_m, tile_n, _ = plan.tile
     row, column = tile_of_block(plan.size[0] // tile_m, plan.size[1] // tile_n, plan.group_m)
     first = row * tile_m, column * tile_n
-    sums = all_steps(plan, Operands(plan, A, B, first), turns)
+    acc = all_steps(plan, Operands(plan, A, B, first), turns)
     fx.rocdl.sched_barrier(0)  # the scales have registers only when the last products are under way
-    store_tile(plan, C, scale_a, scale_b, first, sums)
+    store_tile(plan, C, scale_a, scale_b, first, acc)
 
 
 @flyc.jit
 def all_steps(plan: Plan, operands: Operands, turns: Any) -> Any:
     """The sums over all of K: tile k is computed while the next one is loaded."""
-    sums = [[fx.Vector.filled(8, 0.0, fx.Float32) for _ in range_constexpr(plan.regs[1])]
+    acc = [[fx.Vector.filled(8, 0.0, fx.Float32) for _ in range_constexpr(plan.regs[1])]
             for _ in range_constexpr(plan.regs[0])]  # fmt: skip
     here = operands.load(0)
     for turn in range(turns - 1):
         for step in range_constexpr(plan.k_unroll):
             following = operands.load(fx.Int32(turn) * plan.k_unroll + (step + 1))
             fx.rocdl.sched_barrier(0)  # or the loads would wait for products that free their registers
-            sums = one_tile(plan, here, sums)
+            acc = one_tile(plan, here, acc)
             here = following
     last = (turns - 1) * plan.k_unroll
     for step in range_constexpr(plan.k_unroll - 1):
         following = operands.load(last + (step + 1))
-        sums = one_tile(plan, here, sums)
+        acc = one_tile(plan, here, acc)
         here = following
-    return one_tile(plan, here, sums)
+    return one_tile(plan, here, acc)
 
 
-def one_tile(plan: Plan, operands: Any, sums: Any) -> list[list[Any]]:
+def one_tile(plan: Plan, operands: Any, acc: Any) -> list[list[Any]]:
     """The sums with a tile's products added."""
     a, b = operands
-    sums, result = [list(totals) for totals in sums], fx.T.vec(8, fx.Float32.ir_type)
+    acc, result = [list(totals) for totals in acc], fx.T.vec(8, fx.Float32.ir_type)
     for number in range(plan.tile[2] // SIZE):
         pair, part = divmod(number, 2)
-        for mi, totals in enumerate(sums):
+        for mi, totals in enumerate(acc):
             words = a[mi][pair].shuffle(a[mi][pair], [2 * part, 2 * part + 1])
             for ni, total in enumerate(totals):
                 product = fx.rocdl.wmma_f32_16x16x16_fp8_fp8(result, b[ni][number], words, total)
                 totals[ni] = fx.Vector(product)
-    return sums
+    return acc
 
 
-def store_tile(plan: Plan, C: Any, scale_a: Any, scale_b: Any, first: tuple[Any, Any], sums: Any) -> None:
+def store_tile(plan: Plan, C: Any, scale_a: Any, scale_b: Any, first: tuple[Any, Any], acc: Any) -> None:
     """Scale a workgroup's tile, whose first row and column are `first`, and write it."""
     _, n, _ = plan.size
     base = (fx.Int64(first[0]) * n + fx.Int64(first[1])) * 2
@@ -206,7 +206,7 @@ def store_tile(plan: Plan, C: Any, scale_a: Any, scale_b: Any, first: tuple[Any,
     lane, (row, column) = fx.Int32(fx.thread_idx.x) & (LANES - 1), place_of_wave(plan)
     row, column = row + (lane & (SIZE - 1)), column + (lane >> 4) * 8
     factors = [of_columns.vec_load(column + SIZE * ni, 8) for ni in range(plan.regs[1])]
-    for mi, totals in enumerate(sums):
+    for mi, totals in enumerate(acc):
         factor = of_rows.load(row + SIZE * mi)
         for ni, total in enumerate(totals):
             values = bf16(total * factor * factors[ni])
@@ -234,7 +234,7 @@ def compile_fp8_gemm(
     """
     is_large = M >= 256
     tile = (tile_m, tile_n or (256 if is_large else 128), tile_k)
-    return fp8_launcher(Plan((M, N, K), tile, k_unroll or (1 if is_large else 2), group_m))
+    return fp8_launcher(Plan(size=(M, N, K), tile=tile, k_unroll=k_unroll or (1 if is_large else 2), group_m=group_m))
 
 
 def fp8_launcher(plan: Plan) -> Any:
@@ -265,7 +265,7 @@ def _launch(
     tensors: dict[str, Any], m: int, n: int, k: int, tile: tuple[int, int, int], k_unroll: int, stream: Any
 ) -> None:
     """A launcher of (C, A, B, scale_a, scale_b, m, n, k, stream), with a tile that is chosen by measurement."""
-    plan = Plan((m, n, k), tile, k_unroll, 8)
+    plan = Plan(size=(m, n, k), tile=tile, k_unroll=k_unroll, group_m=8)
     plan.check()
     launch_fp8(plan, tensors, stream)
 

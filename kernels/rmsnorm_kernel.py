@@ -20,7 +20,7 @@ __all__ = ["DTYPES", "SHAPES"]
 
 def reference(Input: Any, Gamma: Any) -> Any:
     """The result of torch, rounded once."""
-    return norms.reference(Norm(1, "f32", mean=False), Input, Gamma)[0].to(Input.dtype)
+    return norms.reference(Norm(columns=1, dtype="f32", mean=False), Input, Gamma)[0].to(Input.dtype)
 
 
 build_rmsnorm_module = builder(mean=False)

@@ -47,7 +47,7 @@ TABLES = "sorted_ids num_valid_ids topk_ids bias"
 SHAPES = ((3, 2, 256), (2, 1, 512), (5, 3, 1024), (1, 2, 1280), (1, 1, 9216))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Activation:
     """The values known at compile time: the builder's parameters. Raises ArgumentError where they do not fit."""
 
@@ -147,7 +147,16 @@ def build_silu_and_mul_fq_module(
     inter_dim: a multiple of 32, up to 32768. swiglu_limit: 0 for 7.
     """
     limit, threads = swiglu_limit or SWIGLU_LIMIT, min(max(power_of_two(ceil_div(inter_dim, GROUP)), THREADS), 1024)
-    spec = Activation(inter_dim, topk, quant_mode, gui_layout, act, enable_bias, limit, threads)
+    spec = Activation(
+        inter_dim=inter_dim,
+        topk=topk,
+        quant=quant_mode,
+        gui=gui_layout,
+        act=act,
+        bias=enable_bias,
+        limit=limit,
+        threads=threads,
+    )
     launch, names = partial(launch_rows, spec), f"x out_buf out_scale_sorted {TABLES}"
     return launcher("launch_silu_and_mul_fq", names, launch, token_num=fx.Int32, num_sorted_rows=fx.Int32)
 

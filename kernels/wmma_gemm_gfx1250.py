@@ -57,7 +57,7 @@ def reference(A: Any, B: Any) -> Any:
     return A.float() @ B.float()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan(WavePlan):
     """The compile-time parameters of a kernel. See `compile_wmma_gemm_tdm`."""
 
@@ -106,11 +106,11 @@ def wmma_kernel(
     compute = Compute(plan, shared)
 
     loads = Loads(plan.pipeline, streams, plan.buffer_bytes, partial(prefetch, plan, A, B, first))
-    sums = run_pipeline(plan.pipeline, loads, plan.cluster, compute.tile, compute.zeros(), turns)
+    acc = run_pipeline(plan.pipeline, loads, plan.cluster, compute.compute_tile, compute.zeros(), turns)
     if plan.tdm_store:
-        store_by_mover(plan, C, m, plan.n, first, sums, shared)
+        store_by_mover(plan, C, m, plan.n, first, acc, shared)
     else:
-        store_by_lanes(plan, C, m, plan.n, first, sums)
+        store_by_lanes(plan, C, m, plan.n, first, acc)
 
 
 def tile_streams(plan: Plan, A: Any, B: Any, m: Any, first: tuple[Any, Any], shared: Any) -> list[TileStream]:
@@ -153,53 +153,55 @@ class Compute:
         lane, (row, column) = fx.Int32(fx.thread_idx.x) & (LANES - 1), place_of_wave(plan)
         inner, half = lane & (SIZE - 1), lane >> 4
         self.pitch_a, self.pitch_b = plan.tile[2] + PAD, plan.tile[1] + PAD
-        in_a = 2 * ((row + inner) * self.pitch_a + half * 8)
-        in_b = 2 * ((half * 8 + (lane & 7)) * self.pitch_b + column + (inner >> 3) * 8) + plan.a_bytes
+        lds_a = 2 * ((row + inner) * self.pitch_a + half * 8)
+        lds_b = 2 * ((half * 8 + (lane & 7)) * self.pitch_b + column + (inner >> 3) * 8) + plan.a_bytes
         starts = [stage * plan.buffer_bytes for stage in range(plan.buffers)]
-        self.in_a, self.in_b = ([opaque(place + start) for start in starts] for place in (in_a, in_b))
+        self.lds_a, self.lds_b = ([opaque(place + start) for start in starts] for place in (lds_a, lds_b))
         self.counts = tuple(extent // SIZE for extent in plan.wave_tile)
 
     def zeros(self) -> list[list[Any]]:
         """Sums to begin with."""
         return [[fx.Vector.filled(8, 0.0, fx.Float32) for _ in range(self.counts[1])] for _ in range(self.counts[0])]
 
-    def of_a(self, stage: int, step: int, mi: int) -> Any:
+    def load_a(self, stage: int, step: int, mi: int) -> Any:
         """A lane's elements of 16 rows of A and 32 columns of K: two pieces of 8."""
-        tile = STensor(self.shared, self.plan.dtype, first=self.in_a[stage])
+        tile = STensor(self.shared, self.plan.dtype, first=self.lds_a[stage])
         first = SIZE * mi * self.pitch_a + STEP * step
         pieces = [fx.Vector(tile.vec_load(first + 16 * piece, 8)) for piece in range(2)]
         return pieces[0].shuffle(pieces[1], list(range(16)))
 
-    def of_b(self, stage: int, step: int, ni: int) -> Any:
+    def load_b(self, stage: int, step: int, ni: int) -> Any:
         """A lane's elements of 16 columns of B and 32 rows of K, which the load transposes."""
         kind, first = fx.T.vec(8, self.plan.dtype.ir_type), 2 * (STEP * step * self.pitch_b + SIZE * ni)
         pieces = [
             fx.Vector(
-                fx.rocdl.ds_load_tr16_b128(kind, lds_pointer("of_b", self.shared, self.in_b[stage] + first + far))
+                fx.rocdl.ds_load_tr16_b128(kind, lds_pointer("load_b", self.shared, self.lds_b[stage] + first + far))
             )
             for far in (0, 2 * 16 * self.pitch_b)
         ]
         return pieces[0].shuffle(pieces[1], list(range(16)))
 
-    def tile(self, sums: Any, stage: int, middle: Callable[[], Any] | None) -> tuple[list[list[Any]], Any]:
-        """The sums with the products of the tile in a buffer added, and what `middle` gives."""
+    def compute_tile(
+        self, acc: Any, stage: int, between_steps: Callable[[], Any] | None
+    ) -> tuple[list[list[Any]], Any]:
+        """The sums with the products of the tile in a buffer added, and what `between_steps` gives."""
         rows, columns = self.counts
         groups = [(step, first) for step in range(self.plan.tile[2] // STEP) for first in range(0, rows, self.at_once)]
-        sums, result = [list(totals) for totals in sums], None
-        of_b, following = [self.of_b(stage, 0, ni) for ni in range(columns)], self.of_rows(stage, *groups[0])
-        next_b = of_b
+        acc, result = [list(totals) for totals in acc], None
+        frag_b, following = [self.load_b(stage, 0, ni) for ni in range(columns)], self.of_rows(stage, *groups[0])
+        next_frag_b = frag_b
         for number, (step, first) in enumerate(groups):
-            of_b, of_a = next_b if first == 0 else of_b, following
+            frag_b, frag_a = next_frag_b if first == 0 else frag_b, following
             if number + 1 < len(groups):
                 following = self.of_rows(stage, *groups[number + 1])
             if first == 0 and step + 1 < self.plan.tile[2] // STEP:
-                next_b = [self.of_b(stage, step + 1, ni) for ni in range(columns)]
-            for mi, a in enumerate(of_a, start=first):
-                sums[mi] = [self.multiply(a, of_b[ni], total) for ni, total in enumerate(sums[mi])]
-            if middle is not None and number == len(groups) // 2:
-                result = middle()
+                next_frag_b = [self.load_b(stage, step + 1, ni) for ni in range(columns)]
+            for mi, a in enumerate(frag_a, start=first):
+                acc[mi] = [self.multiply(a, frag_b[ni], total) for ni, total in enumerate(acc[mi])]
+            if between_steps is not None and number == len(groups) // 2:
+                result = between_steps()
             fx.rocdl.sched_barrier(0)  # or every fragment would be read beforehand, into registers of its own
-        return sums, result
+        return acc, result
 
     @property
     def at_once(self) -> int:
@@ -208,7 +210,7 @@ class Compute:
 
     def of_rows(self, stage: int, step: int, first: int) -> list[Any]:
         """The fragments of A of some rows."""
-        return [self.of_a(stage, step, mi) for mi in range(first, first + self.at_once)]
+        return [self.load_a(stage, step, mi) for mi in range(first, first + self.at_once)]
 
     def multiply(self, a: Any, b: Any, total: Any) -> Any:
         """The sums of a tile of C, transposed."""
@@ -223,7 +225,7 @@ def place_of_wave(plan: Any) -> tuple[Any, Any]:
     return wave // plan.waves[1] * m, wave % plan.waves[1] * n
 
 
-def store_by_mover(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any], sums: Any, shared: Any) -> None:
+def store_by_mover(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any], acc: Any, shared: Any) -> None:
     """Write a wave's part of C to shared memory, and from there to C, whose rows are `pitch` elements apart."""
     fx.gpu.barrier()  # no wave needs the buffers any more
     (rows, columns), width = plan.wave_tile, int(plan.out.width) // 8
@@ -231,7 +233,7 @@ def store_by_mover(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any]
     start = wave * (rows * plan.out_pitch * width)
     part = STensor(shared, plan.out, first=start)
     place = (lane & (SIZE - 1)) * plan.out_pitch + (lane >> 4) * 8
-    for mi, totals in enumerate(sums):
+    for mi, totals in enumerate(acc):
         for ni, total in enumerate(totals):
             for offset, values in pieces(plan, total):
                 part.vec_store(place + (SIZE * mi * plan.out_pitch + SIZE * ni + offset), values)
@@ -261,7 +263,7 @@ def pieces(plan: Any, total: Any) -> list[tuple[int, Any]]:
     return [(i, values.shuffle(values, list(range(i, i + count)))) for i in range(0, 8, count)]
 
 
-def store_by_lanes(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any], sums: Any) -> None:
+def store_by_lanes(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any], acc: Any) -> None:
     """Write a wave's part of C, whose rows are `pitch` elements apart, from its registers; or add it to C, if several
     workgroups share a tile."""
     width = int(plan.out.width) // 8
@@ -272,11 +274,11 @@ def store_by_lanes(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any]
     lane, (row, column) = fx.Int32(fx.thread_idx.x) & (LANES - 1), place_of_wave(plan)
     column = column + (lane >> 4) * 8
     place, is_ragged = (row + (lane & (SIZE - 1))) * pitch + column, plan.n % plan.tile[1] != 0
-    for ni in range(len(sums[0])):
+    for ni in range(len(acc[0])):
         start = place + SIZE * ni
         if is_ragged:  # a column that there is not is a place beyond the end
             start = (first[1] + column + SIZE * ni < plan.n).select(start, fx.Int32(1 << 28))
-        for mi, totals in enumerate(sums):
+        for mi, totals in enumerate(acc):
             for offset, values in pieces(plan, totals[ni]):
                 distance = SIZE * mi * pitch * width
                 if plan.split_k == 1:
@@ -316,9 +318,18 @@ def compile_wmma_gemm_tdm(
     require(in_dtype in DTYPES and in_dtype != "f32", f"in_dtype={in_dtype!r}", "one of fp16, bf16")
     require(out in DTYPES, f"out_dtype={out!r}", f"one of {', '.join(DTYPES)}")
     plan = Plan(
-        N, K, (tile_m, tile_n, tile_k), (m_warp, n_warp), DTYPES[in_dtype], DTYPES[out], num_buffers,
-        l2_prefetch_distance, use_tdm_store, shape, wave_specialized_tdm,
-    )  # fmt: skip
+        n=N,
+        k=K,
+        tile=(tile_m, tile_n, tile_k),
+        waves=(m_warp, n_warp),
+        dtype=DTYPES[in_dtype],
+        out=DTYPES[out],
+        buffers=num_buffers,
+        prefetch=l2_prefetch_distance,
+        tdm_store=use_tdm_store,
+        cluster=shape,
+        specialized=wave_specialized_tdm,
+    )
     plan.check()
     return wmma_launcher(plan, waves_per_eu if shape.is_one or waves_per_eu else 1, expert_sched_mode)
 
@@ -347,7 +358,19 @@ def _launch(
 ) -> None:  # fmt: skip
     """A launcher of (C, A, B, m, n, k, dtype, stream), with tile, waves and buffers chosen by measurement."""
     kind = DTYPES[dtype]
-    plan = Plan(n, k, tile, waves, kind, kind, buffers, 2, True, ClusterShape(1, 1), False)
+    plan = Plan(
+        n=n,
+        k=k,
+        tile=tile,
+        waves=waves,
+        dtype=kind,
+        out=kind,
+        buffers=buffers,
+        prefetch=2,
+        tdm_store=True,
+        cluster=ClusterShape(1, 1),
+        specialized=False,
+    )
     plan.check()
     launch_wmma(plan, tensors, m, stream)
 

@@ -69,7 +69,7 @@ class Wave(Enum):
         return fx.Vector(instruction(fx.T.vec(8, fx.Float32.ir_type), first, second, total))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The compile-time parameters of a kernel. Raises ArgumentError where sizes do not fit.
 
@@ -178,7 +178,16 @@ def module_for(wave: Wave) -> Any:
         generation.
         """
         tiles, waves, pads = (reg_m, reg_n, reg_k), (waves_m, waves_n), (a_k_pad, b_k_pad)
-        plan = Plan(wave, (M, N, K), in_dtype, out_dtype, tiles, waves, group_m, pads)
+        plan = Plan(
+            wave=wave,
+            size=(M, N, K),
+            in_dtype=in_dtype,
+            out_dtype=out_dtype,
+            regs=tiles,
+            waves=waves,
+            group_m=group_m,
+            pads=pads,
+        )
         return launcher("launch_wmma_gemm", TENSORS, partial(launch_wmma, plan)), *plan.block
 
     return create_wmma_gemm_module
@@ -194,7 +203,9 @@ def tuned_for(wave: Wave, tiles_and_waves: Sequence[tuple[tuple[int, int, int], 
     def tuned_wmma_gemm(
         tensors: dict[str, Any], m: int, n: int, k: int, dtype: str, tiles_and_waves: Any, stream: Any
     ) -> None:
-        launch_wmma(Plan(wave, (m, n, k), dtype, dtype, *tiles_and_waves), tensors, stream)
+        regs, waves = tiles_and_waves
+        plan = Plan(wave=wave, size=(m, n, k), in_dtype=dtype, out_dtype=dtype, regs=regs, waves=waves)
+        launch_wmma(plan, tensors, stream)
 
     return tuned_wmma_gemm
 
@@ -247,8 +258,8 @@ def wmma_kernel(C: fx.Tensor, A: fx.Tensor, B: fx.Tensor, tiles: fx.Int32, plan:
     shared = fx.SharedAllocator().allocate(plan.lds_bytes, 16).peek().ptr
     a = Operand(plan, A, block_m, row * block_m, plan.pads[0], 0)
     b = Operand(plan, B, block_n, column * block_n, plan.pads[1], block_m * (plan.block[2] + plan.pads[0]))
-    sums = all_tiles(plan, a, b, shared, tiles)
-    store_tile(plan, C, (row * block_m, column * block_n), sums)
+    acc = all_tiles(plan, a, b, shared, tiles)
+    store_tile(plan, C, (row * block_m, column * block_n), acc)
 
 
 def tile_of_block(rows: int, columns: int, group_m: int) -> tuple[Any, Any]:
@@ -265,7 +276,7 @@ def tile_of_block(rows: int, columns: int, group_m: int) -> tuple[Any, Any]:
 @flyc.jit
 def all_tiles(plan: Plan, a: Operand, b: Operand, shared: Any, tiles: Any) -> Any:
     """The sums over all of K: tile k is computed from one buffer while the next one is loaded."""
-    sums = [[fx.Vector.filled(8, 0.0, fx.Float32) for _ in range_constexpr(plan.regs[1])]
+    acc = [[fx.Vector.filled(8, 0.0, fx.Float32) for _ in range_constexpr(plan.regs[1])]
             for _ in range_constexpr(plan.regs[0])]  # fmt: skip
     a.store(shared, 0, a.load(0))
     b.store(shared, 0, b.load(0))
@@ -273,21 +284,21 @@ def all_tiles(plan: Plan, a: Operand, b: Operand, shared: Any, tiles: Any) -> An
     for k in range(1, tiles):
         next_a, next_b = a.load(k), b.load(k)
         here = (fx.Int32(k) + 1) & 1
-        sums = one_tile(plan, a.tile(shared, here), b.tile(shared, here), sums)
+        acc = one_tile(plan, a.tile(shared, here), b.tile(shared, here), acc)
         fx.rocdl.sched_barrier(0)  # what is stored has to arrive first: that takes as long as the products
         a.store(shared, 1 - here, next_a)
         b.store(shared, 1 - here, next_b)
         fx.gpu.barrier()
     last = (plan.tiles[2] - 1) % 2
-    return one_tile(plan, a.tile(shared, last), b.tile(shared, last), sums)
+    return one_tile(plan, a.tile(shared, last), b.tile(shared, last), acc)
 
 
-def one_tile(plan: Plan, a: STensor, b: STensor, sums: list[list[Any]]) -> list[list[Any]]:
+def one_tile(plan: Plan, a: STensor, b: STensor, acc: list[list[Any]]) -> list[list[Any]]:
     """The sums with a tile's products added."""
     (first_m, first_n), wave = place_of_wave(plan), plan.wave
     of_lane = [wave.first_element(row, tile.shape[1]) for row, tile in ((first_m, a), (first_n, b))]
 
-    sums = list(sums)
+    acc = list(acc)
 
     def fragment(side: int, tile: STensor, number: int, step: int) -> Any:
         return wave.fragment(tile, of_lane[side] + (SIZE * number * tile.shape[1] + SIZE * step))
@@ -299,9 +310,9 @@ def one_tile(plan: Plan, a: STensor, b: STensor, sums: list[list[Any]]) -> list[
             of_a = following
             if mi + 1 < plan.regs[0]:
                 following = fragment(0, a, mi + 1, step)
-            sums[mi] = [wave.multiply(plan.dtype, of_a, of_b[ni], total) for ni, total in enumerate(sums[mi])]
+            acc[mi] = [wave.multiply(plan.dtype, of_a, of_b[ni], total) for ni, total in enumerate(acc[mi])]
             fx.rocdl.sched_barrier(0)  # or every fragment would be read beforehand, into registers of its own
-    return sums
+    return acc
 
 
 def place_of_wave(plan: Any) -> tuple[Any, Any]:
@@ -310,7 +321,7 @@ def place_of_wave(plan: Any) -> tuple[Any, Any]:
     return wave // plan.waves[1] * (SIZE * plan.regs[0]), wave % plan.waves[1] * (SIZE * plan.regs[1])
 
 
-def store_tile(plan: Plan, C: Any, first: tuple[Any, Any], sums: Any) -> None:
+def store_tile(plan: Plan, C: Any, first: tuple[Any, Any], acc: Any) -> None:
     """Write a workgroup's tile of C, whose first row and column are `first`."""
     n, width = plan.size[1], plan.out.width // 8
     memory = GTensor(
@@ -322,7 +333,7 @@ def store_tile(plan: Plan, C: Any, first: tuple[Any, Any], sums: Any) -> None:
     inner, half = lane & (SIZE - 1), lane >> 4
     rows, columns = (inner, half * 8) if plan.wave.swaps else (half, inner)
     place = (row + rows) * n + (column + columns)
-    for mi, totals in enumerate(sums):
+    for mi, totals in enumerate(acc):
         for ni, total in enumerate(totals):
             store_fragment(plan, memory, place + SIZE * ni, SIZE * mi, total)
 

@@ -158,10 +158,12 @@ def architecture_names(path: Path) -> list[str]:
     return list(facts(path).architectures)
 
 
-def violations(rule: Callable[[Path], list[str]], *, exempt: tuple[str, ...] = ()) -> dict[str, list[str]]:
+def violations(
+    rule: Callable[[Path], list[str]], *, exempt: tuple[str, ...] = (), at_least: int = 100
+) -> dict[str, list[str]]:
     """The findings of a rule in each source file, except in the exempt files and folders."""
     checked = [path for path in SOURCES if not any(path.is_relative_to(ROOT / place) for place in exempt)]
-    assert len(checked) > 100
+    assert len(checked) > at_least
     return {str(path.relative_to(ROOT)): found for path in checked if (found := rule(path))}
 
 
@@ -217,6 +219,28 @@ def test_only_the_pipeline_is_imported_for_types_by_what_it_imports() -> None:
     pipeline = "flydsl.compiler.pipeline"
     known = {("flydsl.compiler.artifact", pipeline), ("flydsl.compiler.observers", pipeline)}
     TopologicalSorter(imports_between_modules("imports", but=known)).prepare()
+
+
+MOST_BY_POSITION = 4
+
+
+def built_by_position(path: Path) -> list[str]:
+    """The dataclasses of a file with many fields, and plans, that do not ask for keywords."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+        fields = [statement for statement in node.body if isinstance(statement, ast.AnnAssign)]
+        is_large = node.name == "Plan" or len(fields) > MOST_BY_POSITION
+        if is_large and any(d.startswith("dataclass") and "kw_only=True" not in d for d in decorators):
+            found.append(node.name)
+    return found
+
+
+def test_plans_of_kernels_are_built_by_keyword() -> None:
+    """Twelve arguments in a row say nothing to a reader."""
+    assert violations(built_by_position, exempt=("flydsl", "workbench"), at_least=50) == {}
 
 
 def test_the_simulators_root_is_small() -> None:

@@ -41,7 +41,7 @@ _TYPE = torch.bfloat16
 _TILE = {"tile_m": 16, "tile_n": 64, "tile_k": 128}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sizes:
     """The sizes of a layer. inter: columns of an expert; page: tokens of a block of the cache."""
 

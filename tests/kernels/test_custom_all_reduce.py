@@ -88,6 +88,6 @@ def test_what_does_not_fit_is_refused(options: dict[str, object]) -> None:
 @pytest.mark.parametrize("shape", kernel.SHAPES)
 def test_parts_are_all_packs(shape: tuple[int, int]) -> None:
     elements, world = shape
-    plan = kernel.Plan(elements, "f16", world)
+    plan = kernel.Plan(elements=elements, dtype="f16", world=world)
     assert plan.part * world + plan.rest == plan.packs == elements // 8
     assert 1 <= plan.blocks(plan.packs) <= kernel.MOST_BLOCKS

@@ -38,7 +38,16 @@ def test_what_does_not_fit_is_refused(options: dict[str, object]) -> None:
 @pytest.mark.parametrize("shape", kernel.SHAPES)
 def test_parts_of_an_area_do_not_overlap(shape: tuple[int, int, int, int]) -> None:
     tokens, world, experts, topk = shape
-    plan = kernel.Plan(world, tokens, experts, topk, 48, 16, 64, "f32")
+    plan = kernel.Plan(
+        world=world,
+        max_tokens=tokens,
+        experts=experts,
+        topk=topk,
+        row_bytes=48,
+        scale_bytes=16,
+        result_bytes=64,
+        dtype="f32",
+    )
     starts = sorted(plan.offsets.values())
     assert all(start % 16 == 0 for start in starts)
     sizes = [later - start for start, later in itertools.pairwise(starts)]

@@ -30,7 +30,7 @@ def run(norm: Norm, given: dict[str, Any], m: int) -> None:
 def test_equals_torch(name: str, number: int, shape: tuple[int, int]) -> None:
     """The types take turns; all of them at all lengths are in the sweep."""
     m, n = shape
-    norm = Norm(n, ("bf16", "f32", "f16")[number % 3], mean=name == "layernorm")
+    norm = Norm(columns=n, dtype=("bf16", "f32", "f16")[number % 3], mean=name == "layernorm")
     run(norm, operands(norm, m), m)
 
 
@@ -39,7 +39,7 @@ def test_equals_torch(name: str, number: int, shape: tuple[int, int]) -> None:
 def test_variants_with_tails_and_strides(name: str, variant: tuple[bool, bool, str | None]) -> None:
     residual, smooth, quant = variant
     n, dtype = (100, "bf16") if (name == "rmsnorm") == smooth else (517, "f32")
-    norm = Norm(n, dtype, name == "layernorm", residual, smooth, quant)
+    norm = Norm(columns=n, dtype=dtype, mean=name == "layernorm", residual=residual, smooth=smooth, quant=quant)
     given = operands(norm, 3, extra=5)
     run(norm, given, 3)
     assert not residual or around(given["ResidualOut"]).isnan().all()
@@ -50,7 +50,7 @@ def test_variants_with_tails_and_strides(name: str, variant: tuple[bool, bool, s
 )
 def test_rows_of_every_kind(name: str, dtype: str) -> None:
     module, x = MODULES[name], odd_rows(517, dtype)[:6]
-    norm = Norm(517, dtype, mean=name == "layernorm")
+    norm = Norm(columns=517, dtype=dtype, mean=name == "layernorm")
     given = operands(norm, 6, x=x)
     build(norm)(*given.values(), 6)
     expected = module.reference(x, *(given[v] for v in ("Gamma", "Beta") if v in given))
@@ -59,7 +59,7 @@ def test_rows_of_every_kind(name: str, dtype: str) -> None:
 
 def test_the_variance_survives_a_large_mean() -> None:
     x = matrix(4, 1000, "f32") + 1000
-    norm = Norm(1000, "f32", mean=True)
+    norm = Norm(columns=1000, dtype="f32", mean=True)
     given = operands(norm, 4, x=x)
     layernorm_kernel.build_layernorm_module(4, 1000, "f32")(*given.values(), 4)
     torch.testing.assert_close(
@@ -69,7 +69,7 @@ def test_the_variance_survives_a_large_mean() -> None:
 
 @EVERY_NORM
 def test_rows_of_zeros_and_denormals_quantise_to_zero_and_nan_to_nan(name: str) -> None:
-    norm = Norm(64, "f32", False, quant="i8")
+    norm = Norm(columns=64, dtype="f32", mean=False, quant="i8")
     x = torch.zeros(3, 64)
     x[2, 5] = torch.nan
     given = operands(norm, 3, x=x)
@@ -82,7 +82,7 @@ def test_rows_of_zeros_and_denormals_quantise_to_zero_and_nan_to_nan(name: str) 
 
 def test_the_residual_in_place_in_rows_too_long_for_registers() -> None:
     n = 65_600
-    norm = Norm(n, "bf16", mean=False, residual=True)
+    norm = Norm(columns=n, dtype="bf16", mean=False, residual=True)
     given = operands(norm, 1)
     residual = given["ResidualIn"].clone()
     given["ResidualOut"] = given["ResidualIn"]
@@ -112,7 +112,7 @@ def test_the_builders_have_the_documented_parameters(name: str) -> None:
 @EVERY_NORM
 def test_threads_chosen_by_measurement(name: str) -> None:
     module = MODULES[name]
-    norm = Norm(1000, "f16", mean=name == "layernorm")
+    norm = Norm(columns=1000, dtype="f16", mean=name == "layernorm")
     given = operands(norm, 2)
     getattr(module, name)(*given.values(), 1000)
     check(norm, given, given["Input"])

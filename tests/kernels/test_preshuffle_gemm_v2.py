@@ -86,7 +86,7 @@ def artifact(dtype: Any) -> Any:
     n = REFERENCE_SIZE
     a, b = (torch.empty(size, dtype=dtype) for size in ((n, n), (n * n,)))
     c = torch.empty(n, n, dtype=torch.float16)
-    plan = kernel.Plan(n, n, {F16: fx.Float16, FP8: fx.Float8E4M3FNUZ}[dtype])
+    plan = kernel.Plan(n=n, k=n, dtype={F16: fx.Float16, FP8: fx.Float8E4M3FNUZ}[dtype])
     return kernel.launch.lower(a, b, c, plan).artifact
 
 

@@ -74,7 +74,7 @@ def test_softmax(n: int, dtype: str) -> None:
 @pytest.mark.parametrize(("mean", "n", "quant"), [(True, 200, None), (False, 512, "i8"), (True, 1500, "i8")])
 @pytest.mark.diagonal(2)
 def test_norm(mean: bool, n: int, quant: str | None) -> None:
-    norm = Norm(n, "bf16", mean, True, False, quant)
+    norm = Norm(columns=n, dtype="bf16", mean=mean, residual=True, smooth=False, quant=quant)
     given = norms.operands(norm, 5)
     x = given["Input"].clone()
     with checking():

@@ -27,7 +27,7 @@ def memory() -> dict[str, torch.Tensor]:
 
 def all_reduce(form: str, dtype: str, world: int, elements: int) -> tuple[Any, tuple[Any, ...]]:
     launch = kernel.make_allreduce_kernels(N=elements, dtype_str=dtype, world_size=world)[_LAUNCHERS[form]]
-    plan = kernel.Plan(elements, dtype, world)
+    plan = kernel.Plan(elements=elements, dtype=dtype, world=world)
     names = {"ar1": "inputs output", "ar2": "inputs tmps output", "arw": "input outputs tmps"}[form].split()
     pointers = [memory()[name].data_ptr() for name in ("signals", "signalss", *names)]
     blocks = plan.blocks(plan.packs if form == "ar1" else plan.part)

@@ -34,7 +34,7 @@ def as_bytes(arguments: Any) -> tuple[Any, ...]:
 
 
 def norm(n: int, mean: bool, residual: bool, smooth: bool, quant: str | None, dtype: str) -> Any:
-    variant = Norm(n, dtype, mean, residual, smooth, quant)
+    variant = Norm(columns=n, dtype=dtype, mean=mean, residual=residual, smooth=smooth, quant=quant)
     return build(variant), as_bytes((*operands(variant, ROWS).values(), ROWS))
 
 
@@ -43,9 +43,11 @@ def norms(mean: bool) -> dict[str, Case]:
     kernel, made = ("layernorm_kernel" if mean else "rmsnorm_kernel"), {}
     for quant, smooth in ((None, False), ("i8", False), ("i8", True), ("fp8", False)):
         for residual in (False, True):
-            name = Norm(1, "f32", mean, residual, smooth, quant).name + ("_fp8" if quant == "fp8" else "")
+            name = Norm(columns=1, dtype="f32", mean=mean, residual=residual, smooth=smooth, quant=quant).name + (
+                "_fp8" if quant == "fp8" else ""
+            )
             made |= of_types(f"{name}_{{}}", kernel, norm, 8192, mean, residual, smooth, quant, test="test_norms.py")
-    name = Norm(1, "f32", mean).name
+    name = Norm(columns=1, dtype="f32", mean=mean).name
     for n in (2000,) if mean else (2000, 512):
         place = "n2000" if n == 2000 else "m16384_n512"
         made |= of_types(f"{name}_{place}_{{}}", kernel, norm, n, mean, False, False, None, test="test_norms.py")
@@ -99,7 +101,7 @@ def ropes() -> dict[str, Case]:
 
 def qk(group: int | None) -> tuple[Any, tuple[Any, ...]]:
     q, kv, weight, cos, sin, positions = test_qk_norm_rope_quant.operands(32, 16, 64)
-    heads = qk_norm_rope_quant.Heads(16, 64, group, "fp32")
+    heads = qk_norm_rope_quant.Heads(q_heads=16, rope_dim=64, group=group, scale_dtype="fp32")
     tensors = {"q": q, "kv": kv, "kv_weight": weight, "cos": cos, "sin": sin, "positions": positions}
     tensors |= qk_norm_rope_quant.results(q, kv, heads)
     return qk_norm_rope_quant.build(tuple(tensors), heads), (*tensors.values(), 32)

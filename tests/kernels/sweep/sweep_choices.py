@@ -95,7 +95,7 @@ def test_rows(columns: int) -> None:
 def test_silu() -> None:
     given = test_silu_and_mul_fq.operands(3, 2, 256, "none")
     x, out = given["x"], given["out"]
-    spec = silu_and_mul_fq.Activation(256, 2, "none", False, "silu", False, 7.0)
+    spec = silu_and_mul_fq.Activation(inter_dim=256, topk=2, quant="none", gui=False, act="silu", bias=False, limit=7.0)
     silu_and_mul_fq.silu_and_mul_fq(*given.values(), 3, spec)
     torch.testing.assert_close(out.view(len(x), -1).float(), silu_and_mul_fq.reference(x), rtol=2**-7, atol=1e-2)
 
@@ -103,7 +103,17 @@ def test_silu() -> None:
 @pytest.mark.parametrize("heads", [(4, 2), (3, 5)])
 def test_rope(heads: tuple[int, int]) -> None:
     given = test_fused_rope_cache_kernel.operands((5, *heads, 64), "bf16", True, False, True, False)
-    rope = fused_rope_cache_kernel.Rope(64, *heads, 16, True, "bf16", False, True)
+    q_heads, kv_heads = heads
+    rope = fused_rope_cache_kernel.Rope(
+        dim=64,
+        q_heads=q_heads,
+        kv_heads=kv_heads,
+        block_size=16,
+        flash=True,
+        dtype="bf16",
+        scaled=False,
+        half_freqs=True,
+    )
     tokens = given.pop("tokens")
     fused_rope_cache_kernel.fused_rope_cache(*given.values(), tokens, rope)
     angles = (given[name][given["positions"]] for name in ("cos", "sin"))
@@ -115,7 +125,7 @@ def test_rope(heads: tuple[int, int]) -> None:
 
 def test_qk_norm() -> None:
     q, kv, weight, cos, sin, positions = test_qk_norm_rope_quant.operands(3, 4, 64)
-    heads = qk_norm_rope_quant.Heads(4, 64, None, "fp32")
+    heads = qk_norm_rope_quant.Heads(q_heads=4, rope_dim=64, group=None, scale_dtype="fp32")
     made = qk_norm_rope_quant.results(q, kv, heads)
     qk_norm_rope_quant.qk_norm_rope(q, kv, weight, cos, sin, positions, *made.values(), 3, heads)
     at = positions.long()

@@ -28,8 +28,8 @@ def test_softmax(n: int, dtype: str) -> None:
 @pytest.mark.parametrize("mean", [False, True], ids=["rmsnorm", "layernorm"])
 @pytest.mark.parametrize("n", COLUMNS)
 def test_norms(n: int, mean: bool, dtype: str) -> None:
-    for variant in VARIANTS:
-        norm = Norm(n, dtype, mean, *variant)
+    for residual, smooth, quant in VARIANTS:
+        norm = Norm(columns=n, dtype=dtype, mean=mean, residual=residual, smooth=smooth, quant=quant)
         given = operands(norm, 1)
         x = given["Input"].clone()
         build(norm)(*given.values(), 1)
