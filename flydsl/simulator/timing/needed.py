@@ -101,6 +101,16 @@ def deciding_loads(dispatch: Dispatch) -> list[int]:
     return list(walk.deciding_loads(walk.solution()))
 
 
+def unneeded_products(dispatch: Dispatch) -> Array:
+    """The matrix instructions that a trace need not execute, also where what is in memory matters."""
+    if not _can_walk(dispatch.program):
+        return np.zeros(0, np.intp)
+    walk = _walk(dispatch)
+    after = walk.solution()
+    products = (i.index for i in dispatch.program.instructions if instruction_class(i.mnemonic) == "MFMA")
+    return np.array([i for i in products if not walk.effects[i].writes & (after[i] | _ALWAYS)], np.intp)
+
+
 def _can_walk(program: Program) -> bool:
     """True if every instruction says where it goes on, and which registers it uses."""
     return not any(

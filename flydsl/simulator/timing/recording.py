@@ -64,11 +64,15 @@ def _room(buffer: Buffer) -> int:
     return -(-buffer.size_bytes // LINE_BYTES) + 2
 
 
-class _TracingWatch:
-    """Records: see `native.launch_block.Watch`."""
+class WaitsForOthers(SimulatorError):
+    """A workgroup that runs alone goes round a loop until another one changes memory."""
 
-    def __init__(self, needed: Needed) -> None:
-        self._skipped = needed.skipped
+
+class TracingWatch:
+    """Records: see `native.launch_block.Watch`. skipped: the instructions that are not executed."""
+
+    def __init__(self, skipped: Array) -> None:
+        self._skipped = skipped
 
     @property
     def observer(self) -> int:
@@ -78,29 +82,41 @@ class _TracingWatch:
         return tracing_records(records, program, self._skipped)
 
 
-class _Recorder(Execution):
-    """Executes single workgroups of a launch, and keeps what their waves do."""
+class Place:
+    """A place where a workgroup is executed, and what its waves do is recorded."""
 
-    def __init__(self, work: Dispatch, lines: Lines, needed: Needed, instruction_limit: int) -> None:
-        super().__init__(work, instruction_limit, watch=_TracingWatch(needed))
-        waves = self.launch.template.count
-        self._buffers = [np.empty(_WORDS_PER_WAVE, np.uint32) for _ in range(waves)]
-        self._streams = (layout.Stream * waves)()
-        self._counting, self._bases = ThreadCounts(work.program), lines.bases
-        self._slot = WorkgroupSlot(self.launch.template, self.launch.block, self._counting.address)
+    def __init__(self, execution: Execution, lines: Lines) -> None:
+        launch = execution.launch
+        self._buffers: list[Array] = []
+        self._streams = (layout.Stream * launch.template.count)()
+        self._counting, self._bases = ThreadCounts(execution.work.program), lines.bases
+        self.slot = WorkgroupSlot(launch.template, launch.block, self._counting.address, watched=True)
         block = self._counting.block
-        block.first_wave, block.line_base = self._slot.block.waves, self._bases.ctypes.data
+        block.first_wave, block.line_base = self.slot.block.waves, self._bases.ctypes.data
         block.streams = addressof(self._streams)
 
-    def record(self, workgroup: int) -> list[Array]:
-        """The streams of a workgroup's waves. SimulatorError where one executes too much to be kept."""
-        for stream, buffer in zip(self._streams, self._buffers, strict=True):
-            stream.at = buffer.ctypes.data
-            stream.end = stream.at + buffer.nbytes
-        self.launch.block.next, self.launch.block.group_count = workgroup, workgroup + 1
-        self.take_turns(Turns(self._slot))
-        self.raise_first_error()
-        return [self._recorded(w) for w in range(len(self._buffers))]
+    def begin(self, *, is_kept: bool = True) -> None:
+        """Be ready for the next workgroup. is_kept: whether anyone wants to know what it does."""
+        if is_kept and not self._buffers:
+            self._buffers = [np.empty(_WORDS_PER_WAVE, np.uint32) for _ in self._streams]
+        for w, stream in enumerate(self._streams):
+            stream.at = self._buffers[w].ctypes.data if is_kept else 0
+            stream.end = stream.at + self._buffers[w].nbytes if is_kept else 0
+        self._kept, self._waited_at = is_kept, list[int]()
+
+    def forget_waiting(self) -> None:
+        """Forget, of a workgroup that goes on waiting, what it executed since it was asked before."""
+        if not self.slot.is_waiting:
+            self._waited_at = []
+        elif not self._waited_at:
+            self._waited_at = [stream.at for stream in self._streams]
+        else:
+            for stream, at in zip(self._streams, self._waited_at, strict=True):
+                stream.at = at
+
+    def streams(self) -> list[Array]:
+        """The streams of the workgroup's waves. SimulatorError where one executes too much to be kept."""
+        return [self._recorded(w) for w in range(len(self._buffers))] if self._kept else []
 
     def _recorded(self, w: int) -> Array:
         buffer = self._buffers[w]
@@ -113,13 +129,34 @@ class _Recorder(Execution):
         return buffer[:words].copy()
 
 
+class _Recorder(Execution):
+    """Executes single workgroups of a launch, and keeps what their waves do."""
+
+    def __init__(self, work: Dispatch, lines: Lines, needed: Needed, instruction_limit: int) -> None:
+        super().__init__(work, instruction_limit, watch=TracingWatch(needed.skipped))
+        self._place = Place(self, lines)
+
+    def record(self, workgroup: int) -> list[Array]:
+        """The streams of a workgroup's waves. SimulatorError where one executes too much to be kept."""
+        self._place.begin()
+        self.launch.block.next, self.launch.block.group_count = workgroup, workgroup + 1
+        self.take_turns(Turns(self._place.slot))
+        self.raise_first_error()
+        return self._place.streams()
+
+    def _be_patient(self, group: WorkgroupSlot, turns: Turns) -> None:
+        if group.is_waiting:
+            raise WaitsForOthers(f"workgroup {group.number} of a launch waits for another one")
+        super()._be_patient(group, turns)
+
+
 def record(
     dispatch: Dispatch, workgroups: Sequence[int], instruction_limit: int, threads: int | None
 ) -> list[list[Array]]:
     """The streams of some workgroups, wave by wave. The launch's memory is not changed.
 
     Instructions whose results decide neither control flow nor addresses are recorded, but not executed. Raises what
-    the launch would raise, and SimulatorError for waves that execute too much.
+    the launch would raise, SimulatorError for waves that execute too much, and WaitsForOthers.
     """
     needed = needed_instructions(dispatch)
     lines = Lines.of(dispatch.memory)

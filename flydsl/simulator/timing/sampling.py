@@ -31,8 +31,9 @@ from flydsl.simulator.timing.accuracy import LEAST_PERCENT, error_percent, kind_
 from flydsl.simulator.timing.gpu import die, timing_of
 from flydsl.simulator.timing.instructions import described, unit_of
 from flydsl.simulator.timing.left_out import LeftOut
-from flydsl.simulator.timing.recording import Lines
+from flydsl.simulator.timing.recording import Lines, WaitsForOthers
 from flydsl.simulator.timing.replay import Replayed, Work, replayed
+from flydsl.simulator.timing.together import record_together
 from flydsl.simulator.timing.trace import WAVE, Trace, TracedInstruction
 
 _RECORDED_COMPUTE_UNITS = 1
@@ -99,19 +100,43 @@ class Sample:
         self.dies = int(self.timing.xcds.value)
         self.per_compute_unit = workgroups_per_compute_unit(dispatch)
 
+        self._together: dict[int, list[Array]] = {}
+        self.waited = False
+
     def _record(self, workgroups: Sequence[int]) -> list[list[Array]]:
-        return recording.record(self.dispatch, workgroups, self._limit, self._threads)
+        if not self._together:
+            try:
+                return recording.record(self.dispatch, workgroups, self._limit, self._threads)
+            except WaitsForOthers:
+                workgroups = [*workgroups, *self._whole_plan.chosen, *self._others]
+        missing = set(workgroups).difference(self._together)
+        if missing:
+            found, waited = record_together(self.dispatch, missing, self._limit)
+            self._together |= found
+            self.waited |= waited
+        return [self._together[w] for w in workgroups]
 
     @cached_property
     def _first(self) -> list[Array]:
         return self._record([0])[0]
 
     @cached_property
+    def _whole_plan(self) -> Plan:
+        """The workgroups to replay on all compute units of a die."""
+        own = range(0, self.dispatch.workgroup_count, self.dies)
+        return plan(own, int(self.timing.compute_units_per_xcd.value), self.per_compute_unit)
+
+    @property
+    def _others(self) -> list[int]:
+        """A workgroup of every other die, at work at the same time as those of this one."""
+        others = (d + self.dies * (7 * d % self._whole_plan.round_size) for d in range(1, self.dies))
+        return [w for w in others if w < self.dispatch.workgroup_count]
+
+    @cached_property
     def plan(self) -> Plan:
         """The workgroups that are replayed: of fewer compute units where all of them are too much to keep."""
         own = range(0, self.dispatch.workgroup_count, self.dies)
-        units = int(self.timing.compute_units_per_xcd.value)
-        found = plan(own, units, self.per_compute_unit)
+        found = self._whole_plan
         words = sum(map(len, self._first))
         while found.compute_units > 1 and len(found.chosen) * words > _WORDS:
             units = found.compute_units // 2
@@ -130,8 +155,7 @@ class Sample:
 
         A workgroup of every other die is compared with those that this die executes at the same time.
         """
-        others = [d + self.dies * (7 * d % self.plan.round_size) for d in range(1, self.dies)]
-        others = [w for w in others if w < self.dispatch.workgroup_count]
+        others = self._others
         if not others:
             return np.ones(len(self.lines.bases) - 1)
         here = recording.touched_lines(s for w in self.streams[: self.plan.round_size] for s in w)
@@ -237,6 +261,8 @@ class Sample:
         text = f"{chosen} of {every} workgroups replayed, {where}"
         if self.plan.skipped_rounds:
             text += f"; {self.plan.skipped_rounds} rounds of workgroups between are as long as the replayed one"
+        if self.waited:
+            text += "; waits for other workgroups end at once"
         if not replay.complete:
             text += f"; the first {len(replay.events)} instructions are shown"
         return text
