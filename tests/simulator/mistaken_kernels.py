@@ -115,6 +115,30 @@ def hand_over(Data: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
 
 
 @flyc.kernel
+def hand_over_to_a_sleeper_kernel(Data: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
+    """The same, but what waits for the flag sleeps between two looks."""
+    t, flag = fx.thread_idx.x, fx.get_iter(Flag)
+    if fx.block_idx.x == 0:
+        Data[t] = t
+        fx.barrier()
+        if t == 0:
+            fx.generic_store(flag, fx.Int32(1), memory_order="release", syncscope="agent")
+    else:
+        if t == 0:
+            seen = fx.generic_load(flag, memory_order="acquire", syncscope="agent")
+            while seen != 1:
+                fx.rocdl.s_sleep(1)
+                seen = fx.generic_load(flag, memory_order="acquire", syncscope="agent")
+        fx.barrier()
+        Out[t] = Data[t] + 1
+
+
+@flyc.jit
+def hand_over_to_a_sleeper(Data: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
+    hand_over_to_a_sleeper_kernel(Data, Flag, Out).launch(grid=2, block=THREADS)
+
+
+@flyc.kernel
 def wait_for_flag_kernel(Flag: fx.Tensor, Out: fx.Tensor):
     if fx.thread_idx.x == 0:
         wait_until(fx.get_iter(Flag), 1)

@@ -84,6 +84,13 @@ def test_workgroups_that_wait_for_each_other() -> None:
         assert torch.equal(neighbours, torch.arange(1, 601).int() % 600)
 
 
+@pytest.mark.parametrize("check", ["nothing", "races", "late"])
+def test_a_wave_that_sleeps_between_looks_at_a_flag(check: str) -> None:
+    with nullcontext() if check == "nothing" else checking(check), simulator.limited(instructions=1_000_000):
+        kernels.hand_over_to_a_sleeper(zeros(kernels.THREADS), zeros(1), out := zeros(kernels.THREADS))
+    assert torch.equal(out, torch.arange(1, 1 + kernels.THREADS).int())
+
+
 def zeros(length: int) -> torch.Tensor:
     return torch.zeros(length, dtype=torch.int32)
 

@@ -197,12 +197,16 @@ class Machine(NumpyTensors):
         if self._executed < budget:
             self.waves.pc[self.selection] = pc
             if self._executed >= turn:
-                self._yielded[self.selection] = True
-                self.complete_barriers()  # of waves that went on after their signal, others may wait for one of these
+                self._yield()
             return
         self._stop_at(pc)
         wave = int(np.arange(self.waves.count)[self.selection][0])
         raise limit_error(self, self._instruction_limit, pc, wave)
+
+    def _yield(self) -> None:
+        """Let others go first, also those at a complete barrier: a wave that is past it may wait for them in a loop."""
+        self._yielded[self.selection] = True
+        self.complete_barriers()
 
     # --- barriers
 
@@ -346,7 +350,7 @@ class Machine(NumpyTensors):
     def yield_wave(self) -> None:
         """Let the other waves go first: this one may wait for them in a loop."""
         self.waves.pc[self.selection] = self._pc + 1
-        self._yielded[self.selection] = True
+        self._yield()
         self._following = None
 
     def clock(self) -> Array:
