@@ -7,6 +7,9 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from flydsl.child_processes import start_child
 
 
 def find_zig() -> str | None:
@@ -22,13 +25,12 @@ def run_tool(command: Sequence[str], seconds: float, folder: Path | None = None)
 
     Raises OSError if it cannot be started, and subprocess.TimeoutExpired.
     """
-    return subprocess.run(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        timeout=seconds,
-    )
+    options: dict[str, Any] = {"cwd": folder, "text": True, "errors": "replace"}
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start_child(command, **options, **pipes) as process:
+        try:
+            output, errors = process.communicate(timeout=seconds)
+        except BaseException:  # it takes too long, or a KeyboardInterrupt
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)

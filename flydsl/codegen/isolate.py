@@ -17,9 +17,10 @@ import signal
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import IO, Any, NoReturn, TypeVar
 
+from flydsl.child_processes import interrupt_afterwards
 from flydsl.errors import CompileError
 from flydsl.scratch import NoRoomError, temporary_file
 
@@ -53,7 +54,7 @@ def run_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManag
     with temporary_file() as result, temporary_file() as stderr:
         pid = 0
         try:
-            with lock, _interrupt_afterwards():
+            with lock, interrupt_afterwards():
                 pid = _fork()
                 if pid == 0:
                     _run_child(work, result, stderr)
@@ -77,23 +78,6 @@ def _outcome(status: int, result: IO[bytes], stderr: IO[bytes]) -> tuple[Any, st
     if status != 0 or not content.endswith(_COMPLETE):
         raise ProcessEndedError(output)
     return pickle.loads(content), output
-
-
-@contextlib.contextmanager
-def _interrupt_afterwards() -> Iterator[None]:
-    """Defer Ctrl-C: Python prints and drops exceptions raised in its fork hooks."""
-    is_in_hands_of_python = signal.getsignal(signal.SIGINT) is not None
-    if threading.current_thread() is not threading.main_thread() or not is_in_hands_of_python:
-        yield  # no KeyboardInterrupt is raised here
-        return
-    interrupts: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, _frame: interrupts.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if interrupts:
-            signal.raise_signal(signal.SIGINT)
 
 
 def _fork() -> int:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from flydsl import env
+from flydsl.child_processes import start_child
 from flydsl.errors import CompileError
 from flydsl.ziglang import find_zig
 
@@ -38,7 +39,11 @@ class PendingLink:
         self._failures: dict[Linker, str] = {}
         self._linker: Linker = ()
         self._process: subprocess.Popen[bytes] | None = None
-        self._start()
+        try:
+            self._start()
+        except BaseException:  # a KeyboardInterrupt, mostly
+            self.end()
+            raise
 
     def finish(self, obj: bytes) -> bytes:
         """The code object (an ELF shared object) of one relocatable object; call it once.
@@ -64,6 +69,10 @@ class PendingLink:
         return self
 
     def __exit__(self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the linker, if it has not ended."""
         if self._process is not None and self._process.returncode is None:
             with self._process as process:
                 process.kill()
@@ -75,7 +84,7 @@ class PendingLink:
         for linker in self._linkers:
             self._linker = linker
             try:
-                self._process = subprocess.Popen(
+                self._process = start_child(
                     [*linker, *options],
                     bufsize=0,
                     stdin=subprocess.PIPE,

@@ -20,6 +20,7 @@ import threading
 from pathlib import Path
 
 from flydsl import env
+from flydsl.child_processes import start_child
 from flydsl.codegen.isolate import ProcessEndedError
 from flydsl.codegen.llvm_worker import Request, Result
 from flydsl.errors import CompileError
@@ -101,7 +102,7 @@ def _started(*target: str) -> socket.socket:
         program += [str(llvm_library()), *target]
         with theirs:
             try:
-                _starter = subprocess.Popen(
+                _starter = start_child(
                     program,
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
@@ -114,6 +115,9 @@ def _started(*target: str) -> socket.socket:
                     f"the system refuses the compiling process: {error}",
                     hint=f"it is started as {sys.executable!r} (sys.executable)",
                 ) from error
+            except BaseException:  # a KeyboardInterrupt, mostly
+                ours.close()
+                raise
         _requests = ours
         atexit.register(_forget)
     return _requests

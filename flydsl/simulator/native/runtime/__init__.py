@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
+from flydsl.child_processes import start_child
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, ttmp
 from flydsl.scratch import NoRoomError, temporary_file
@@ -58,7 +59,7 @@ class Translation:
         self._output = temporary_file()  # `result` closes it
         with _file_with(text) as content:  # all of it is there: clang waits for nobody
             try:
-                self._process = subprocess.Popen(
+                self._process = start_child(
                     command, stdin=content, stdout=self._output, stderr=subprocess.PIPE, text=True, errors="replace"
                 )
             except OSError as error:  # another machine's program, or a folder that must not run any
