@@ -102,7 +102,7 @@ class Launches:
     def _advance(self, dispatch: Dispatch, sizes: Sizes) -> None:
         time = self.times[dispatch.program][sizes]
         if time is not None:
-            time.launches += 1
+            time.launches += not CLOCK.is_trial
             CLOCK.advance(time.estimate.time_us, time.kernel)
 
 
@@ -125,6 +125,7 @@ def report(table: Sequence[KernelTime], operators_us: float, operators: int) -> 
     rows = [
         (time.kernel, "x".join(map(str, time.grid)), str(time.launches), str(time.estimate), time.bound)
         for time in sorted(table, key=lambda time: -time.launches * time.estimate.time_us)
+        if time.launches
     ]
     heads = ("kernel", "grid", "launches", "time of each", "limited by")
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]

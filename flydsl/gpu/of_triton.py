@@ -5,74 +5,50 @@ Triton is imported by the program, or not at all: what is changed in it is chang
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
-import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
 import torch
 
-_missing = object()
+from flydsl.gpu.import_hook import Replacements
+from flydsl.gpu.streams import time_ms
 
 
-class TritonHook(importlib.abc.MetaPathFinder):
-    """Changes modules of Triton when they are imported, and at once those that are. `end` restores them."""
+def changes(replaced: Replacements) -> dict[str, Callable[[ModuleType], None]]:
+    """What is changed in Triton's modules."""
 
-    def __init__(self) -> None:
-        self._before: list[tuple[Any, str, Any]] = []
-        self._changes: dict[str, Callable[[ModuleType], None]] = {
-            "triton.runtime.driver": self._launch_on_simulator,
-            "triton.testing": self._read_the_clock,
-        }
-
-    def begin(self) -> None:
-        sys.meta_path.insert(0, self)
-        for name, change in self._changes.items():
-            if name in sys.modules:
-                change(sys.modules[name])
-
-    def end(self) -> None:
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-        for place, name, value in reversed(self._before):
-            setattr(place, name, value)
-        self._before.clear()
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in self._changes:
-            return None
-        sys.meta_path.remove(self)
-        try:
-            spec = importlib.util.find_spec(fullname)
-        finally:
-            sys.meta_path.insert(0, self)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def load_and_change(module: ModuleType) -> None:
-                load(module)
-                self._changes[fullname](module)
-
-            spec.loader.exec_module = load_and_change  # type: ignore[method-assign]
-        return spec
-
-    def _launch_on_simulator(self, module: Any) -> None:
+    def launch_on_simulator(module: Any) -> None:
         from flydsl import triton
 
-        self._replace(module.driver, "_active", triton.simulator_driver())
+        replaced.replace(module.driver, "_active", triton.simulator_driver())
 
-    def _read_the_clock(self, module: Any) -> None:
-        self._replace(module, "do_bench", do_bench)
-        self._replace(module, "do_bench_cudagraph", do_bench)
+    def unload(module: Any) -> None:
+        """What was loaded is not there afterwards: Triton would ask its driver to unload it, which it has none of."""
+        loaded: WeakSet[Any] = WeakSet()
+        load = module.CompiledKernel._init_handles
 
-    def _replace(self, place: Any, name: str, value: Any) -> None:
-        self._before.append((place, name, getattr(place, name)))
-        setattr(place, name, value)
+        def load_and_keep(kernel: Any) -> None:
+            load(kernel)
+            loaded.add(kernel)
+
+        def unload_all() -> None:
+            for kernel in loaded:
+                kernel.module = kernel.function = kernel._run = None
+
+        replaced.replace(module.CompiledKernel, "_init_handles", load_and_keep)
+        replaced.at_the_end(unload_all)
+
+    def read_the_clock(module: Any) -> None:
+        replaced.replace(module, "do_bench", do_bench)
+        replaced.replace(module, "do_bench_cudagraph", do_bench)
+
+    return {
+        "triton.compiler.compiler": unload,
+        "triton.runtime.driver": launch_on_simulator,
+        "triton.testing": read_the_clock,
+    }
 
 
 def do_bench(
@@ -88,13 +64,7 @@ def do_bench(
     fn()
     for tensor in grad_to_none or ():
         tensor.grad = None
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda.synchronize()
-    start.record()
-    fn()
-    end.record()
-    torch.cuda.synchronize()
-    time_ms = start.elapsed_time(end)
+    found = time_ms(fn)
     if quantiles is not None:
-        return [time_ms] * len(quantiles)
-    return [time_ms] if return_mode == "all" else time_ms
+        return [found] * len(quantiles)
+    return [found] if return_mode == "all" else found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -12,12 +13,13 @@ import torch.profiler
 from flydsl import env
 from flydsl.arch.products import Product, product_of
 from flydsl.errors import ArgumentError, DeviceError
+from flydsl.gpu import of_compile, of_triton
 from flydsl.gpu.cuda_module import Posed
 from flydsl.gpu.factories import register
+from flydsl.gpu.import_hook import ImportHook, Replacements
 from flydsl.gpu.launches import Launches
 from flydsl.gpu.launches import report as report_of
 from flydsl.gpu.memory import MEMORY
-from flydsl.gpu.of_triton import TritonHook
 from flydsl.gpu.operators import Operators
 from flydsl.gpu.profiler import profile
 from flydsl.gpu.streams import CLOCK
@@ -33,7 +35,6 @@ from flydsl.runtime import device as runtime_device
 from flydsl.simulator.launching import put_around
 
 _HIP_VERSION = "7.1.0"
-_MISSING = object()
 
 
 class Posing:
@@ -41,10 +42,11 @@ class Posing:
 
     def __init__(self, product: Product, count: int) -> None:
         self.product, self.count = product, count
-        self._before: list[tuple[Any, str, Any]] = []
+        self._replaced = Replacements()
         self._library: torch.library.Library | None = None
         self.launches, self.operators = Launches(), Operators(product)
-        self._triton = TritonHook()
+        changes = of_triton.changes(self._replaced) | of_compile.changes(self._replaced)
+        self._hook = ImportHook(changes, self._replaced)
 
     def begin(self) -> None:
         MEMORY.current = 0
@@ -68,16 +70,12 @@ class Posing:
         self._replace(torch.nn.Module, "_apply", with_swapped_parameters(torch.nn.Module._apply))
         torch.serialization.register_package(5, no_tag, stay_on_host)
         self._library = register()
-        self._triton.begin()
+        of_compile.begin(self._replaced)
+        self._hook.begin()
 
     def end(self) -> None:
-        self._triton.end()
-        for place, name, value in reversed(self._before):
-            if value is _MISSING:
-                delattr(place, name)
-            else:
-                setattr(place, name, value)
-        self._before.clear()
+        self._hook.end()
+        self._replaced.restore()
         if self._library is not None:
             self._library._destroy()
             self._library = None
@@ -89,8 +87,19 @@ class Posing:
         env.replace_everywhere({})
 
     def _replace(self, place: Any, name: str, value: Any) -> None:
-        self._before.append((place, name, vars(place).get(name, _MISSING)))
-        setattr(place, name, value)
+        if isinstance(place, ModuleType) and callable(value) and not isinstance(value, type):
+            value = _function(place.__name__, name, value)
+        self._replaced.replace(place, name, value)
+
+
+def _function(module: str, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a module that does what another does. `torch.compile` tells functions apart by identity."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    function.__module__, function.__name__, function.__qualname__ = module, name, name
+    return function
 
 
 _active: list[Posing] = []

@@ -140,6 +140,10 @@ class GpuTensor(torch.Tensor):
         host = moved(self, None).type(wanted.replace("torch.cuda.", "torch."))
         return moved(host, self.gpu_number) if "cuda" in wanted else host
 
+    def __coerce_same_metadata_as_tangent__(self, metadata: Any, expected_type: Any = None) -> torch.Tensor:
+        """The gradient that goes into a compiled backward pass, which was traced for a plain tensor: it is one."""
+        return self
+
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
 
@@ -310,8 +314,22 @@ def moved(tensor: torch.Tensor, index: int | None) -> torch.Tensor:
     return tensor if here == index else _Move.apply(tensor, index)
 
 
+_TRACING = tuple(getattr(torch._C._TorchDispatchModeKey, name) for name in ("FAKE", "PROXY", "FUNCTIONAL"))
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether torch traces, or one of some values is a tensor without memory: it needs none of a GPU's."""
+    if any(torch._C._get_dispatch_mode(key) is not None for key in _TRACING):
+        return True
+    return any(
+        isinstance(value, torch.Tensor) and type(value).__torch_dispatch__ not in _WITH_MEMORY for value in values
+    )
+
+
 def converted(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """`tensor.to(*args, **kwargs)`, where a device may be involved that only poses as one."""
+    if is_traced(tensor, *args[:1]):
+        return _TO(tensor, *args, **kwargs)
     device, dtype, copy, memory_format = _what_is_asked(args, dict(kwargs))
     if device is not None and not isinstance(device, int) and torch.device(device).type not in ("cpu", "cuda"):
         return _TO(moved(tensor, None), *args, **kwargs)
@@ -340,3 +358,4 @@ def _what_is_asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, 
 
 
 _TO: Callable[..., torch.Tensor] = torch._C.TensorBase.to
+_WITH_MEMORY = (torch.Tensor.__torch_dispatch__, GpuTensor.__torch_dispatch__)

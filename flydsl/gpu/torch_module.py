@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from flydsl.gpu.tensor import GpuTensor, converted, gpu_index, moved
+from flydsl.gpu.tensor import GpuTensor, converted, is_traced
 
 
 def of_tensors() -> dict[str, Any]:
@@ -17,7 +17,7 @@ def of_tensors() -> dict[str, Any]:
         return converted(self, args, kwargs)
 
     def cuda(self: torch.Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> torch.Tensor:
-        return moved(self, gpu_index(device))
+        return converted(self, ("cuda" if device is None else device,), options)
 
     def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
         pinned = self.detach().clone()
@@ -61,10 +61,14 @@ def of_torch() -> dict[str, Any]:
     autocast, read, from_dlpack = torch.autocast, torch.load, torch.from_dlpack
 
     def tensor(data: Any, *, device: Any = None, requires_grad: bool = False, **options: Any) -> torch.Tensor:
+        if is_traced():
+            return make_tensor(data, device=device, requires_grad=requires_grad, **options)
         host = make_tensor(data, device="cpu", **options)
         return host.to(device or _default()).detach().requires_grad_(requires_grad)
 
     def as_a_tensor(data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
+        if is_traced(data):
+            return as_tensor(data, dtype=dtype, device=device)
         if isinstance(data, torch.Tensor):
             return data.to(device=device, dtype=dtype)
         return as_tensor(data, dtype=dtype, device="cpu").to(device or _default())
