@@ -36,8 +36,11 @@ def leave_out(path: str) -> None:
     path += os.sep if os.path.isdir(path) else ""
     if path and path not in _NOT_THE_USERS:
         _NOT_THE_USERS = (*_NOT_THE_USERS, path)
+        _answers.clear()
 
 
+# Of `is_users`, by the id of a code object, which is kept, so that no other has it.
+_answers: dict[int, tuple[CodeType, bool]] = {}
 _opened_folders: set[str] = set()
 
 
@@ -161,9 +164,12 @@ _places: dict[int, _Places] = {}
 def user_frame() -> FrameType | None:
     """The innermost frame outside this package on the Python stack."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_users(frame):
+    while frame is not None:
+        answer = _answers.get(id(frame.f_code))  # asked for every traced operation: without a call for each frame
+        if answer[1] if answer else is_users(frame):
+            return frame
         frame = frame.f_back
-    return frame
+    return None
 
 
 def user_frames(outermost: str) -> Iterator[FrameType]:
@@ -178,8 +184,12 @@ def user_frames(outermost: str) -> Iterator[FrameType]:
 def is_users(frame: FrameType) -> bool:
     """True if a frame is of code outside this package, except Python's: its library's, or a dataclass's."""
     code = frame.f_code
-    file = code.co_filename
-    return not (file.startswith(_NOT_THE_USERS) or in_standard_library(file) or (file, code.co_name) in _MADE)
+    answer = _answers.get(id(code))
+    if answer is None:
+        file = code.co_filename
+        is_not = file.startswith(_NOT_THE_USERS) or in_standard_library(file) or (file, code.co_name) in _MADE
+        answer = _answers[id(code)] = (code, not is_not)
+    return answer[1]
 
 
 def in_standard_library(file: str) -> bool:
