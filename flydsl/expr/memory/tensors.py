@@ -35,6 +35,7 @@ from flydsl.expr.tracing.operands import (
     located,
 )
 from flydsl.layout.int_tuple import as_int_tuple
+from flydsl.places import user_location
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyLayout, AnyPointer, AnyTensor, IntTupleLike, Number, Result, ScalarType, Value
@@ -277,7 +278,7 @@ class Tensor(FlyValue, shows=(MemRefType,)):
 
     def _refuse_slices(self, coordinate: Any) -> None:
         parts = coordinate if isinstance(coordinate, tuple | list) else (coordinate,)
-        if any(isinstance(part, slice) for part in parts):
+        if slice in map(type, parts):
             raise argument_error(
                 f"a range in the index of a tensor, {self!r}",
                 "None keeps a whole mode, as in t[None, j]; for a tile of one: "
@@ -464,8 +465,10 @@ def _check_coordinate(what: str, tensor: Tensor, coordinate: Any) -> None:
     if isinstance(coordinate, IntTuple):
         return
     given = len(coordinate) if isinstance(coordinate, tuple | list) else 1
+    if given == 1:
+        return
     expected = algebra.rank(tensor.type.layout)
-    if given not in (1, expected):
+    if given != expected:
         raise argument_error(
             f"{what} with {given} indices of a tensor with {expected} modes, {tensor.type}",
             "give one index for each mode, None to keep a mode, or one coordinate tuple",
@@ -494,7 +497,10 @@ def memref_load(tensor: Tensor, coordinate: IntTupleLike) -> Result:
         held = _one_element(tensor)
         buffer_elements.copy(tensor, coordinate, held, False)
         return memref_load(held, 0)
-    return tensor.dtype.of(emit_fly("memref.load", [tensor.value, as_operand(_unwrapped(coordinate))]).result)
+    at = user_location()
+    return tensor.dtype.of(
+        emit_fly("memref.load", [tensor.value, as_operand(_unwrapped(coordinate), at)], at=at).result
+    )
 
 
 def memref_store(value: Value, tensor: Tensor, coordinate: IntTupleLike) -> None:
@@ -506,8 +512,8 @@ def memref_store(value: Value, tensor: Tensor, coordinate: IntTupleLike) -> None
         memref_store(value, held, 0)
         buffer_elements.copy(tensor, coordinate, held, True)
         return
-    element = _as_element(value, tensor)
-    emit_fly("memref.store", [element, tensor.value, as_operand(_unwrapped(coordinate))])
+    element, at = _as_element(value, tensor), user_location()
+    emit_fly("memref.store", [element, tensor.value, as_operand(_unwrapped(coordinate), at)], at=at)
 
 
 def _unwrapped(coordinate: Any) -> Any:

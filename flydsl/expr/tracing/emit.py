@@ -14,7 +14,7 @@ from flydsl.errors import FlyError, TraceError
 from flydsl.expr.numbers.fastmath_flags import flags_of_block
 from flydsl.expr.tracing.trace_limit import count_operation
 from flydsl.expr.tracing.undefined import refuse_undefined
-from flydsl.places import user_location
+from flydsl.places import SourceLocation, user_location
 
 
 def is_traced() -> bool:
@@ -96,19 +96,21 @@ def emit_fly(
     *,
     results: Sequence[Any] | None = None,
     attributes: ops.Attributes | None = None,
+    at: SourceLocation | None = None,
+    checked: bool = True,
 ) -> ir.Operation:
-    """Create `fly.name` at the insertion point; see `flydsl.dialect.ops.create`."""
+    """Create `fly.name` at the insertion point; see `flydsl.dialect.ops.create`. checked: `results` must fit."""
     require_trace(f"fly.{name}")
     count_operation()
     try:
-        op = ops.create(name, operands, results=results, attributes=attributes)
+        op = ops.create(name, operands, results=results, attributes=attributes, at=at)
     except IndexError:
         raise after_terminator(f"fly.{name}") from None
     except TypeError:
         for operand in operands:
             refuse_undefined(operand)
         raise
-    if results is not None:
+    if results is not None and checked:
         try:
             ops.check(op)
         except FlyError as error:

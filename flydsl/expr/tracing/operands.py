@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from mlir import ir
@@ -21,7 +22,7 @@ from flydsl.expr.tracing.emit import emit_fly, require_trace
 from flydsl.expr.tracing.outlived import note, note_raw
 from flydsl.layout import ComposedLayout, IntLeaf, Layout, Swizzle, Tile
 from flydsl.layout.int_tuple import as_int_tuple
-from flydsl.places import user_location
+from flydsl.places import SourceLocation, user_location
 
 # Type of a static operand -> its fly type.
 _STATIC_TYPES: dict[type, Callable[[Any], FlyType]] = {
@@ -132,18 +133,18 @@ def thread_number(what: str, thread: Any, layout: Layout) -> Any:
     return thread
 
 
-def as_operand(value: Any) -> ir.Value:
-    """Any operand of a fly operation as an `ir.Value`; static ones become `fly.static`."""
+def as_operand(value: Any, at: SourceLocation | None = None) -> ir.Value:
+    """Any operand of a fly operation as an `ir.Value`; static ones become `fly.static`. at: usually the user's line."""
     if isinstance(value, FlyValue | StaticFlyValue):
         return value.operand()
     if isinstance(value, ir.Value) and fly_type(value.type) is not None:
         return value
     if type(value) in _STATIC_TYPES:
-        return emit_fly("static", results=[_STATIC_TYPES[type(value)](value)]).result
+        return emit_fly("static", results=[_STATIC_TYPES[type(value)](value)], at=at).result
     require_trace("a runtime tuple")
     symbols, leaves = _int_tuple(value)
-    kind = IntTupleType(located(algebra.make_int_tuple, symbols))
-    return emit_fly("make_int_tuple", leaves, results=[kind]).result
+    shape: Any = symbols if type(symbols) is algebra.Dynamic else located(algebra.make_int_tuple, symbols)
+    return emit_fly("make_int_tuple", leaves, results=[IntTupleType(shape)], at=at, checked=False).result
 
 
 def as_ir_value(value: Any) -> ir.Value:
@@ -199,8 +200,15 @@ def _leaf(value: Any) -> tuple[Any, list[ir.Value]]:
         )
     if number.is_static:
         return int(number), []
-    wide = Int64 if number.dtype is Index or number.dtype.width > 32 else Int32
-    return algebra.Dynamic(wide.width), [wide(number).ir_value()]
+    wide, symbol = _leaf_of(type(number))
+    return symbol, [(number if type(number) is wide else wide(number)).ir_value()]
+
+
+@cache
+def _leaf_of(dtype: type[Numeric]) -> tuple[type[Numeric], algebra.Dynamic]:
+    """The type that a runtime integer has in a tuple, and its symbol there."""
+    wide = Int64 if dtype is Index or dtype.width > 32 else Int32
+    return wide, algebra.Dynamic(wide.width)
 
 
 def fly_result(value: ir.Value) -> Any:
