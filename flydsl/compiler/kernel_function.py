@@ -92,8 +92,9 @@ class KernelFunction(DecoratedFunction):
             self._trace(state, block, values, operands)
             return block
 
-        symbol = state.unique_name(self._name or self.function.__name__)
-        launcher = KernelLauncher(state, symbol, emit, operands, at, self.known_block_size)
+        launcher = KernelLauncher(
+            state, self._name or self.function.__name__, emit, operands, at, self.known_block_size
+        )
         state.waiting.append(launcher)
         return launcher
 
@@ -206,31 +207,39 @@ def _inside(value: Any, incoming: Iterator[ir.Value], count: int, parameter: Par
 class KernelLauncher:
     """A traced kernel with its arguments, waiting for its launch configuration.
 
-    One that asks for its block size without being decorated with it is traced again at its launch, which tells it.
+    One that asks for its block size without being decorated with it is traced again at its launch, which tells it. So
+    is one that is launched again with another block or cluster: it is compiled for each.
     """
 
     def __init__(
         self,
         state: CompilationContext,
-        symbol: str,
+        name: str,
         emit: Callable[[str, tuple[int, ...] | None], ir.Block],
         operands: list[list[ir.Value]],
         at: SourceLocation | None,
         known_block_size: tuple[int, ...] | None,
     ) -> None:
-        self.symbol = symbol
         self.at = at
         self._state = state
+        self._name = name
+        # Block and cluster -> the symbol that was launched with them, and the dynamic LDS that it allocates.
+        self._launched: dict[Any, tuple[str, int]] = {}
         self._known_block_size = known_block_size
         self._operands = [value for given in operands for value in given]
         self._emit = emit
+        self._trace()
+
+    def _trace(self) -> None:
+        """Trace the kernel under a symbol of its own, as far as it needs no block size that only a launch knows."""
+        self.symbol = self._state.unique_name(self._name)
         self._unanswered: BlockSizeError | None = None
-        before = len(state.gpu_module_body.operations)
+        before = len(self._state.gpu_module_body.operations)
         try:
-            self.block = emit(symbol, known_block_size)
+            self.block = self._emit(self.symbol, self._known_block_size)
         except BlockSizeError as error:
             self._unanswered = error.with_traceback(None)  # its frames hold values that are erased here
-            for operation in list(state.gpu_module_body.operations)[before:]:
+            for operation in list(self._state.gpu_module_body.operations)[before:]:
                 operation.erase()
 
     def launch(
@@ -254,17 +263,14 @@ class KernelLauncher:
         Raises LaunchError for a configuration that no device accepts.
         """
         at = user_location()
-        if self not in self._state.waiting:
-            raise LaunchError(f"{self.symbol} is launched twice", at=at, hint="call the kernel once per launch")
-        self._state.waiting.remove(self)
+        if self in self._state.waiting:
+            self._state.waiting.remove(self)
         blocks = dimensions("grid", grid)
         threads = dimensions("block", block)
-        self._set_block_size(threads)
-        if cluster is not None:
-            self._set_cluster(dimensions("cluster", cluster), blocks)
-        lds_bytes = smem_bytes(smem, taken_dynamic_lds(self.block.owner), self._state.arch)
+        symbol, allocated = self._configured(threads, self._cluster_sizes(cluster, blocks))
+        lds_bytes = smem_bytes(smem, allocated, self._state.arch)
         launched = create_launch(
-            ["kernels", self.symbol],
+            ["kernels", symbol],
             [Index(value).ir_value() for value in blocks],
             [Index(value).ir_value() for value in threads],
             self._operands,
@@ -273,7 +279,19 @@ class KernelLauncher:
             mlir_location(at),
         )
         set_attributes(launched, unit_attrs, value_attrs)
-        self._state.kernels.append(KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else None))
+        self._state.kernels.append(KernelRecord(symbol, at, int(lds_bytes) if lds_bytes.is_static else None))
+
+    def _configured(self, threads: list[Numeric], cluster: list[int] | None) -> tuple[str, int]:
+        """The kernel's symbol for a block and cluster, and the dynamic LDS in bytes that it allocates."""
+        key = *(int(size) if size.is_static else None for size in threads), *(cluster or ())
+        if key not in self._launched:
+            if self._launched:
+                self._trace()
+            self._set_block_size(threads)
+            if cluster is not None:
+                self.block.owner.attributes[CLUSTER] = ir.StringAttr.get(",".join(map(str, cluster)))
+            self._launched[key] = self.symbol, taken_dynamic_lds(self.block.owner)
+        return self._launched[key]
 
     def _stream(self, stream: Any) -> ir.Value:
         value = stream.value if isinstance(stream, Stream) else stream
@@ -326,20 +344,23 @@ class KernelLauncher:
                 hint=hint,
             )
 
-    def _set_cluster(self, cluster: list[Numeric], blocks: list[Numeric]) -> None:
-        """Tell the compiler the size of a cluster, if it is more than one workgroup."""
-        if not all(size.is_static for size in cluster):
+    def _cluster_sizes(self, cluster: Any, blocks: list[Numeric]) -> list[int] | None:
+        """The size of a cluster, or None for one of a single workgroup."""
+        if cluster is None:
+            return None
+        given = dimensions("cluster", cluster)
+        if not all(size.is_static for size in given):
             raise LaunchError(
                 "cluster: its size must be known at compile time",
                 at=user_location(),
                 hint="pass Python ints, or an fx.Constexpr parameter",
             )
-        sizes = [int(size) for size in cluster]
+        sizes = [int(size) for size in given]
         if sizes == [1, 1, 1]:
-            return
+            return None
         grid = [int(extent) if extent.is_static else None for extent in blocks]
         located(launch_limits.check_cluster, self._state.arch, sizes, grid)
-        self.block.owner.attributes[CLUSTER] = ir.StringAttr.get(",".join(map(str, sizes)))
+        return sizes
 
     def _check_known(self, threads: list[Numeric]) -> None:
         """Raise LaunchError if the block size is not the one that the kernel is written for."""

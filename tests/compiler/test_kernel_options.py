@@ -66,6 +66,25 @@ def test_a_launch_tells_the_block_size() -> None:
     assert "known_block_size()[0]" in str(caught.value)
 
 
+def test_a_kernel_that_is_launched_again() -> None:
+    """With the same block it is the same code, with another one other code."""
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        A[fx.thread_idx.x] = A[fx.thread_idx.x] + fx.known_block_size()[0]
+
+    @flyc.jit
+    def launch(A: fx.Tensor):
+        called = kernel(A)
+        for threads in (4, 8, 4):
+            called.launch(grid=1, block=threads)
+
+    a = torch.zeros(8)
+    launch(a)
+    assert a.tolist() == [16.0] * 4 + [8.0] * 4
+    assert len({record.name for record in launch.lower(a).artifact.kernels}) == 2
+
+
 @pytest.mark.parametrize(
     ("size", "kind", "said"),
     [

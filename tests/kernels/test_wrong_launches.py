@@ -162,13 +162,6 @@ def stream(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=1, block=64, stream="x")  # here
 
 
-@programs.launcher("kk_0 is launched twice")
-def twice(A: fx.Tensor, n: fx.Int32):
-    r = kk(A, n)
-    r.launch(grid=1, block=64)
-    r.launch(grid=1, block=64)  # here
-
-
 @programs.launcher("'KernelLauncher' object is not callable")
 def cfg_call(A: fx.Tensor, n: fx.Int32):
     kk(A, n)(grid=1, block=64)  # here
