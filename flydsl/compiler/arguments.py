@@ -23,11 +23,12 @@ from flydsl.expr.numeric import Integer, Numeric, numeric_class
 from flydsl.expr.typing import Pointer, Stream, Tensor
 from flydsl.runtime.interface import Device
 
-# struct codes of scalar payloads by MLIR name.
+# struct codes of scalar payloads by MLIR name. struct has none of 128 bits; their payloads are bytes.
 _CODES = {
-    "i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "index": "q", "bf16": "H", "f16": "e", "f32": "f",
-    "f64": "d",
+    "i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "i128": "16s", "index": "q", "bf16": "H", "f16": "e",
+    "f32": "f", "f64": "d",
 }  # fmt: skip
+_WITHOUT_SIGN = ("?", "16s")
 
 
 ANYWHERE = ""
@@ -178,7 +179,7 @@ class ScalarArgument(Argument):
 
     def codes(self) -> list[str]:
         code = _CODES[self.kind.mlir_name]
-        unsigned = issubclass(self.kind, Integer) and not self.kind.signed and code != "?"
+        unsigned = issubclass(self.kind, Integer) and not self.kind.signed and code not in _WITHOUT_SIGN
         return [code.upper() if unsigned else code]
 
     def flat(self, name: str, payload: Any, device: Device, session: Any) -> tuple[Any]:

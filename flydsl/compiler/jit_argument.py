@@ -39,7 +39,7 @@ from flydsl.dialect.elements import TORCH_ELEMENTS
 from flydsl.dialect.location import argument_error
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.memory.struct_value import StructValue, runtime_fields
-from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
+from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Int128, Numeric, Uint128
 from flydsl.expr.typing import Pointer, Stream, Tensor
 from flydsl.runtime.interface import READ_ONLY
 
@@ -385,12 +385,25 @@ def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
             "convert it before the call, or annotate the parameter with its type",
         ) from None
     payload = kind.taken(parameter.name, number).value
-    return _bfloat16_bits(payload) if kind is BFloat16 else payload
+    encode = _ENCODINGS.get(kind)
+    return payload if encode is None else encode(payload)
 
 
 def _bfloat16_bits(number: float) -> int:
     """The bits of a bf16 number, the upper half of f32's: `struct` has no code for bf16."""
     return int(struct.unpack("<I", struct.pack("<f", number))[0]) >> 16
+
+
+def _wide_bits(number: int) -> bytes:
+    """The bits of an integer of 128 bits, which `struct` has no code for either."""
+    return (number & ((1 << 128) - 1)).to_bytes(16, "little")
+
+
+_ENCODINGS: dict[type[Numeric], Callable[[Any], Any]] = {
+    BFloat16: _bfloat16_bits,
+    Int128: _wide_bits,
+    Uint128: _wide_bits,
+}
 
 
 def _python_number(kind: type[Numeric], value: Any) -> Any:

@@ -33,7 +33,7 @@ fly_types, fly_values = get_ir_types, extract_to_ir_values
 _C_TYPES: dict[str, type[Any]] = {
     "?": ctypes.c_bool, "b": ctypes.c_int8, "h": ctypes.c_int16, "i": ctypes.c_int32, "q": ctypes.c_int64,
     "B": ctypes.c_uint8, "H": ctypes.c_uint16, "I": ctypes.c_uint32, "Q": ctypes.c_uint64, "f": ctypes.c_float,
-    "d": ctypes.c_double,
+    "d": ctypes.c_double, "16s": ctypes.c_char * 16,
 }  # fmt: skip
 
 

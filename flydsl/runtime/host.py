@@ -41,7 +41,7 @@ llvm.func @mgpuModuleLoad(%data: !llvm.ptr, %size: i64) -> !llvm.ptr { llvm.retu
 llvm.func @mgpuModuleUnload(%module: !llvm.ptr) { llvm.return }
 llvm.func @mgpuModuleGetFunction(%module: !llvm.ptr, %name: !llvm.ptr) -> !llvm.ptr { llvm.return %name : !llvm.ptr }
 """
-_SLOT_BYTES = 8
+_SLOT_BYTES = 16  # the alignment of the widest number, of 128 bits
 
 
 class TooLarge(Exception):
@@ -91,8 +91,9 @@ class HostProgram:
             offsets.append(offset)
             offset += size + padding
         self._struct = struct.Struct("=" + "".join(formats))
-        self._buffer = ctypes.create_string_buffer(max(offset, 1))
-        base = ctypes.addressof(self._buffer)
+        memory = ctypes.create_string_buffer(offset + _SLOT_BYTES)
+        base = -(-ctypes.addressof(memory) // _SLOT_BYTES) * _SLOT_BYTES
+        self._buffer = (ctypes.c_char * max(offset, 1)).from_buffer(memory, base - ctypes.addressof(memory))
         self._pointers = (_POINTER * max(len(codes), 1))(*[base + offset for offset in offsets])
 
     def _compile(self, module: ir.Module, entry: str) -> None:

@@ -77,6 +77,26 @@ def test_scalars_of_every_type() -> None:
     assert A.tolist() == [float(value) for value in values]
 
 
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1201"])
+def test_integers_of_128_bits(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", arch)
+
+    @flyc.kernel
+    def kernel(y: fx.Tensor, a: fx.Int128, b: fx.Uint128):
+        total = a * 3 + fx.Int128(b >> 64)
+        y[0], y[1] = fx.Int64(total), fx.Int64(total >> 64)
+
+    @flyc.jit
+    def launch(y: fx.Tensor, before: fx.Int8, a: fx.Int128, b: fx.Uint128):
+        kernel(y, a, b - fx.Uint128(before)).launch(grid=1, block=1)
+
+    y, a, b = torch.zeros(2, dtype=torch.int64), -(1 << 90) + 12345, (1 << 128) - 3
+    launch(y, 7, a, fx.Uint128(b))
+    assert (int(y[1]) << 64) + (int(y[0]) & (1 << 64) - 1) == a * 3 + (b - 7 >> 64)
+    with pytest.raises(ArgumentError, match="a must be Int128, from -170141183460469231731687303715884105728 to"):
+        launch(y, 7, 1 << 127, b)
+
+
 def test_parameters_without_annotation() -> None:
     @flyc.kernel
     def kernel(A, n, f, b):
