@@ -79,6 +79,10 @@ class OutOfRange(FlyError, IndexError):
     """A number of something that there is less of."""
 
 
+class IndexOutOfRange(ArgumentError, OutOfRange):
+    """An index past the elements of a vector."""
+
+
 class MissingFile(FlyError, FileNotFoundError):
     """A file that is not there."""
 

@@ -23,7 +23,6 @@ from flydsl.expr import (
 )
 from flydsl.expr.arith import (
     andi,
-    ceildiv,
     cmpf,
     cmpi,
     constant,
@@ -90,7 +89,7 @@ from flydsl.expr.memory.storage import Arena, Storage
 from flydsl.expr.numbers import value_methods
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numbers.fastmath_flags import FastMathFlags, fastmath
-from flydsl.expr.numbers.operators import max, min
+from flydsl.expr.numbers.operators import ceildiv, max, min
 from flydsl.expr.numbers.raw_values import as_dsl_value, as_ir_value
 from flydsl.expr.numbers.rounding_mode import RoundingMode
 from flydsl.expr.numbers.vector_alias import VectorAlias

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArithValue", "CmpFPredicate", "CmpIPredicate", "FastMathFlags", "RoundingMode", "addf", "addi", "andi", "bitcast",
-    "ceildiv", "ceildivsi", "ceildivui", "cmpf", "cmpi", "constant", "constant_vector", "divf", "divsi", "divui",
+    "ceildivsi", "ceildivui", "cmpf", "cmpi", "constant", "constant_vector", "divf", "divsi", "divui",
     "extf", "extsi", "extui", "fastmath", "floordivsi", "fptosi", "fptoui", "index", "index_cast", "int_to_fp",
     "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui", "mulf", "muli", "negf", "ori",
     "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp", "subf", "subi", "trunc_f", "truncf", "trunci",
@@ -111,14 +111,6 @@ remui = _binary_function("remui", "unsigned remainder")
 floordivsi = _binary_function("floordivsi", "signed quotient, rounded down")
 ceildivsi = _binary_function("ceildivsi", "signed quotient, rounded up")
 ceildivui = _binary_function("ceildivui", "unsigned quotient, rounded up")
-
-
-def ceildiv(lhs: Value, rhs: Value) -> Result:
-    """The integer quotient, rounded up, of the sign that the operands have in common by promotion."""
-    signed = common_type("floordiv", lhs, rhs).signed
-    return (ceildivsi if signed else ceildivui)(lhs, rhs)
-
-
 andi = _binary_function("andi", "bitwise and")
 ori = _binary_function("ori", "bitwise or")
 xori = _binary_function("xori", "bitwise exclusive or")
@@ -301,4 +293,6 @@ ExtFOp, TruncFOp, ExtSIOp, ExtUIOp, TruncIOp, BitcastOp = extf, truncf, extsi, e
 SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp = sitofp, uitofp, fptosi, fptoui, index_cast
 
 add_methods(select, addf, subf, mulf, divf, maximumf, minimumf, maxnumf, minnumf, extf, truncf)
-__getattr__ = unknown_name(__name__, globals(), dict.fromkeys(("max", "min"), "flydsl.expr.numbers.operators"))
+__getattr__ = unknown_name(
+    __name__, globals(), dict.fromkeys(("ceildiv", "max", "min"), "flydsl.expr.numbers.operators")
+)

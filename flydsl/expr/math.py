@@ -33,7 +33,7 @@ from flydsl.expr.numbers.elementwise import (
     type_like,
 )
 from flydsl.expr.numbers.fastmath_flags import fastmath_attribute
-from flydsl.expr.numbers.rounding_mode import RoundingMode, check_rounding
+from flydsl.expr.numbers.rounding_mode import RoundingMode, require_nearest
 from flydsl.expr.numeric import Boolean, Float32, Int32, as_numeric, bare_like, is_python_number
 from flydsl.expr.tracing.described import described
 from flydsl.expr.tracing.emit import emit
@@ -157,7 +157,7 @@ _fma = _float_function("fma", 3, "a * b + c with one rounding; of bf16 to f32, t
 
 def fma(*values: Value, fastmath: FastMath = None, roundingmode: RoundingMode | None = None) -> ArithValue:
     """a * b + c with one rounding, to the nearest; of bf16 to f32, then to bf16. Scalars or vectors of one type."""
-    check_rounding("math.fma", roundingmode)
+    require_nearest("math.fma", roundingmode)
     return _fma(*values, fastmath=fastmath)
 
 

@@ -21,7 +21,7 @@ from flydsl.dialect.location import argument_error, trace_error
 from flydsl.errors import ArgumentError
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.numbers.arith_value import ArithValue, functions
-from flydsl.expr.numbers.rounding_mode import RoundingMode, check_rounded_conversion
+from flydsl.expr.numbers.rounding_mode import RoundingMode, direction_of
 from flydsl.expr.printing.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
 from flydsl.expr.tracing.emit import emit, require_trace
 from flydsl.expr.tracing.outlived import note
@@ -75,6 +75,15 @@ class NumericMeta(type):
     def width(cls) -> int:
         """Width in bits."""
         return element_bits(cls.mlir_name)
+
+    @property
+    def log_width(cls) -> int:
+        """The logarithm of the width to the base of 2, rounded up.
+
+        >>> Float16.log_width, Float6E2M3FN.log_width
+        (4, 3)
+        """
+        return (cls.width - 1).bit_length()
 
     @property
     def memory_name(cls) -> str:
@@ -166,13 +175,18 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         if issubclass(cls, Integer) and isinstance(number, int):
             cls._require_fit(where, number)
         try:
-            return cls(number)
+            return cls.exactly(number)
         except ArgumentError as error:
             raise argument_error(f"{where} expects {cls.__name__}: {error.message}", error.hint) from None
 
     @classmethod
+    def exactly(cls, value: Any) -> Any:
+        """A number where nobody asked for a conversion: integer types refuse a Python number that they would change."""
+        return cls(value)
+
+    @classmethod
     def _checked(cls, value: Any) -> Any:
-        """A Python number converted to this type. Raises ArgumentError if it does not fit."""
+        """A Python number converted to this type. Raises ArgumentError for a float out of the type's range."""
         raise NotImplementedError(f"{cls.__name__} holds no values")
 
     @classmethod
@@ -247,11 +261,10 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         raise NotImplementedError(f"{cls.__name__} holds no values")
 
     def to(self, dtype: type[Numeric] | ir.Type, *, rounding_mode: RoundingMode | None = None) -> Any:
-        """Convert to another scalar type. rounding_mode: between floats, the nearest with ties to even."""
+        """Convert to another scalar type. rounding_mode: between floats, by default the nearest with ties to even."""
         target = require_numeric("to", dtype)
-        if rounding_mode is not None:
-            check_rounded_conversion(self.dtype, target, rounding_mode)
-        return target(self)
+        mode = None if rounding_mode is None else direction_of(self.dtype, target, rounding_mode)
+        return target(self) if mode is None else bare_like(target.of(convert_rounded(self, target, mode)), self)
 
     def bitcast(self, dtype: type[Numeric] | ir.Type) -> Any:
         """The same bits as a scalar type of the same width."""
@@ -302,29 +315,47 @@ class Numeric(ArithValue, metaclass=NumericMeta):
 
 
 class Integer(Numeric):
-    """Integers of a fixed width. Overflow wraps, as on the device; a Python number that does not fit is an error."""
+    """Integers of a fixed width. A Python number wraps around as in C, and a float's fraction is dropped.
+
+    >>> Uint32(-1), Int4(20), Int32(2.9)
+    (Uint32(4294967295), Int4(4), Int32(2))
+    """
 
     @classmethod
     def _checked(cls, value: Any) -> int:
+        return cls.wrapped_to_width(cls._whole(value))
+
+    @classmethod
+    def _whole(cls, value: Any) -> int:
+        """A Python number without its fraction. Raises ArgumentError for one that is not finite."""
+        try:
+            return int(value)
+        except (ValueError, OverflowError):
+            raise argument_error(f"{cls.__name__}({value}): not an integer", "pass a finite number") from None
+
+    @classmethod
+    def exactly(cls, value: Any) -> Any:
+        """A number where nobody asked for a conversion. Raises ArgumentError for a Python number that it would change.
+
+        A mask of as many bits, such as 0xFFFFFFFF of an Int32, is the same number.
+        """
+        if isinstance(value, Real) and not isinstance(value, bool):
+            cls._require_same(value)
+        return cls(value)
+
+    @classmethod
+    def _require_same(cls, value: Any) -> None:
         number = cls._whole(value)
-        # A bit mask such as Int32(0xFFFFFFFF) is the same 32 bits.
+        if number != value:
+            raise argument_error(
+                f"{cls.__name__}({value}): not an integer", "truncate explicitly: int(...) of the Python number"
+            )
         if not cls.fits(number) and not 0 <= number < (1 << cls.width):
             low, high = cls.limits()
             raise argument_error(
                 f"{cls.__name__}({number}): outside {low} to {high}",
-                "take a wider type, or keep the lower bits with fx.Int32(value).to(type)",
+                f"take a wider type, or have it wrap around: fx.{cls.__name__}({number})",
             )
-        return cls.wrapped_to_width(number)
-
-    @classmethod
-    def _whole(cls, value: Any) -> int:
-        if isinstance(value, Integral):
-            return int(value)
-        if not float(value).is_integer():
-            raise argument_error(
-                f"{cls.__name__}({value}): not an integer", "truncate explicitly: int(...) of the Python number"
-            )
-        return int(value)
 
     @classmethod
     def limits(cls) -> tuple[int, int]:
@@ -402,6 +433,10 @@ class Boolean(Integer):
     @classmethod
     def _checked(cls, value: Any) -> bool:
         return bool(value)
+
+    @classmethod
+    def _require_same(cls, value: Any) -> None:
+        """Every number is a truth value."""
 
     @classmethod
     def _require_fit(cls, where: str, number: int) -> None:
@@ -620,7 +655,7 @@ def _constant(value: Any) -> Numeric:
     if not isinstance(value, Integral):
         return Float32(value)
     number = int(value)
-    return Int32(number) if Int32.fits(number) else Int64(number)
+    return Int32(number) if Int32.fits(number) else Int64.exactly(number)
 
 
 def _converted(value: Numeric, target: type[Numeric]) -> Any:
@@ -671,6 +706,13 @@ def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
     if Index in (source, target):
         return cast_elements("index_cast" if source.signed else "index_castui", operand, target.ir_type)
     return cast_elements(_cast_name(source, target), operand, target.ir_type)
+
+
+def convert_rounded(value: ArithValue, target: type[Numeric], mode: RoundingMode) -> ir.Value:
+    """Convert a scalar or vector of floats to a type of no more bits, in a direction."""
+    exact = value.to(Float32) if target.width == value.dtype.width else value
+    attributes = {"roundingmode": ir.IntegerAttr.get(element_type("i32"), int(mode))}
+    return cast_elements("truncf", exact.ir_value(), target.ir_type, attributes)
 
 
 def _stepping_stone(source: type[Numeric], target: type[Numeric]) -> type[Numeric] | None:

@@ -138,7 +138,7 @@ def insertelement(vector: Any, value: Any, position: Any) -> Vector:
     else:
         operands = [runtime_position(number, whole.numel)]
     attributes = {"static_position": ir.DenseI64ArrayAttr.get([static])}
-    values = [whole.dtype(value).ir_value(), whole.value, *operands]
+    values = [whole.dtype.exactly(value).ir_value(), whole.value, *operands]
     return Vector(emit("vector.insert", values, [whole.value.type], attributes).result, whole.shape, whole.dtype)
 
 

@@ -40,6 +40,7 @@ from flydsl.passes.to_rocdl import (
     atomics,
     buffers,
     copy_support,
+    directed_rounding,
     divisions,
     floats_to_integers,
     math_functions,
@@ -87,6 +88,7 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         _convert_body(function)
         if function.name != "gpu.func":
             wide_on_host.refuse(function)
+        directed_rounding.expand(function)
         narrow_floats.expand(function, arch)
         floats_to_integers.expand(function)
         math_functions.expand(function)  # whose own conversions are of numbers in range

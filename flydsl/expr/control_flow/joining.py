@@ -114,6 +114,6 @@ def _number_as(old: Any, number: Any) -> Any:
     if as_numeric(number).is_float and not old.is_float:
         return None
     try:
-        return old.dtype(number)
+        return old.dtype.exactly(number)
     except ArgumentError:
         return None

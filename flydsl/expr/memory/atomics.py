@@ -68,7 +68,7 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
                 f"{name} of {value.dtype.__name__} to memory of {dtype.__name__}",
                 f"convert it with .to(fx.{dtype.__name__})",
             )
-        return dtype.of(_emit(kind, address, dtype(value).ir_value(), number, *order))
+        return dtype.of(_emit(kind, address, dtype.exactly(value).ir_value(), number, *order))
 
     return described(
         function,

@@ -427,7 +427,7 @@ def ptr_store(value: Value, pointer: AnyPointer) -> None:
     """Write an element, or a vector of elements, at a pointer; a Python number takes the pointer's type."""
     target = _require_pointer("ptr_store", pointer)
     dtype = numeric_class(fly_type(target.type).element)
-    stored = value if isinstance(value, ArithValue | ir.Value) else dtype(value)
+    stored = value if isinstance(value, ArithValue | ir.Value) else dtype.exactly(value)
     emit_fly("ptr.store", [as_ir_value(stored), target])
 
 
@@ -530,7 +530,7 @@ def _as_element(value: Any, tensor: Tensor) -> ir.Value:
                 f"convert it with .to(fx.{tensor.dtype.__name__})",
             )
         return operand
-    return tensor.dtype(value).ir_value()
+    return tensor.dtype.exactly(value).ir_value()
 
 
 def memref_load_vec(tensor: Tensor) -> Vector:

@@ -76,7 +76,7 @@ def number_like(value: Any, other: Any) -> Any:
         return value
     if not isinstance(other, ArithValue):
         return as_numeric(value)
-    return converted_like(other.dtype(value), other.dtype, other)
+    return converted_like(other.dtype.exactly(value), other.dtype, other)
 
 
 def check_operands(name: str, lhs: ir.Value, rhs: ir.Value, wants_float: bool) -> None:
@@ -165,7 +165,7 @@ def converted_like(value: Any, dtype: type[Numeric], other: Any) -> Any:
         return value.to(dtype)
     if isinstance(value, Integral) and issubclass(dtype, Integer) and dtype is not Boolean:
         value = dtype.wrapped_to_width(int(value))
-    scalar = value if isinstance(value, Numeric) and value.dtype is dtype else dtype(value)
+    scalar = value if isinstance(value, Numeric) and value.dtype is dtype else dtype.exactly(value)
     return Vector.filled(other.shape, scalar, dtype) if isinstance(other, Vector) else scalar
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial, reduce
+from math import copysign
 from typing import TYPE_CHECKING, Any
 
 from mlir import ir
@@ -293,25 +294,77 @@ def inverted(value: Any) -> Any:
 # --- the larger and the smaller of two values, for which Python's `max` and `min` branch ------------------------------
 
 
-def max(value: Value, *others: Value) -> Result:
-    """The largest of scalars, or of vectors element by element; NaN if any is.
+def max(*values: Any) -> Result:
+    """The largest of scalars, or of vectors element by element; NaN if any is. Lists stand for their elements.
 
-    Operands of different types meet in a common one, as those of `+` do.
+    Operands of different types meet in a common one, as those of `+` do. Of numbers that are known while tracing the
+    result is one, too.
+
+    >>> max(3, 4, Int32(7)), min(1.5, 2)
+    (Int32(7), Float32(1.5))
     """
-    return reduce(partial(_extremum, "max"), others, value)
+    return _extremum_of("max", values)
 
 
-def min(value: Value, *others: Value) -> Result:
-    """The smallest of scalars, or of vectors element by element; NaN if any is."""
-    return reduce(partial(_extremum, "min"), others, value)
+def min(*values: Any) -> Result:
+    """The smallest of scalars, or of vectors element by element; NaN if any is. See `max`."""
+    return _extremum_of("min", values)
+
+
+def _extremum_of(which: str, values: tuple[Any, ...]) -> Any:
+    operands = _flattened(values)
+    if not operands:
+        raise argument_error(f"fx.{which}() of nothing", f"pass values: fx.{which}(a, b)")
+    return reduce(partial(_extremum, which), operands) if len(operands) > 1 else as_numeric(operands[0])
+
+
+def _flattened(values: Any) -> list[Any]:
+    return [leaf for value in values for leaf in (_flattened(value) if isinstance(value, list | tuple) else [value])]
 
 
 def _extremum(which: str, lhs: Any, rhs: Any) -> Any:
     left, right = from_ir(lhs), from_ir(rhs)
     dtype = common_type("select", left, right)
     check_numbers("select", dtype, left, right)
+    left, right = converted_like(left, dtype, right), converted_like(right, dtype, left)
+    if _are_known(left, right):
+        return dtype(_known_extremum(which, left.value, right.value))
     suffix = "imumf" if dtype.is_float else "si" if dtype.signed else "ui"
-    return getattr(arith, which + suffix)(converted_like(left, dtype, right), converted_like(right, dtype, left))
+    return getattr(arith, which + suffix)(left, right)
+
+
+def _known_extremum(which: str, left: Any, right: Any) -> Any:
+    """The larger or smaller of two numbers as the device has it: NaN wins over all, and +0 is larger than -0."""
+    if left != left or right != right:
+        return float("nan")
+    if left == right == 0:
+        is_left = (copysign(1, left) < 0) == (which == "min")
+        return left if is_left else right
+    return left if (left > right) == (which == "max") else right
+
+
+def ceildiv(lhs: Value, rhs: Value) -> Result:
+    """The integer quotient, rounded up, in the common type of the operands, as of `+`.
+
+    Of numbers that are known while tracing the result is one, too. Raises ArgumentError for floats and Booleans, and
+    for a divisor that is known to be zero.
+
+    >>> ceildiv(7, 2), ceildiv(-7, 2)
+    (Int32(4), Int32(-3))
+    """
+    left, right = from_ir(lhs), from_ir(rhs)
+    dtype = common_type("select", left, right)
+    if dtype.is_float or dtype is Boolean:
+        raise argument_error(f"ceildiv of {dtype.__name__}", "it divides integers: convert with .to(fx.Int32)")
+    check_numbers("floordiv", dtype, left, right)
+    left, right = converted_like(left, dtype, right), converted_like(right, dtype, left)
+    if _are_known(left, right):
+        return dtype(-(-left.value // right.value))
+    return (arith.ceildivsi if dtype.signed else arith.ceildivui)(left, right)
+
+
+def _are_known(*values: Any) -> bool:
+    return all(isinstance(value, Numeric) and value.is_static for value in values)
 
 
 functions.binary = binary

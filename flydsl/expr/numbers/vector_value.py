@@ -15,15 +15,17 @@ from flydsl import how_made
 from flydsl.dialect.context import context
 from flydsl.dialect.elements import scalar_of
 from flydsl.dialect.location import argument_error, trace_error
+from flydsl.errors import IndexOutOfRange
 from flydsl.expr.numbers.arith_value import ArithValue, functions
 from flydsl.expr.numbers.fastmath_flags import fastmath_attribute
-from flydsl.expr.numbers.rounding_mode import RoundingMode, check_rounded_conversion
+from flydsl.expr.numbers.rounding_mode import RoundingMode, direction_of
 from flydsl.expr.numeric import (
     Index,
     Int32,
     Numeric,
     as_numeric,
     convert,
+    convert_rounded,
     is_python_number,
     numeric_class,
     require_numeric,
@@ -31,6 +33,7 @@ from flydsl.expr.numeric import (
 from flydsl.expr.printing.refusals import WHILE_TRACED, TracedText
 from flydsl.expr.tracing.emit import emit
 from flydsl.expr.tracing.outlived import note
+from flydsl.places import user_location
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import IntTupleLike, Number
@@ -159,13 +162,13 @@ class Vector(ArithValue):
     def to(self, dtype: type[Numeric], *, rounding_mode: RoundingMode | None = None) -> Vector:
         """Convert every element to another scalar type. `ir.Value` leaves the vector as it is.
 
-        rounding_mode: between floats, the nearest with ties to even.
+        rounding_mode: between floats, by default the nearest with ties to even.
         """
         if dtype == ir.Value:
             return self
         target = require_numeric("to", dtype)
-        if rounding_mode is not None:
-            check_rounded_conversion(self.dtype, target, rounding_mode)
+        if rounding_mode is not None and (mode := direction_of(self.dtype, target, rounding_mode)) is not None:
+            return Vector(convert_rounded(self, target, mode), self.shape, target)
         return self if target is self.dtype else Vector(convert(self, target), self.shape, target)
 
     def bitcast(self, dtype: type[Numeric]) -> Vector:
@@ -373,8 +376,10 @@ def runtime_position(number: Numeric, count: int) -> ir.Value:
 
 def _checked(position: int, extent: int) -> int:
     if not -extent <= position < extent:
-        raise argument_error(
-            f"element {position} of a vector of {extent}", "elements count from 0; from the end they are not counted"
+        raise IndexOutOfRange(
+            f"element {position} of a vector of {extent}",
+            at=user_location(),
+            hint=f"elements count from 0 to {extent - 1}, and from the end from -1 to {-extent}",
         )
     return position % extent
 

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -315,8 +316,10 @@ def test_static_values_compute_outside_of_a_kernel() -> None:
         (lambda i: fx.arith.cmpi("olt", i, i), "not a predicate"),
         (lambda i: fx.arith.cmpi(10, i, i), "not a predicate"),
         (lambda i: i.to(fx.Float8E4M3FN) + 1, "a format to store"),
-        (lambda i: fx.Int8(1000), "outside -128 to 127"),
-        (lambda i: fx.Int32(1.5), "not an integer"),
+        (lambda i: fx.Int32(float("inf")), "not an integer"),
+        (lambda i: fx.ceildiv(7, 0), "by zero"),
+        (lambda i: fx.ceildiv(i, 2.0), "ceildiv of Float32"),
+        (lambda i: fx.max(), "fx.max.. of nothing"),
         (lambda i: fx.Float4E2M1FN(float("inf")), "cannot hold inf"),
         (lambda i: fx.Float8E8M0FNU(0), "cannot hold 0"),
         (lambda i: fx.Float32(10**400), "integer of"),
@@ -371,3 +374,57 @@ def test_bitcast_to_another_width_is_refused(elementwise: Callable[..., torch.Te
 
 def test_the_magnitude_of_a_known_zero_has_no_sign() -> None:
     assert math.copysign(1.0, abs(fx.Float32(-0.0)).value) == 1.0
+
+
+def test_a_python_number_wraps_as_in_c_and_as_numpy_casts_it() -> None:
+    for number in (-1, 20, 300, 2**31, 2**40 + 5, -(2**63) - 7, 2.9, -2.9):
+        for dtype in (fx.Int8, fx.Uint8, fx.Int16, fx.Uint32, fx.Int64, fx.Uint64):
+            expected = np.array(int(number) & (2**64 - 1), np.uint64).astype(dtype.numpy_dtype)
+            assert dtype(number).value == int(expected)
+    assert (fx.Int4(20).value, fx.Int4(-9).value, fx.Uint128(-1).value) == (4, 7, 2**128 - 1)
+
+
+def test_an_integer_that_does_not_fit_is_refused_where_nobody_converts_it() -> None:
+    with pytest.raises(ArgumentError, match="outside"):
+        fx.as_numeric(2**70)
+    with pytest.raises(ArgumentError, match="300 is not a value of Int8"):
+        fx.max(fx.Int8(1), 300)
+
+
+def test_the_logarithm_of_a_types_width() -> None:
+    assert [t.log_width for t in (fx.Boolean, fx.Int4, fx.Float6E2M3FN, fx.Float16, fx.Index, fx.Int128)] == [
+        0, 2, 3, 4, 6, 7,
+    ]  # fmt: skip
+
+
+def test_known_numbers_need_no_kernel() -> None:
+    known = (fx.max(3, 4), fx.min([1, 2], 3), fx.max(1.5, 2), fx.ceildiv(-7, 2))
+    assert [(type(x).__name__, x.value) for x in known] == [
+        ("Int32", 4), ("Int32", 1), ("Float32", 2.0), ("Int32", -3),
+    ]  # fmt: skip
+    assert fx.max(fx.Uint32(3), fx.Int32(-1)).value == 2**32 - 1
+    assert math.isnan(fx.max(float("nan"), 1.0).value)
+    assert math.isnan(fx.min(1.0, float("nan")).value)
+    assert [math.copysign(1, f(a, -a).value) for f in (fx.max, fx.min) for a in (0.0, -0.0)] == [1, 1, -1, -1]
+    assert fx.arith.ceildiv(fx.Uint32(7), 2).dtype is fx.Uint32
+
+
+def test_ceildiv_of_two_types(elementwise: Callable[..., torch.Tensor]) -> None:
+    a = torch.arange(-32, 32, dtype=torch.int32)
+    got = elementwise(lambda x, _: [fx.ceildiv(x, 5), fx.ceildiv(x.to(fx.Int64), fx.Int32(5))], a, a, torch.int64)
+    assert torch.equal(got[0], -(-a.long() // 5))
+    assert torch.equal(got[1], -(-a.long() // 5))
+
+
+def test_an_element_that_a_vector_does_not_have_is_an_index_error() -> None:
+    @flyc.kernel
+    def kernel(x: fx.Tensor, i: fx.Constexpr[int]):
+        x[0] = fx.Vector.filled(4, 1.0, fx.Float32)[i]
+
+    launch = launcher_of(kernel, grid=1, block=1)
+    x = torch.zeros(1)
+    for index in (4, -5):
+        with pytest.raises(IndexError, match=f"element {index} of a vector of 4"):
+            launch(x, index)
+    launch(x, -1)
+    assert x[0] == 1.0
