@@ -18,7 +18,7 @@ import threading
 import time
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ _BLOCK_BYTES = 4096
 _LOOKS = 64
 _chance = random.Random()  # of its own: the user's numbers stay what they are
 _DIGEST_BYTES = 32
+_MAX_DIGESTS_BYTES = 1 << 20
 # Root, and whoever root is in a container of a user's.
 _TRUSTED = (0, 65534)
 _LOCK = ".lock-"
@@ -180,6 +181,21 @@ class RecordFolder:
     def alone(self, name: str) -> contextlib.AbstractContextManager[bool]:
         """See `CacheFolder.alone`."""
         return self._files.alone(name)
+
+
+def remembered_digest(folder: Path, state: Any, compute: Callable[[], str]) -> str:
+    """The digest of contents that are as slow to read as their `state`, such as times of change, is quick to compare.
+
+    A new installation has other times and the same contents: what is named by the digest is found again.
+    """
+    name = hashlib.sha256(repr(state).encode()).hexdigest()
+    records = RecordFolder(folder / "digests", _MAX_DIGESTS_BYTES)
+    known = (records.find(name) or {}).get("digest")
+    if isinstance(known, str):
+        return known
+    digest = compute()
+    records.add(name, {"digest": digest})
+    return digest
 
 
 def _decompressed(data: bytes) -> bytes | None:

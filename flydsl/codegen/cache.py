@@ -14,7 +14,7 @@ from typing import Any
 
 from flydsl import env
 from flydsl.codegen.llvm_process import llvm_library
-from flydsl.disk_cache import RecordFolder
+from flydsl.disk_cache import RecordFolder, remembered_digest
 
 _MAX_BYTES = 256 << 20
 
@@ -43,6 +43,19 @@ def _folder() -> RecordFolder:
 @functools.cache
 def _toolchain() -> tuple[Any, ...]:
     """The library that LLVM is in, and how this package uses it."""
-    library = llvm_library().stat()
+    library = llvm_library()
+    status = library.stat()
+    state = str(library), status.st_size, status.st_mtime_ns
     sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
-    return library.st_size, library.st_mtime_ns, hashlib.sha256(sources).hexdigest()
+    return _digest_of(library, state), hashlib.sha256(sources).hexdigest()
+
+
+def _digest_of(library: Path, state: tuple[Any, ...]) -> str:
+    def digest() -> str:
+        found = hashlib.sha256()
+        with open(library, "rb") as file:
+            while part := file.read(1 << 22):
+                found.update(part)
+        return found.hexdigest()
+
+    return remembered_digest(env.cache_dir(), state, digest) if env.cache_enabled() else repr(state)

@@ -8,12 +8,14 @@ intact is compiled anew. `FLYDSL_RUNTIME_ENABLE_CACHE=0` turns this off.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ from flydsl.compiler.observation import Observation, file_state
 from flydsl.compiler.observers import observers_from_environment
 from flydsl.compiler.signature import Signature, annotations_of
 from flydsl.compiler.stored import from_record, to_record
-from flydsl.disk_cache import RecordFolder
+from flydsl.disk_cache import RecordFolder, remembered_digest
 from flydsl.errors import FlyError, SourceLocation
 from flydsl.utils.logger import log
 
@@ -38,6 +40,7 @@ _ROOT = Path(__file__).parents[1]
 # The simulator has no part in what is compiled.
 _WITHOUT_CODE = {"simulator", "__pycache__"}
 _TOOLS = ("mlir.ir", "llvmlite", "ziglang")
+_DISTRIBUTIONS = {"mlir.ir": "xtc-mlir-python-bindings"}
 
 
 class Place:
@@ -107,9 +110,26 @@ def _still_holds(record: dict[str, Any]) -> bool:
 
 @functools.cache
 def tools_version(*_: object) -> str:
-    """The state of this package's files and of the tools that it uses."""
-    tools = [(spec.origin, file_state(str(spec.origin))) for name in _TOOLS if (spec := find_spec(name)) is not None]
-    return hashlib.sha256(repr((sorted(_files(str(_ROOT))), tools)).encode()).hexdigest()
+    """The digest of this package's files and of the tools that it uses: the same for every installation of them."""
+    tools = [str(spec.origin) for name in _TOOLS if (spec := find_spec(name)) is not None]
+    files = sorted(_files(str(_ROOT)))
+    state = files, [(tool, file_state(tool)) for tool in tools], [_version(name) for name in _TOOLS]
+
+    def digest() -> str:
+        found = hashlib.sha256(repr(state[2]).encode())
+        for path in [path for path, *_ in files] + tools:
+            with open(path, "rb") as file:
+                found.update(f"{os.path.relpath(path, _ROOT)}\n".encode() + file.read())
+        return found.hexdigest()
+
+    return remembered_digest(env.cache_dir(), state, digest) if env.cache_enabled() else digest()
+
+
+def _version(module: str) -> str:
+    """The version of the distribution that a tool is of; "" without one."""
+    with contextlib.suppress(PackageNotFoundError):
+        return version(_DISTRIBUTIONS.get(module, module))
+    return ""
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:

@@ -375,7 +375,7 @@ def _package_state(package: str) -> str:
     if isinstance(version, str) and len(modules) > _MOST_MODULES:
         return version
     files = [file for m in modules if isinstance(file := getattr(m, "__file__", None), str)]
-    return repr((version, [(file, _unchanged_state(file)) for file in files]))
+    return repr((version, [(file, _content_digest(file, _unchanged_state(file))) for file in files]))
 
 
 def _unchanged_state(file: str) -> tuple[int, int]:

@@ -7,8 +7,10 @@ library's functions too. Not seen are files that are only asked whether they exi
 from __future__ import annotations
 
 import builtins
+import hashlib
 import io
 import os
+import stat
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from typing import Any
 from flydsl import env
 
 _ABSENT: tuple[int, int] = (-1, -1)
+_MOST_BYTES = 1 << 24
 
 
 @dataclass(eq=False)  # those of two threads remain two while they have seen the same
@@ -27,11 +30,13 @@ class Observation:
 
     variables: None for one that was not set. names: of all variables, where something went through them.
     files: by absolute path, their time of change in ns and size in bytes; -1 for a file that there was not.
+    contents: the digests of those that there were, which a new copy of a file has, too.
     """
 
     variables: dict[str, str | None] = field(default_factory=dict)
     names: list[str] | None = None
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    contents: dict[str, str] = field(default_factory=dict)
 
     def still_holds(self) -> bool:
         """True if a trace would read the same now."""
@@ -39,18 +44,27 @@ class Observation:
         return (
             all(now.get(name) == value for name, value in self.variables.items())
             and (self.names is None or self.names == sorted(now))
-            and all(file_state(path) == state for path, state in self.files.items())
+            and all(self._is_as_it_was(path, state) for path, state in self.files.items())
+        )
+
+    def _is_as_it_was(self, path: str, state: tuple[int, int]) -> bool:
+        now = file_state(path)
+        return now == state or (
+            now[1] == state[1] != _ABSENT[1] and path in self.contents and content_digest(path) == self.contents[path]
         )
 
     def to_data(self) -> list[Any]:
         """Itself as plain data, for `from_data`."""
-        return [self.variables, self.names, {path: list(state) for path, state in self.files.items()}]
+        unchanged = (path for path, state in self.files.items() if file_state(path) == state)
+        contents = {path: digest for path in unchanged if (digest := content_digest(path)) is not None}
+        return [self.variables, self.names, {path: list(state) for path, state in self.files.items()}, contents]
 
     @staticmethod
     def from_data(data: Any) -> Observation:
         """The observation that `to_data` wrote. Raises TypeError or ValueError for other data."""
-        variables, names, files = data
-        return Observation(dict(variables), names, {path: (time, size) for path, (time, size) in files.items()})
+        variables, names, files, contents = data
+        states = {path: (time, size) for path, (time, size) in files.items()}
+        return Observation(dict(variables), names, states, dict(contents))
 
     def note_variable(self, name: str | None) -> None:
         """Note the reading of a variable, or of all names."""
@@ -74,6 +88,17 @@ def file_state(path: str) -> tuple[int, int]:
     except (OSError, ValueError):
         return _ABSENT
     return status.st_mtime_ns, status.st_size
+
+
+def content_digest(path: str) -> str | None:
+    """The digest of the content of a file; None if it is not a file that can be read, or a large one."""
+    try:
+        if not stat.S_ISREG((status := os.stat(path)).st_mode) or status.st_size > _MOST_BYTES:
+            return None
+        with _open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except (OSError, ValueError):
+        return None
 
 
 @contextmanager
