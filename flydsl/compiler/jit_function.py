@@ -34,6 +34,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.errors import CompileError
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.garbage import collection_paused
+from flydsl.progress import Task
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3
 from flydsl.simulator.checks import enabled_checks, indices_are_checked
@@ -184,7 +185,7 @@ class JitFunction(DecoratedFunction):
     ) -> CompiledArtifact:
         env.warn_of_unknown()
         dependencies = Dependencies(self.function, _compile_time(arguments, values))
-        with collection_paused():
+        with collection_paused(), Task(f"compiling {self.function.__name__}", kind="compilation"):
             artifact = self._from_disk(dependencies, arguments, values, arch_name)
         artifact.dependencies, self._mem_cache[key] = dependencies, artifact
         self._last_compiled = cache_key(self.signature, arguments, values, self.compile_hints, arch_name), artifact

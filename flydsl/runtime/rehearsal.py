@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
@@ -13,9 +13,11 @@ import numpy as np
 
 from flydsl.errors import SimulatorError
 from flydsl.runtime.simulated import SimulatedDevice
-from flydsl.simulator import Memory
+from flydsl.simulator import LaunchStatistics, Memory
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.checks import no_checks
+from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.launching import put_around
 from flydsl.simulator.memory.allocations import allocations
 from flydsl.simulator.memory.buffers import Buffer
 
@@ -80,3 +82,32 @@ def rehearse(run: Callable[[SimulatedDevice], Any]) -> None:
         _sessions.reset(token)
         for session in sessions:
             session.undo()
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Launch inside of the `with` block as always, without output; behind it, all memory has what it had before."""
+    before: list[tuple[Array, Array]] = []
+
+    def kept(buffer: Buffer | None) -> Buffer | None:
+        if buffer is not None and buffer.data.flags.writeable:
+            before.append((buffer.data, buffer.data.copy()))
+        return buffer
+
+    def around(
+        dispatch: Dispatch, kernarg: bytes, memory: Memory, run: Callable[[], LaunchStatistics]
+    ) -> LaunchStatistics:
+        for buffer in memory.buffers().values():
+            kept(buffer)
+        if find := memory.find:
+            memory.find = lambda address: kept(find(address))
+        return run() if outer is None else outer(dispatch, kernarg, memory, run)
+
+    outer = put_around(around)
+    try:
+        with redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        put_around(outer)
+        for data, content in reversed(before):
+            np.copyto(data, content)

@@ -261,6 +261,11 @@ def enabled_checks() -> frozenset[str]:
     return _enabled.get() - _COMPILED_IN
 
 
+def are_enabled() -> bool:
+    """True if launches are checked here, by the simulator or by what is compiled in."""
+    return bool(_enabled.get())
+
+
 def indices_are_checked() -> bool:
     """True if launchers are to be compiled with an assertion at each access by a coordinate."""
     return "index" in _enabled.get()

@@ -79,13 +79,14 @@ Around = Callable[[Dispatch, bytes, Memory, Callable[[], LaunchStatistics]], Lau
 _around: Around | None = None
 
 
-def put_around(around: Around | None) -> None:
-    """Have every launch of the process made by a function, or by none (None).
+def put_around(around: Around | None) -> Around | None:
+    """Have every launch of the process made by a function, or by none (None). Returns what made them before.
 
     The function gets the launch, its arguments, its memory, and what runs it.
     """
     global _around
-    _around = around
+    before, _around = _around, around
+    return before
 
 
 def _run(dispatch: Dispatch, limit: int, backend: str, threads: int | None) -> LaunchStatistics:
@@ -105,7 +106,7 @@ def _run(dispatch: Dispatch, limit: int, backend: str, threads: int | None) -> L
         from flydsl.simulator.counters.report import LaunchCounters  # which most launches do without
 
         counting.launches.append(
-            LaunchCounters(name, grid, block, statistics, dispatch.program, counts, trace, untimed)
+            LaunchCounters(name, grid, block, statistics, dispatch.program, counts, trace, untimed, dispatch.lds_bytes)
         )
     return statistics
 
@@ -135,7 +136,8 @@ def _execute(
     dispatch: Dispatch, limit: int, backend: str, threads: int | None, counts: Array | None
 ) -> LaunchStatistics:
     """Run all workgroups, with a line of progress."""
-    with Task(f"{dispatch.kernel_name} on the simulator", dispatch.workgroup_count, "workgroups") as task:
+    what = f"{dispatch.kernel_name} on the simulator"
+    with Task(what, dispatch.workgroup_count, "workgroups", kind="simulation") as task:
         if backend == "lockstep":
             from flydsl.simulator.lockstep.run import run_in_lockstep  # which a native launch does without
 
@@ -149,7 +151,7 @@ def _execute(
 def _timed(dispatch: Dispatch, limit: int, threads: int | None, tracing: Tracing) -> tuple[Trace | None, str]:
     """The trace of a launch, or why there is none, where `tracing` says that it need not have one."""
     try:
-        with Task(f"{dispatch.kernel_name}, its time"):
+        with Task(f"{dispatch.kernel_name}, its time", kind="simulation"):
             return _trace(dispatch, limit, threads, tracing), ""
     except (ArchError, SimulatorError) as reason:
         if not tracing.only_known:

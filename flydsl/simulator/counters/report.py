@@ -37,6 +37,7 @@ class LaunchCounters(Explained):
 
     kernel, grid, block: as launched. statistics: what `launch` returns. counts: of each instruction of the program,
     as `counters.raw` describes. trace: of a launch inside `tracing(execute=True)`, too; untimed: why it has none there.
+    lds_bytes: of a workgroup, with what the launch adds.
     """
 
     kernel: str
@@ -47,6 +48,7 @@ class LaunchCounters(Explained):
     counts: Array
     trace: Trace | None = None
     untimed: str = ""
+    lds_bytes: int = 0
 
     @cached_property
     def by_line(self) -> dict[int, LineCounts]:

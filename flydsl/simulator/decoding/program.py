@@ -137,6 +137,12 @@ class Program:
         instructions = _without_unclear_branches(_with_true_distances(instructions), listing.labels)
         return cls(kernels, tuple(instructions), listing.labels, listing.constants, listing.variables, arch)
 
+    def instructions_of(self, kernel: str) -> tuple[Instruction, ...]:
+        """The instructions from the beginning of a kernel to that of the next one, or to the end."""
+        first = self.labels[kernel]
+        starts = [self.labels[name] for name in self.kernels if self.labels[name] > first]
+        return self.instructions[first : min(starts, default=None)]
+
     @cached_property
     def variable_storage(self) -> np.ndarray[Any, Any]:
         return page_aligned(self.variables.content)
