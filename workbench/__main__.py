@@ -1,4 +1,4 @@
-"""The command line: `workbench tour`, `workbench run script.py` and `workbench export script.py page.html`.
+"""The command line: `workbench tour`, `new`, `check kernels/`, `run script.py` and `export script.py page.html`.
 
 Also as `python -m workbench`.
 """
@@ -9,14 +9,18 @@ import argparse
 import os
 import runpy
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from flydsl.arch import ARCHS
 from flydsl.compiler import Launch, Pipeline, capture_launches
 from flydsl.errors import ArgumentError, FlyError, SourceLocation
 from flydsl.gpu.__main__ import add_options, run_program
 from flydsl.places import leave_out
+from flydsl.testing.check import CHECKS, Checker
+from workbench.new_project import write_figures, write_project
 from workbench.page import export
 from workbench.tour import copy_notebooks, open_lab
 
@@ -70,7 +74,63 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_options(program, gpu_is_option=True)
     program.set_defaults(run=run_program)
+    _add_check(commands)
+    _add_new(commands)
     return parser
+
+
+def _add_check(commands: Any) -> None:
+    check = commands.add_parser(
+        "check",
+        help="every kernel of a folder on every GPU, without tests",
+        description="For each module with SHAPES and cases(*shape): compile, launch under checks, compare with "
+        "reference(...), and measure every case on every GPU. Modules that lack something are found, too. The exit "
+        "status is 1 if anything fails.",
+    )
+    check.add_argument("path", type=Path, nargs="+", help="a Python file, or a folder")
+    check.add_argument("--gpu", action="append", metavar="GPUS", help="such as mi300x,rx9070xt; default: all")
+    check.add_argument("--check", metavar="CHECKS", default=",".join(CHECKS), help="default: %(default)s")
+    check.add_argument("--shapes", type=int, metavar="N", help="only the first N of SHAPES")
+    check.add_argument("--cases", type=Path, metavar="FOLDER", help="where the cases are, in files of the same names")
+    check.add_argument("--update-figures", action="store_true",
+                       help="write the figures beside the modules; those that are there are compared")  # fmt: skip
+    check.set_defaults(run=_check)
+
+
+def _add_new(commands: Any) -> None:
+    new = commands.add_parser(
+        "new",
+        help="a project with a kernel, its tests, and CI",
+        description="Write a project: a package with a kernel, its tests on three GPUs, workflows for GitHub and "
+        "GitLab, and a hook for pre-commit. Then run the tests, which keeps the kernel's figures.",
+    )
+    new.add_argument("folder", type=Path, help="a new folder, named as the project will be, such as my-kernels")
+    new.add_argument("--no-figures", action="store_true", help="only write the files, and run no tests")
+    new.set_defaults(run=_new)
+
+
+def _check(options: argparse.Namespace) -> int:
+    checks = tuple(filter(None, (name.strip() for name in options.check.split(","))))
+    checker = Checker(options.gpu or ("all",), checks, options.shapes, options.cases, options.update_figures)
+    outcomes: Counter[str] = Counter()
+    for path in options.path:
+        for outcome in checker.check(path):
+            outcomes[outcome.state] += 1
+            print(outcome, flush=True)
+            for change in outcome.better:
+                print(f"  better than is kept, --update-figures takes it over: {change}")
+    print(", ".join(f"{outcomes[state]} {state}" for state in ("ok", "failed", "skipped")))
+    return 1 if outcomes["failed"] or not outcomes["ok"] else 0
+
+
+def _new(options: argparse.Namespace) -> int:
+    files = write_project(options.folder)
+    print(f"{options.folder}: {len(files)} files", flush=True)
+    if not options.no_figures and not write_figures(options.folder):
+        print("workbench: no figures are kept yet; pytest --update-figures keeps them", file=sys.stderr)
+        return 1
+    print(f"next: cd {options.folder} && pip install -e '.[dev]' && pytest")
+    return 0
 
 
 def _tour(options: argparse.Namespace) -> int:

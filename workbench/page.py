@@ -10,7 +10,8 @@ import base64
 import json
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,10 +53,19 @@ from workbench.thread_trace.view import trace_head_html, trace_tables_html
 _MAX_ISA_LINES = 100_000
 _MIN_PACKED_CHARS = 4000
 
-Subject = Pipeline | Launch | TraceView | TraceComparison | RunComparison | BinaryModule | BinaryLaunch
-
 Section = Callable[[], str]
 """Makes the HTML of a section."""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A part of the page that is made elsewhere. sections: by title."""
+
+    name: str
+    sections: Mapping[str, Section]
+
+
+Subject = Pipeline | Launch | TraceView | TraceComparison | RunComparison | BinaryModule | BinaryLaunch | Chapter
 
 _BODY = """<p id="needs-script"><strong>This page needs JavaScript</strong> to unpack its longer parts: the levels, the
 diffs and the machine code. The script is in the page; nothing is fetched.</p>
@@ -128,6 +138,8 @@ def _name(subject: Subject) -> str:
         return f"{subject.trace.kernel} on {subject.trace.arch}"
     if isinstance(subject, BinaryModule | BinaryLaunch):
         return binary_heading(subject)
+    if isinstance(subject, Chapter):
+        return subject.name
     assert isinstance(subject, TraceComparison | RunComparison)
     return " → ".join(subject.names)
 
@@ -162,7 +174,9 @@ def _made(name: str, section: Section) -> str:
         return message(f"This section could not be made: {type(error).__name__}: {error}")
 
 
-def _section_makers(subject: Subject, part: str) -> dict[str, Section]:
+def _section_makers(subject: Subject, part: str) -> Mapping[str, Section]:
+    if isinstance(subject, Chapter):
+        return subject.sections
     if isinstance(subject, TraceView):
         return _trace_sections(subject, part)
     if isinstance(subject, TraceComparison):

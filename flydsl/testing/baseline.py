@@ -1,45 +1,63 @@
-"""The file of figures beside a test: one section for each launch, GPU and version of LLVM, one line a figure.
+"""The files beside a test: its figures, one section for each launch, GPU and version of LLVM, and their machine code.
 
-    test_softmax: softmax_kernel on gfx942, LLVM 20.1.8
+    test_softmax: softmax_kernel on gfx942, LLVM 22.1.8
       vgprs                              24
       time_us                         3.542
 
-Sections are in the order of their headings, so that a change shows as the lines that it changes.
+Sections are in the order of their headings, so that a change shows as the lines that it changes. The machine code of
+each section is a file in a folder of the same name.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from flydsl.testing.figures import KernelFigures
+from flydsl.errors import ArgumentError
+from flydsl.testing.code import Code, text_of
+from flydsl.testing.code import read as read_code
+from flydsl.testing.figures import LARGER_IS_BETTER, KernelFigures
+from flydsl.testing.tolerances import DEFAULT, NONE, Tolerance, Tolerances
 
-TOLERANCES = {"time_us": 0.03}
-"""Figure -> the part of it by which it may be worse; none where it is not here."""
-_LARGER_IS_BETTER = ("waves per SIMD",)
 _HEAD = "# Figures of kernels, which tests compare. `pytest --update-figures` writes them.\n"
 _WIDTH = 30
 _LINE = re.compile(r"  (\S.*?) {2,}(\S+)$")
+_HEADING = re.compile(r"(?P<test>.*): \S+(?:, launch \d+)? on (?P<arch>\S+), LLVM (?P<llvm>\S+)$")
+_MOST_NAME_CHARS = 100
 
 Sections = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
 class Change:
-    """A figure that is not what it was. before, now: None where there is none."""
+    """A figure that is not what it was. before, now: None where there is none. tolerance: by how much it may be worse.
+
+    A figure that is new, and not 0, is worse; so is one of which less is worse, and which is gone.
+    """
 
     name: str
     before: float | None
     now: float | None
+    tolerance: Tolerance = NONE
+
+    @property
+    def lost(self) -> float:
+        """By how much it is worse; below 0 if it is better."""
+        gained = (self.now or 0.0) - (self.before or 0.0)
+        return -gained if self.name in LARGER_IS_BETTER else gained
 
     @property
     def is_worse(self) -> bool:
-        """True if it is worse by more than its tolerance. A figure that is new, and not 0, is worse."""
-        before, now = self.before or 0.0, self.now or 0.0
-        lost = before - now if self.name in _LARGER_IS_BETTER else now - before
-        return lost > TOLERANCES.get(self.name, 0.0) * before
+        """True if it is worse by more than its tolerance."""
+        return self.lost > self.tolerance.of(self.before or 0.0)
+
+    @property
+    def is_better(self) -> bool:
+        """True if it is better by more than its tolerance, which a change of another line may bring."""
+        return -self.lost > self.tolerance.of(self.before or 0.0)
 
     def __str__(self) -> str:
         """The change in words.
@@ -48,7 +66,7 @@ class Change:
         vgprs 24 -> 44 (+20); time_us 2 -> 3 (+1, +50 %); spills 0 -> 2 (+2)
         """
         before, now = self.before or 0.0, self.now or 0.0
-        share = f", {100 * (now - before) / before:+.0f} %" if before and self.name in TOLERANCES else ""
+        share = f", {100 * (now - before) / before:+.0f} %" if before and self.name in DEFAULT else ""
         return f"{self.name} {before:g} -> {now:g} ({now - before:+g}{share})"
 
 
@@ -68,7 +86,7 @@ def heading(test: str, figures: KernelFigures, number: int) -> str:
 
 
 def read(place: Path) -> Sections:
-    """The sections of a file; none if there is no file. Raises ValueError for a line that is none of its own."""
+    """The sections of a file; none if there is no file. Raises ArgumentError for a line that is none of its own."""
     sections: Sections = {}
     lines = place.read_text(encoding="utf-8").splitlines() if place.exists() else []
     for number, line in enumerate(lines, 1):
@@ -76,31 +94,85 @@ def read(place: Path) -> Sections:
             continue
         match = _LINE.match(line)
         if match and sections:
-            sections[next(reversed(sections))][match[1]] = float(match[2])
-        elif match or line.startswith(" "):
-            raise ValueError(f"{place}:{number}: a line of figures must be a name and a number, got {line!r}")
+            sections[next(reversed(sections))][match[1]] = _number(match[2], f"{place}:{number}")
+        elif match or line.startswith(" ") or not _HEADING.match(line):
+            raise _not_understood(f"{place}:{number}", line)
         else:
             sections[line] = {}
     return sections
 
 
-def write(place: Path, changed: Mapping[str, Mapping[str, float]]) -> None:
-    """Replace sections of a file, and keep the others. Processes that write at once wait for each other."""
+def _number(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise _not_understood(where, text) from None
+
+
+def _not_understood(where: str, text: str) -> ArgumentError:
+    return ArgumentError(
+        f"{where}: a line must be a heading, or the name and the number of a figure, got {text!r}",
+        hint="pytest --update-figures writes the file anew where it is missing",
+    )
+
+
+def find_code(place: Path, section: str) -> Code | None:
+    """The machine code of a section; None if none is kept, or if it is not what `write` wrote."""
+    file = _code_file(place, section)
+    try:
+        return read_code(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def write(place: Path, found: Mapping[str, KernelFigures]) -> None:
+    """Write the sections of a test. Those of the same test, GPU and LLVM that are not among them go; others stay.
+
+    Processes that write at once wait for each other.
+    """
     import fcntl
 
     with open(place, "a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        sections = {**read(place), **{name: dict(values) for name, values in changed.items()}}
+        known = read(place)
+        gone = _replaced(known, found)
+        sections = {name: values for name, values in known.items() if name not in gone}
+        sections |= {name: figures.values for name, figures in found.items()}
         file.truncate(0)
         file.write(_HEAD + "".join(_section(name, sections[name]) for name in sorted(sections)))
+        for name in gone:
+            _code_file(place, name).unlink(missing_ok=True)
+        for name, figures in found.items():
+            code = _code_file(place, name)
+            code.parent.mkdir(exist_ok=True)
+            code.write_text(text_of(figures.code), encoding="utf-8")
+
+
+def _replaced(known: Iterable[str], found: Iterable[str]) -> list[str]:
+    """The sections that are in place of new ones: of the same test, GPU and LLVM, and not among them."""
+    runs = {_run_of(name) for name in found}
+    return [name for name in known if name not in found and _run_of(name) in runs]
+
+
+def _run_of(section: str) -> tuple[str, ...] | None:
+    match = _HEADING.match(section)
+    return match and match.group("test", "arch", "llvm")
+
+
+def _code_file(place: Path, section: str) -> Path:
+    """The file of the machine code of a section, which has a name that every file system takes."""
+    name = re.sub(r"[^\w.\[\]-]+", "-", section)
+    if name != section.replace(": ", "-").replace(", ", "-").replace(" ", "-") or len(name) > _MOST_NAME_CHARS:
+        name = f"{name[:_MOST_NAME_CHARS]}-{hashlib.sha256(section.encode()).hexdigest()[:8]}"
+    return place.with_suffix("") / f"{name}.s"
 
 
 def _section(name: str, values: Mapping[str, float]) -> str:
     return "\n".join(["", name, *(f"  {figure:<{_WIDTH}}{value:>12g}" for figure, value in values.items()), ""])
 
 
-def compare(before: Mapping[str, float], now: Mapping[str, float]) -> list[Change]:
+def compare(before: Mapping[str, float], now: Mapping[str, float], tolerances: Tolerances = DEFAULT) -> list[Change]:
     """The figures that changed, worse ones first."""
     names = dict.fromkeys([*before, *now])
-    changes = [Change(name, before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)]
+    changes = [Change(name, before.get(name), now.get(name), tolerances.get(name, NONE)) for name in names]
     return sorted((c for c in changes if (c.before or 0.0) != (c.now or 0.0)), key=lambda change: not change.is_worse)

@@ -4,32 +4,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flydsl.simulator.counters import LaunchCounters
+    from flydsl.testing.code import Code
+
+LARGER_IS_BETTER = frozenset({"waves_per_simd"})
+"""The figures of which more is better; of all others less is."""
 
 
 @dataclass(frozen=True)
 class KernelFigures:
-    """The figures of one launch. values: name -> value, as `baseline` keeps them."""
+    """The figures of one launch. values: name -> value, as `baseline` keeps them. code: of the kernel."""
 
     kernel: str
     arch: str
     llvm: str
     values: dict[str, float]
+    code: Code = field(repr=False)
 
 
 def measure(call: Callable[[], Any]) -> list[KernelFigures]:
-    """The figures of each launch that a call makes, on the simulator. Checks are off meanwhile.
+    """The figures of each launch that a call makes, on the simulator.
 
-    Raises LaunchError if the call launches nothing on the simulator.
+    Under checks the call is made twice: under them, after which its tensors have the content again that they had, and
+    without. Raises LaunchError if the call launches nothing on the simulator, and what a check finds.
     """
+    __tracebackhide__ = True
     from flydsl.errors import LaunchError
+    from flydsl.runtime.rehearsal import undone
     from flydsl.simulator import counting, tracing
-    from flydsl.simulator.checks import no_checks
+    from flydsl.simulator.checks import are_enabled, no_checks
 
+    if are_enabled():
+        with undone():
+            call()
     with no_checks(), counting() as counted, tracing(execute=True, only_known=True):
         call()
     if not counted.launches:
@@ -41,8 +52,10 @@ def measure(call: Callable[[], Any]) -> list[KernelFigures]:
 
 
 def _figures(launch: LaunchCounters) -> KernelFigures:
+    from flydsl.testing.code import code_of
+
     values = {**_of_code(launch), **_of_run(launch)}
-    return KernelFigures(launch.kernel, launch.program.arch.name, _llvm_version(), values)
+    return KernelFigures(launch.kernel, launch.program.arch.name, llvm_version(), values, code_of(launch))
 
 
 def _of_code(launch: LaunchCounters) -> dict[str, float]:
@@ -51,25 +64,26 @@ def _of_code(launch: LaunchCounters) -> dict[str, float]:
 
     info, arch = launch.program.kernels[launch.kernel], launch.program.arch
     x, y, z = launch.block
-    resources = {"vgprs": info.vgprs, "agprs": info.agprs, "sgprs": info.sgprs, "lds_bytes": info.lds_bytes}
+    resources = {"vgprs": info.vgprs, "agprs": info.agprs, "sgprs": info.sgprs, "lds_bytes": launch.lds_bytes}
     waves = occupancy(arch, **resources, workgroup_size=x * y * z, wave_size=info.wave_size).waves_per_simd
-    classes = Counter(instruction_class(instruction.mnemonic) for instruction in launch.program.instructions)
-    instructions = {f"instructions, {name}": count for name, count in sorted(classes.items())}
+    classes = Counter(instruction_class(one.mnemonic) for one in launch.program.instructions_of(launch.kernel))
+    instructions = {f"{name.replace(' ', '_')}_instructions": count for name, count in sorted(classes.items())}
     spills = info.vgpr_spills + info.sgpr_spills
-    return {**resources, "scratch_bytes": info.scratch_bytes, "spills": spills, "waves per SIMD": waves, **instructions}
+    return {**resources, "scratch_bytes": info.scratch_bytes, "spills": spills, "waves_per_simd": waves, **instructions}
 
 
 def _of_run(launch: LaunchCounters) -> dict[str, float]:
     totals = launch.totals
     counted: dict[str, float] = {
-        "executed instructions": totals.executions,
-        "lines of memory": totals.global_lines,
-        "cycles of bank conflicts": totals.lds_conflicts,
+        "executed_instructions": totals.executions,
+        "memory_lines": totals.global_lines,
+        "bank_conflict_cycles": totals.lds_conflicts,
     }
     return counted if launch.estimate is None else {**counted, "time_us": round(launch.estimate.time_us, 3)}
 
 
-def _llvm_version() -> str:
+def llvm_version() -> str:
+    """The version of the LLVM that compiles."""
     import llvmlite.binding as llvm
 
     return ".".join(map(str, llvm.llvm_version_info))

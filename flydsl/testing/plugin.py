@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,19 @@ import pytest
 
 if TYPE_CHECKING:
     from flydsl.arch import Arch
+    from flydsl.testing.baseline import Sections
+    from flydsl.testing.difference import Difference
     from flydsl.testing.figures import KernelFigures
+    from flydsl.testing.tolerances import Tolerances
 
 _IMPROVED = "better figures"
 """The property of a test's report with the figures that are better than those that are kept."""
+_GPU = "gpu"
+_SECONDS = "seconds of {}"
+_KINDS = ("compilation", "simulation")
+
+DIFFERENCES: pytest.StashKey[list[Difference]] = pytest.StashKey()
+"""The launches of a test whose figures are worse than those that are kept, in `item.stash`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,12 +35,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--check", action="append", metavar="CHECKS", default=[],
                     help="check the launches of all tests: races,index,..., or all")  # fmt: skip
     group.addoption("--update-figures", action="store_true", help="write the figures that `kernel_figures` compares")
+    group.addoption("--reuse", action="store_true",
+                    help="do not run tests of kernels again that passed and have not changed since")  # fmt: skip
+    parser.addini("reuse_results", "as with --reuse", type="bool", default=False)
+    parser.addini("figure_tolerances", "by how much figures may be worse: time_us = 5%, vgprs = 2", type="linelist")
     parser.addini("gpus", "the GPUs of tests with the fixture `gpu`, where --gpu names none", type="args", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gpus(*names): the GPUs that the test is for, by product or architecture")
+    config.addinivalue_line("markers", "tolerances(**figures): by how much figures may be worse: time_us='5%', vgprs=2")
     config.addinivalue_line("markers", "check(*names): check the test's launches; without names by all checks")
+    if config.getoption("reuse") or config.getini("reuse_results"):
+        from flydsl.testing.reuse import Reuse
+
+        config.pluginmanager.register(Reuse(), "flydsl-reuse")
 
 
 # --- GPUs
@@ -87,18 +105,33 @@ def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Run a test under the checks that are asked for, and skip it where its GPU lacks what it uses."""
     names = _checks(item)
-    if names is None and "gpu" not in getattr(item, "fixturenames", ()):
+    if names is None and not _is_of_kernels(item):
         return (yield)
     from flydsl.errors import ArchError
+    from flydsl.progress import seconds_by_kind
     from flydsl.simulator import checking
 
     try:
-        with nullcontext() if names is None else checking(*names):
-            return (yield)
+        with seconds_by_kind() as seconds, nullcontext() if names is None else checking(*names):
+            try:
+                result = yield
+            finally:
+                item.user_properties += [(_SECONDS.format(kind), seconds[kind]) for kind in _KINDS]
     except ArchError as error:
         if "gpu" in getattr(item, "fixturenames", ()):
             pytest.skip(error.message)
         raise
+    if worse := item.stash.get(DIFFERENCES, []):
+        pytest.fail(_said_of(worse), pytrace=False)
+    return result
+
+
+def _said_of(differences: Iterable[Difference]) -> str:
+    return "\n\n".join(map(str, differences)) + "\nif this is meant: pytest --update-figures"
+
+
+def _is_of_kernels(item: pytest.Item) -> bool:
+    return not {"gpu", "kernel_figures"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _checks(item: pytest.Item) -> list[str] | None:
@@ -115,66 +148,142 @@ def _checks(item: pytest.Item) -> list[str] | None:
 
 
 @pytest.fixture
-def kernel_figures(request: pytest.FixtureRequest) -> Callable[..., list[KernelFigures]]:
+def kernel_figures(request: pytest.FixtureRequest) -> Iterator[Callable[..., list[KernelFigures]]]:
     """`kernel_figures(launcher, *args)` calls the launcher, and compares its kernels' figures with the last ones.
 
     They are in a file beside the test, `test_x.figures.txt`, which `pytest --update-figures` writes. The test fails
-    where one is worse than there, registers by anything, time by more than 3 %, and where there are none yet.
+    where one is worse than there by more than its tolerance (`flydsl.testing.tolerances`, the ini option
+    `figure_tolerances` and the mark `tolerances`), at its end: a wrong result comes first. It fails where there are
+    none yet, too.
     """
-    config, test = request.config, request.node.originalname
+    from flydsl.testing import baseline
+    from flydsl.testing.figures import measure
+
+    place, update = baseline.place_of(request.path), request.config.getoption("update_figures")
+    tolerances = _tolerances(request)
+    measured: dict[str, KernelFigures] = {}
     seen: Counter[str] = Counter()
 
     def measure_and_compare(launcher: Callable[..., Any], *args: Any, **options: Any) -> list[KernelFigures]:
-        from flydsl.testing import baseline
-        from flydsl.testing.figures import measure
-
+        __tracebackhide__ = True
         found = measure(lambda: launcher(*args, **options))
         sections = {}
         for figures in found:
             seen[figures.kernel] += 1
             sections[baseline.heading(_with_parameters(request), figures, seen[figures.kernel])] = figures
-        place = baseline.place_of(request.path)
-        if config.getoption("update_figures"):
-            baseline.write(place, {name: figures.values for name, figures in sections.items()})
-        else:
-            improved = _compare(place.name, baseline.read(place), sections)
-            request.node.user_properties += [(_IMPROVED, text) for text in improved]
+        measured.update(sections)
+        if not update:
+            _compare(request.node, baseline.read(place), sections, tolerances)
         return found
 
-    assert test
-    return measure_and_compare
+    yield measure_and_compare
+    if update and measured:
+        baseline.write(place, measured)
+
+
+def _tolerances(request: pytest.FixtureRequest) -> Tolerances:
+    """The tolerances of a test: its marks, the nearest first, then the ini option, then those by default."""
+    from flydsl.errors import ArgumentError
+    from flydsl.testing.tolerances import DEFAULT, listed, tolerance
+
+    try:
+        found = {**DEFAULT, **listed(request.config.getini("figure_tolerances"))}
+        for mark in reversed([*request.node.iter_markers("tolerances")]):
+            found |= {name: tolerance(amount) for name, amount in mark.kwargs.items()}
+    except ArgumentError as error:
+        raise pytest.UsageError(str(error)) from None
+    return found
 
 
 def _with_parameters(request: pytest.FixtureRequest) -> str:
-    """The test's name with the parameters besides the GPU, which the heading has."""
-    callspec = getattr(request.node, "callspec", None)
-    others = [str(value) for name, value in callspec.params.items() if name != "gpu"] if callspec else []
-    return request.node.originalname + (f"[{'-'.join(others)}]" if others else "")
+    """The test's name, after that of its class, with the parameters besides the GPU, which the heading has."""
+    node = request.node
+    callspec = getattr(node, "callspec", None)
+    others = [part for part in callspec.id.split("-") if part != callspec.params.get("gpu")] if callspec else []
+    owner = f"{request.cls.__name__}." if request.cls is not None else ""
+    return f"{owner}{node.originalname}" + (f"[{'-'.join(others)}]" if others else "")
 
 
-def _compare(file: str, known: dict[str, dict[str, float]], now: dict[str, KernelFigures]) -> list[str]:
-    """Fail for a figure that is worse. Return those that are better, in words."""
-    from flydsl.testing.baseline import compare
+def _compare(node: Any, known: Sections, now: dict[str, KernelFigures], tolerances: Tolerances) -> None:
+    """Note figures that are worse, for which the test fails at its end, and better ones. Fail where none are kept."""
+    from flydsl.testing import baseline
+    from flydsl.testing.difference import Difference
 
-    improved = []
+    place, worse = baseline.place_of(node.path), []
     for name, figures in now.items():
         if name not in known:
-            pytest.fail(f"{file} has no figures of {name}\npytest --update-figures writes them", pytrace=False)
-        changes = compare(known[name], figures.values)
-        worse = [change for change in changes if change.is_worse]
-        if worse:
-            lines = [f"{figures.kernel} on {figures.arch} is worse than in {file}: {worse[0]}", *map(str, worse[1:])]
-            better = [str(change) for change in changes if not change.is_worse]
-            lines += ["better, or within its tolerance:", *better] if better else []
-            pytest.fail("\n  ".join(lines) + "\nif this is meant: pytest --update-figures", pytrace=False)
-        improved += [f"{name}: {change}" for change in changes]
-    return improved
+            pytest.fail(f"{place.name} has no figures of {name}\npytest --update-figures writes them", pytrace=False)
+        changes = baseline.compare(known[name], figures.values, tolerances)
+        if any(change.is_worse for change in changes):
+            code = baseline.find_code(place, name)
+            worse.append(Difference(figures.kernel, figures.arch, place.name, changes, code, figures.code))
+        better = [(_IMPROVED, f"{name}: {change}") for change in changes if change.is_better]
+        node.user_properties += better
+    if worse:
+        node.stash.setdefault(DIFFERENCES, []).extend(worse)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Tell of figures that are better than those in the files."""
-    passed = terminalreporter.stats.get("passed", [])
+# --- what is told
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Have the failure of a test of kernels begin with what is wrong, and on which GPU."""
+    report = yield
+    if not (_is_of_kernels(item) or _checks(item) is not None):
+        return report
+    from flydsl.testing.failures import begin_with, first_lines, gpu_of
+
+    if report.failed and call.excinfo is not None and not isinstance(call.excinfo.value, pytest.fail.Exception):
+        begin_with(report, first_lines(item, call.excinfo.value))
+        if differences := item.stash.get(DIFFERENCES, []):
+            report.sections.append(("figures that are worse, too", _said_of(differences)))
+    if report.when == "call" and (arch := gpu_of(item)) is not None:
+        report.user_properties.append((_GPU, arch))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Tell of tests that fail on some GPUs only, of better figures, and of where the time of slow tests went."""
+    stats = terminalreporter.stats
+    passed = [*stats.get("passed", []), *stats.get("unchanged", [])]
+    _tell_of_gpus(terminalreporter, stats.get("failed", []), passed)
     improved = [text for report in passed for name, text in report.user_properties if name == _IMPROVED]
     if improved:
         terminalreporter.section("better figures than are kept: --update-figures takes them over")
-        terminalreporter.write("\n".join(improved) + "\n")
+        terminalreporter.write("\n".join(dict.fromkeys(improved)) + "\n")
+    if config.option.durations is not None:
+        _tell_of_time(terminalreporter, [*passed, *stats.get("failed", [])], config.option.durations)
+
+
+def _tell_of_gpus(terminalreporter: Any, failed: Iterable[Any], passed: Iterable[Any]) -> None:
+    from flydsl.testing.failures import on_some_gpus
+
+    def pairs(reports: Iterable[Any]) -> Iterator[tuple[str, str]]:
+        for report in reports:
+            arch = dict(report.user_properties).get(_GPU)
+            if arch is not None:
+                yield report.nodeid.replace(f"[{arch}]", "").replace(f"{arch}-", "").replace(f"-{arch}", ""), arch
+
+    lines = on_some_gpus(pairs(failed), pairs(passed))
+    if lines:
+        terminalreporter.section("on some GPUs only")
+        terminalreporter.write("\n".join(lines) + "\n")
+
+
+def _tell_of_time(terminalreporter: Any, reports: Iterable[Any], count: int) -> None:
+    """The slowest tests of kernels, with what they compiled and simulated, as `--durations` asks for them."""
+    calls = [report for report in reports if report.when == "call"]
+    slowest = sorted(calls, key=lambda report: -report.duration)[: count or None]
+    rows = []
+    for report in slowest:
+        properties = dict(report.user_properties)
+        seconds = [properties[name] for kind in _KINDS if (name := _SECONDS.format(kind)) in properties]
+        if seconds:
+            rest = max(report.duration - sum(seconds), 0.0)
+            rows.append("".join(f"{amount:>12.2f}s" for amount in (*seconds, rest)) + f"  {report.nodeid}")
+    if rows:
+        terminalreporter.section("slowest tests of kernels")
+        terminalreporter.write("\n".join(["  compilation   simulation     the rest", *rows]) + "\n")

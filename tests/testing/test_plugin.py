@@ -80,14 +80,15 @@ class Project:
     def read(self, name: str) -> str:
         return (self._folder / name).read_text()
 
-    def run(self, *options: str) -> str:
-        """What pytest prints, with no other plugins, some of which take seconds to load."""
-        plugins = ("-p", "no:cacheprovider", "-p", "flydsl.testing.plugin")
+    def run(self, *options: str, cache: Path | None = None) -> str:
+        """What pytest prints, with no other plugins, some of which take seconds to load. cache: none without one."""
+        plugins = ("-p", "no:cacheprovider", "-p", "flydsl.testing.plugin", "-p", "workbench.pytest_pages")
         command = [sys.executable, "-m", "pytest", "-rsf", *plugins, *options]
         environment = {
             **os.environ,
             "COLUMNS": "200",
-            "FLYDSL_RUNTIME_ENABLE_CACHE": "0",
+            "FLYDSL_RUNTIME_ENABLE_CACHE": str(int(cache is not None)),
+            "FLYDSL_RUNTIME_CACHE_DIR": str(cache or ""),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
         environment.pop("PYTEST_ADDOPTS", None)
@@ -202,21 +203,79 @@ def test_figures_are_kept_beside_the_test_and_compared(tmp_path: Path) -> None:
     assert "test_doubling.figures.txt has no figures of test_figures: double_kernel_0 on gfx942" in project.run()
     assert "2 passed" in project.run("--gpu", "gfx942,gfx1201", "--update-figures")
     kept = project.read("test_doubling.figures.txt")
-    assert re.search(r"\n  executed instructions +\d+\n", kept)
+    assert re.search(r"\n  executed_instructions +\d+\n", kept)
     assert kept.index("on gfx1201") < kept.index("on gfx942")
     project.write("doubling.py", KERNEL.replace("x[i] * 2", "fx.math.sin(x[i])"))
-    text = project.run()
+    text = project.run("--report-html", "pages", "--junitxml", "report.xml")
     lines = text[text.index("double_kernel_0 on gfx942 is worse than in test_doubling.figures.txt: ") :].splitlines()
-    assert re.search(r"(vgprs|sgprs|instructions, \w+) \d+ -> \d+ \(\+\d+\)", lines[0])
-    assert any(re.search(r"executed instructions \d+ -> \d+ \(\+\d+\)", line) for line in lines)
+    assert re.search(r"time_us [\d.]+ -> [\d.]+ \(\+[\d.]+, \+\d+ %\)", lines[0])
+    assert re.search(r"also worse: .*executed_instructions \d+ -> \d+ \(\+\d+\)", lines[1])
+    assert re.search(r"first difference: \S*doubling.py:\d+  ", lines[2])
+    assert re.search(r"doubling.py:\d+  y\[i\] = fx.math.sin\(x\[i\]\): \d+ -> \d+ instructions, ", text)
+    assert "where the time went, in cycles of a wave:" in text
     assert "if this is meant: pytest --update-figures" in text
+    assert "where the time went" in project.read("report.xml")
+    page = project.read("pages/test_doubling.py-test_figures[gfx942].html")
+    assert "Machine code of double_kernel_0, before and now" in page
+    assert "test_figures[gfx942].html" in project.read("pages/index.html")
     project.write("doubling.py", KERNEL)
-    project.write("test_doubling.figures.txt", re.sub(r"(executed instructions +)\d+", r"\g<1>999", kept))
+    project.write("test_doubling.figures.txt", re.sub(r"(executed_instructions +)\d+", r"\g<1>999", kept))
     text = project.run()
     assert "1 passed" in text
     assert "better figures than are kept: --update-figures takes them over" in text
     assert re.search(
-        r"test_figures: double_kernel_0 on gfx942, LLVM \S+: executed instructions 999 -> \d+ \(-\d+\)", text
+        r"test_figures: double_kernel_0 on gfx942, LLVM \S+: executed_instructions 999 -> \d+ \(-\d+\)", text
     )
     project.run("--gpu", "gfx942,gfx1201", "--update-figures")
     assert project.read("test_doubling.figures.txt") == kept
+
+
+TOLERANT = FIGURES.replace(
+    "def test_figures", "import pytest\n\n\n@pytest.mark.tolerances(executed_instructions='50%')\ndef test_figures"
+)
+
+
+def test_tolerances_and_a_wrong_result(tmp_path: Path) -> None:
+    """A wrong result is told of first; the figures are in a section of the report."""
+    project = Project(tmp_path, TOLERANT)
+    project.run("--update-figures")
+    kept = project.read("test_doubling.figures.txt")
+    count = int(re.findall(r"executed_instructions +(\d+)", kept)[0])
+    project.write("test_doubling.figures.txt", kept.replace(f" {count}\n", f" {round(count / 1.4)}\n"))
+    assert "1 passed" in project.run()
+    project.write("test_doubling.figures.txt", kept.replace(f" {count}\n", f" {round(count / 1.6)}\n"))
+    assert "executed_instructions" in project.run()
+    project.write("test_doubling.py", TOLERANT + "    assert not 'a wrong result'\n")
+    text = project.run("--gpu", "gfx942")
+    shown = text[text.index("____ test_figures[gfx942]") :].splitlines()
+    assert "test_figures fails on gfx942: AssertionError: " in "".join(shown[1:3])
+    assert "figures that are worse, too" in text
+    project.write("pytest.ini", "[pytest]\nfigure_tolerances = executed_instructions is 3\n")
+    assert "a tolerance must be of a figure, got 'executed_instructions is 3'" in project.run()
+
+
+ON_ONE_GPU = """
+import torch
+from doubling import double
+
+
+def test_wrong_on_one(gpu):
+    double(torch.ones(64), y := torch.empty(64))
+    assert (y == 2).all() or gpu.name == "gfx942"
+    assert gpu.name != "gfx1201", "a wrong result"
+"""
+
+
+def test_results_are_reused_until_something_changes(tmp_path: Path) -> None:
+    project = Project(tmp_path, ON_ONE_GPU)
+    run, cache = ("--reuse", "--gpu", "gfx942,gfx950,gfx1201", "--durations", "5"), tmp_path / "cache"
+    text = project.run(*run, cache=cache)
+    assert "1 failed, 2 passed" in text
+    assert "test_wrong_on_one fails on gfx1201: AssertionError: a wrong result" in text
+    assert "test_doubling.py::test_wrong_on_one fails on gfx1201, and passes on gfx942, gfx950" in text
+    assert re.search(r"compilation   simulation     the rest\n +\d+\.\d+s +\d+\.\d+s +\d+\.\d+s  test_doubling", text)
+    assert "1 failed, 2 unchanged" in project.run(*run, cache=cache)
+    project.write("doubling.py", KERNEL + "\n\nUNUSED = 3\n")
+    assert "2 unchanged" in project.run(*run, cache=cache)
+    project.write("doubling.py", KERNEL.replace("* 2", "* 2.0"))
+    assert "1 failed, 2 passed" in project.run(*run, cache=cache)

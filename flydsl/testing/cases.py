@@ -1,0 +1,129 @@
+"""What a module of kernels says of itself to be checked: SHAPES, `reference`, and the cases of a shape.
+
+    SHAPES = ((1000,), (4096,))
+
+    def reference(x, factor):
+        return x * factor
+
+    def cases(n):
+        yield Case(scale, {"x": torch.randn(n), "y": torch.empty(n), "factor": 2.0, "n": n})
+
+After the call, `y` must be what `reference` returns: it is called with the operands that it names, as they were before,
+and the tensors that it does not name are results.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import Any
+
+from flydsl.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call of a launcher that is to be checked.
+
+    operands: by the launcher's names, in their order. expected: what operands must hold after the call, by name; None
+    where `reference` says so. name: of a variant. gpus: those that it is for, by product or architecture; none for all.
+    rtol, atol: as `torch.testing.assert_close` has them, None for its own by type.
+    """
+
+    launcher: Callable[..., Any]
+    operands: Mapping[str, Any]
+    expected: Mapping[str, Any] | None = None
+    name: str = ""
+    gpus: tuple[str, ...] = ()
+    rtol: float | None = field(default=None, kw_only=True)
+    atol: float | None = field(default=None, kw_only=True)
+
+    @property
+    def title(self) -> str:
+        """The launcher and the variant."""
+        return f"{getattr(self.launcher, '__name__', 'launcher')} {self.name}".rstrip()
+
+    def results(self, reference: Callable[..., Any] | None) -> dict[str, Any]:
+        """What the operands must hold after the call, by name. To be asked before it.
+
+        Raises ArgumentError if nothing says so.
+        """
+        if self.expected is not None:
+            return dict(self.expected)
+        if reference is None:
+            raise ArgumentError(
+                f"nothing says what {self.title} computes", hint="write a reference(...), or pass expected= to the Case"
+            )
+        named = [name for name in inspect.signature(reference).parameters if name in self.operands]
+        found = reference(**{name: _copied(self.operands[name]) for name in named})
+        if isinstance(found, Mapping):
+            return dict(found)
+        results = found if isinstance(found, tuple) else (found,)
+        outputs = [name for name, value in self.operands.items() if _is_tensor(value) and name not in named]
+        if len(results) != len(outputs):
+            raise ArgumentError(
+                f"reference returned {len(results)} results for the tensors that it does not take: "
+                f"{', '.join(outputs) or 'none'}",
+                hint="return a dict by the names of the operands",
+            )
+        return dict(zip(outputs, results, strict=True))
+
+    def compare(self, results: Mapping[str, Any]) -> None:
+        """Raise AssertionError for an operand that does not hold what it must."""
+        import torch
+
+        for name, expected in results.items():
+            said = f"{name} is wrong: {{}}".format
+            torch.testing.assert_close(
+                self.operands[name], expected, rtol=self.rtol, atol=self.atol, equal_nan=True, msg=said
+            )
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "data_ptr")
+
+
+def _copied(value: Any) -> Any:
+    return value.clone() if _is_tensor(value) else value
+
+
+def launchers_of(module: ModuleType) -> dict[str, Any]:
+    """The @flyc.jit functions that a module defines under names without an underscore."""
+    from flydsl.compiler import JitFunction
+
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, JitFunction) and not name.startswith("_") and value.function.__module__ == module.__name__
+    }
+
+
+def reached_from(value: Any) -> Iterator[Any]:
+    """A launcher, and the launchers that its code calls, and that of its kernels and functions."""
+    from flydsl.compiler import JitFunction
+    from flydsl.compiler.decorated import DecoratedFunction
+    from flydsl.compiler.dependencies import names_of
+
+    pending, seen = [value], set()
+    while pending:
+        value = pending.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, JitFunction):
+            yield value
+        function = value.function if isinstance(value, DecoratedFunction) else getattr(value, "func", value)
+        if isinstance(function, FunctionType):
+            names, *_ = names_of(function.__code__)
+            cells = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+            found = [*(function.__globals__.get(name) for name in names), *cells, *vars(function).values()]
+            pending += [other for other in found if isinstance(other, DecoratedFunction | FunctionType)]
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False

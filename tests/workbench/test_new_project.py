@@ -1,0 +1,59 @@
+"""`workbench new`: a project whose tests pass."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flydsl.errors import ArgumentError
+from workbench.__main__ import main
+from workbench.new_project import write_project
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_names_of_projects(tmp_path: Path) -> None:
+    written = write_project(tmp_path / "fast-gemms")
+    assert tmp_path / "fast-gemms" / "fast_gemms" / "row_sums.py" in written
+    assert not any("my_kernels" in file.read_text() or "my-kernels" in file.read_text() for file in written)
+    with pytest.raises(ArgumentError, match="is there already, and not empty"):
+        write_project(tmp_path / "fast-gemms")
+    for name in ("2gemms", "Gemms", "class", "a b"):
+        with pytest.raises(ArgumentError, match="a project cannot be named"):
+            write_project(tmp_path / name)
+
+
+def commands(workflow: str) -> list[str]:
+    """Of a workflow for GitHub those that run in a shell."""
+    return re.findall(r"^      - run: (.*)$", workflow, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_its_tests_pass_and_its_workflow_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder of their own, with a cache of their own; what a test environment has is not installed anew."""
+    monkeypatch.setenv("FLYDSL_RUNTIME_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_PLUGINS", "flydsl.testing.plugin,workbench.pytest_pages")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    project = tmp_path / "my-kernels"
+    assert main(["new", str(project)]) == 0
+    assert "time_us" in (project / "tests" / "test_row_sums.figures.txt").read_text()
+    workflow = (project / ".github" / "workflows" / "kernels.yml").read_text()
+    torch, install, test = commands(workflow)
+    assert torch.startswith("pip install torch --index-url ")
+    assert install == "pip install -e '.[dev]'"
+    ran = subprocess.run(
+        test.replace("-n auto", ""), shell=True, cwd=project, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "15 passed" in ran.stdout
+    assert (project / "pages" / "index.html").is_file()
+    assert (project / "report.xml").is_file()
+    gitlab = (project / ".gitlab-ci.yml").read_text()
+    assert all(f"    - {command}\n" in gitlab for command in (torch, install, test))
