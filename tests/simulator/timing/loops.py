@@ -149,14 +149,19 @@ attributes #0 = { "amdgpu-flat-work-group-size"="256,256" }
 """
 
 
-def copy_kernel(parts: int = 4) -> str:
-    """Each thread copies some vectors of 16 bytes, all loads first."""
+def copy_kernel(parts: int = 4, *, in_place: bool = False) -> str:
+    """Each thread copies some vectors of 16 bytes, all loads first; or changes their signs in place."""
     load = """
   %i{0} = add i32 %i, {1}
   %from{0} = getelementptr <4 x float>, ptr addrspace(1) %x, i32 %i{0}
   %v{0} = load <4 x float>, ptr addrspace(1) %from{0}"""
     store = """
   %to{0} = getelementptr <4 x float>, ptr addrspace(1) %y, i32 %i{0}
-  store <4 x float> %v{0}, ptr addrspace(1) %to{0}"""
+  %minus{0} = fneg <4 x float> %v{0}
+  store <4 x float> %minus{0}, ptr addrspace(1) %to{0}"""
+    if in_place:
+        store = store.replace("%y", "%x")
+    else:
+        store = store.replace("%minus{0} = fneg <4 x float> %v{0}", "").replace("%minus", "%v")
     text = "".join(load.format(p, 256 * p) for p in range(parts)) + "".join(store.format(p) for p in range(parts))
     return COPY.replace("PARTS", text)

@@ -45,8 +45,9 @@ def l2_tera(arch: str) -> float:
     return bytes_ / (many.time_us - few.time_us) * 1e-6
 
 
-def copy_tera(arch: str) -> float:
-    """Terabytes a second that a copy of 256 MiB reads and writes."""
+def copy_tera(arch: str, *, in_place: bool = False) -> float:
+    """Terabytes a second that a copy of 256 MiB, or changing as much in place, reads and writes."""
     workgroups = 16384
-    trace = traced(copy_kernel(), workgroups, workgroups * 16384, workgroups * 16384, arch=arch)
+    sizes = [workgroups * 16384] * 2
+    trace = traced(copy_kernel(in_place=in_place), workgroups, *sizes, arch=arch)
     return 2 * workgroups * 16384 / busy_us(trace) * 1e-6

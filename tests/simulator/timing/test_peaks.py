@@ -127,6 +127,12 @@ def test_copy_of_memory(arch: str, tera: float) -> None:
     assert copy_tera(arch) == pytest.approx(tera, rel=0.1)
 
 
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1201"])
+def test_memory_that_is_changed_in_place_is_read_and_written_back(arch: str) -> None:
+    """Reads and writes share the memory's bus, wherever in the caches the lines were when they were stored to."""
+    assert copy_tera(arch, in_place=True) == pytest.approx(copy_tera(arch), rel=0.1)
+
+
 def test_empty_kernel() -> None:
     """A launch takes a while even if it does nothing."""
     trace = trace_of("s_nop 0", "memory", repeats=1, workgroups=1)

@@ -136,6 +136,7 @@ class _DieMemory:
             "l2_tags": np.zeros(lines, np.uint32),
             "l2_used": np.zeros(lines, np.uint32),
             "l2_filled": np.zeros(lines, np.uint64),
+            "l2_dirty": np.zeros(lines, np.uint8),
             "channel_free": np.zeros(int(gpu.l2_channels), np.float64),
             "scalar_seen": self._scalar[0],
             "seen": np.zeros(int(work.bases[-1]) // 16 + 2, np.uint8),

@@ -31,10 +31,12 @@ static u64 l2_read(Replay *replay, u64 line, u64 time) {
   if (found) return later(done, replay->l2_filled[place]);
   replay->l2_misses++;
   replay->l2_tags[place] = (u32)line + 1;
+  replay->l2_dirty[place] = 0;
   return replay->l2_filled[place] = fetched(replay, line, time);
 }
 
-// When the L2 has taken a line.
+// When the L2 has taken a line. Memory gets it back once for each time that it becomes dirty: not right then, but a launch
+// among repeated ones writes back as much as it leaves behind.
 static u64 l2_write(Replay *replay, u64 line, u64 time) {
   int found;
   u64 place = l2_place(replay, line, &found);
@@ -43,7 +45,9 @@ static u64 l2_write(Replay *replay, u64 line, u64 time) {
   if (!found) {
     replay->l2_tags[place] = (u32)line + 1;
     replay->l2_filled[place] = (u64)done;
-    written_back(replay, line, time);
+    replay->l2_dirty[place] = 0;
   }
+  if (!replay->l2_dirty[place]) written_back(replay, line, time);
+  replay->l2_dirty[place] = 1;
   return (u64)done + replay->gpu->l2_latency;
 }

@@ -154,6 +154,7 @@ class Replay(Shared):
         u64 heap_count;
         u32 *l2_tags, *l2_used;
         u64 *l2_filled;
+        u8 *l2_dirty;
         double *channel_free;
         u64 clock;
         u8 *scalar_seen, *seen;
