@@ -16,7 +16,7 @@ from flydsl.errors import ArchError, did_you_mean
 class Product:
     """One GPU as a program sees it; of an MI250 one of its two dies. multiprocessors: as HIP counts them.
 
-    memory_gb_per_s: at most, in 10**9 bytes.
+    memory_gb_per_s: at most, in 10**9 bytes. dies: with compute units (XCDs).
     """
 
     name: str
@@ -26,18 +26,20 @@ class Product:
     l2_mib: int
     clock_mhz: int
     memory_gb_per_s: int
+    dies: int = 1
 
 
 PRODUCTS: Mapping[str, Product] = {
     "mi210": Product("AMD Instinct MI210", "gfx90a", 104, 64, 8, 1700, 1638),
     "mi250": Product("AMD Instinct MI250", "gfx90a", 104, 64, 8, 1700, 1638),
     "mi250x": Product("AMD Instinct MI250X", "gfx90a", 110, 64, 8, 1700, 1638),
-    "mi300a": Product("AMD Instinct MI300A", "gfx942", 228, 128, 4, 2100, 5300),
-    "mi300x": Product("AMD Instinct MI300X", "gfx942", 304, 192, 4, 2100, 5300),
-    "mi308x": Product("AMD Instinct MI308X", "gfx942", 80, 192, 4, 2100, 5300),
-    "mi325x": Product("AMD Instinct MI325X", "gfx942", 304, 256, 4, 2100, 6000),
-    "mi350x": Product("AMD Instinct MI350X", "gfx950", 256, 288, 4, 2200, 8000),
-    "mi355x": Product("AMD Instinct MI355X", "gfx950", 256, 288, 4, 2400, 8000),
+    "mi300a": Product("AMD Instinct MI300A", "gfx942", 228, 128, 4, 2100, 5300, 6),
+    "mi300x": Product("AMD Instinct MI300X", "gfx942", 304, 192, 4, 2100, 5300, 8),
+    # The dies of the MI308X are not published: 80 compute units are 4 dies with 20 each, of the MI300X's 38.
+    "mi308x": Product("AMD Instinct MI308X", "gfx942", 80, 192, 4, 2100, 5300, 4),
+    "mi325x": Product("AMD Instinct MI325X", "gfx942", 304, 256, 4, 2100, 6000, 8),
+    "mi350x": Product("AMD Instinct MI350X", "gfx950", 256, 288, 4, 2200, 8000, 8),
+    "mi355x": Product("AMD Instinct MI355X", "gfx950", 256, 288, 4, 2400, 8000, 8),
     # Announced with its memory; the rest is not published, and assumed to be that of its predecessor.
     "mi455x": Product("AMD Instinct MI455X", "gfx1250", 256, 432, 4, 2400, 19600),
     "rx9060": Product("AMD Radeon RX 9060", "gfx1200", 14, 8, 4, 2990, 288),

@@ -7,14 +7,16 @@ Each says where it is from and how sure it is; none is fitted to a kernel's time
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from flydsl.arch.base import Arch
 from flydsl.arch.gfx90a import GFX90A
 from flydsl.arch.gfx942 import GFX942
 from flydsl.arch.gfx950 import GFX950
 from flydsl.arch.gfx1201 import GFX1200, GFX1201
+from flydsl.arch.products import Product, product_of
 from flydsl.arch.timing_cdna import MI250X, MI300X, MI355X
-from flydsl.arch.timing_figures import Figure, Timing
+from flydsl.arch.timing_figures import Figure, Timing, published
 from flydsl.arch.timing_rdna4 import RX_9060_XT, RX_9070_XT
 from flydsl.errors import ArchError
 
@@ -34,11 +36,40 @@ def is_timed(arch: Arch) -> bool:
     return arch.name in _TIMINGS
 
 
-def timing(arch: Arch) -> Timing:
-    """The figures of the accelerator that stands for an architecture. ArchError where the project has none."""
+def timing(arch: Arch, product: Product | None = None) -> Timing:
+    """The figures of a product of an architecture, by default of the one that stands for it.
+
+    Where nobody has measured a product, its memory is as much slower or faster than the other one's as its peak is.
+    ArchError where the project has no figures, and for a product of another architecture.
+    """
     if arch.name not in _TIMINGS:
         raise ArchError(
             f"latencies and bandwidths of {arch.name} are not known: its launches cannot be timed",
             hint=f"known: {', '.join(_TIMINGS)}",
         )
-    return _TIMINGS[arch.name]
+    figures, standard = _TIMINGS[arch.name], product_of(arch.name)
+    if product is None or product == standard:
+        return figures
+    if product.arch != arch.name:
+        raise ArchError(
+            f"code for {arch.name} is not timed on an {product.name}, which is {product.arch}",
+            hint=f"compile it for {product.arch}, or name a GPU that is {arch.name}",
+        )
+    return _scaled(figures, product, standard)
+
+
+def _scaled(figures: Timing, product: Product, standard: Product) -> Timing:
+    """The figures of a product that differs in its dies, compute units, clock and memory."""
+    memory = product.memory_gb_per_s / standard.memory_gb_per_s
+    source = f"as of the {standard.name}, by the peaks of their memory"
+    read, write = figures.memory_read_bytes_per_second, figures.memory_write_bytes_per_second
+    return replace(
+        figures,
+        xcds=published(product.dies, "dies", product.name),
+        compute_units_per_xcd=published(
+            product.multiprocessors // product.dies, figures.compute_units_per_xcd.unit, product.name
+        ),
+        clock_mhz=published(product.clock_mhz, "MHz", product.name),
+        memory_read_bytes_per_second=Figure(read.value * memory, read.unit, source, "scaled"),
+        memory_write_bytes_per_second=Figure(write.value * memory, write.unit, source, "scaled"),
+    )

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from flydsl.arch.products import Product
 from flydsl.errors import ArchError
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.streams import CLOCK
@@ -46,9 +47,10 @@ Call = tuple[Program, Sizes, tuple[tuple[int, int], ...]]
 
 
 class Launches:
-    """What the GPU was asked to do. times: of each program, by kernel and sizes."""
+    """What a GPU was asked to do. times: of each program, by kernel and sizes."""
 
-    def __init__(self) -> None:
+    def __init__(self, product: Product) -> None:
+        self._product = product
         self.times: WeakKeyDictionary[Program, dict[Sizes, KernelTime | None]] = WeakKeyDictionary()
         self.table: list[KernelTime] = []
         self._seen: set[Call] = set()
@@ -84,7 +86,7 @@ class Launches:
         if sizes in times:
             statistics = run()
         else:
-            with counting() as counters, tracing(execute=True, only_known=True):
+            with counting() as counters, tracing(execute=True, only_known=True, gpu=self._product):
                 statistics = run()
             times[sizes] = self._kept(dispatch, Estimated(tuple(counters.launches)))
         self._advance(dispatch, sizes)

@@ -44,7 +44,7 @@ class Posing:
         self.product, self.count = product, count
         self._replaced = Replacements()
         self._library: torch.library.Library | None = None
-        self.launches, self.operators = Launches(), Operators(product)
+        self.launches, self.operators = Launches(product), Operators(product)
         changes = of_triton.changes(self._replaced) | of_compile.changes(self._replaced)
         self._hook = ImportHook(changes, self._replaced)
 

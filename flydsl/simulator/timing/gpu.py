@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flydsl.arch import Arch
+from flydsl.arch.products import Product
 from flydsl.arch.timing import Timing, timing
 from flydsl.arch.timing_figures import published
 from flydsl.simulator.timing.replay import layout
@@ -12,9 +13,12 @@ from flydsl.simulator.timing.replay import layout
 _LINE_BYTES = 128
 
 
-def timing_of(arch: Arch) -> Timing:
-    """The figures for kernels on an architecture. One in CU mode has the two halves of a workgroup processor."""
-    figures = timing(arch)
+def timing_of(arch: Arch, product: Product | None = None) -> Timing:
+    """The figures for kernels on a product, by default the one that stands for an architecture.
+
+    One in CU mode has the two halves of a workgroup processor.
+    """
+    figures = timing(arch, product)
     if figures.vector_caches.value == 1 or arch.has_cu_mode:
         return figures
     units = figures.compute_units_per_xcd

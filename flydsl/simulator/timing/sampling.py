@@ -19,6 +19,7 @@ import numpy as np
 from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import matrix_element, mfma_operations
 from flydsl.arch.occupancy import occupancy
+from flydsl.arch.products import Product, product_of
 from flydsl.arch.timing import Timing
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
@@ -92,10 +93,12 @@ def workgroups_per_compute_unit(dispatch: Dispatch) -> int:
 class Sample:
     """A launch with some recorded workgroups."""
 
-    def __init__(self, dispatch: Dispatch, instruction_limit: int, threads: int | None) -> None:
-        self.dispatch, self._limit, self._threads = dispatch, instruction_limit, threads
+    def __init__(
+        self, dispatch: Dispatch, instruction_limit: int, threads: int | None, product: Product | None = None
+    ) -> None:
+        self.dispatch, self._limit, self._threads, self._product = dispatch, instruction_limit, threads, product
         self.arch = arch_of(dispatch)
-        self.timing: Timing = timing_of(self.arch)
+        self.timing: Timing = timing_of(self.arch, product)
         self.lines = Lines.of(dispatch.memory)
         self.dies = int(self.timing.xcds.value)
         self.per_compute_unit = workgroups_per_compute_unit(dispatch)
@@ -119,6 +122,11 @@ class Sample:
     @cached_property
     def _first(self) -> list[Array]:
         return self._record([0])[0]
+
+    @property
+    def is_standard(self) -> bool:
+        """True on the product that launches of its architecture were compared with."""
+        return self._product is None or self._product == product_of(self.arch.name)
 
     @cached_property
     def _whole_plan(self) -> Plan:
@@ -259,6 +267,8 @@ class Sample:
         units = int(self.timing.compute_units_per_xcd.value)
         where = f"on {self.plan.compute_units} of {units * self.dies} {self.timing.compute_units_per_xcd.unit}"
         text = f"{chosen} of {every} workgroups replayed, {where}"
+        if self._product is not None:
+            text += f" of an {self._product.name}"
         if self.plan.skipped_rounds:
             text += f"; {self.plan.skipped_rounds} rounds of workgroups between are as long as the replayed one"
         if self.waited:
@@ -268,16 +278,23 @@ class Sample:
         return text
 
 
-def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None, left_out: LeftOut | None = None) -> Trace:
+def estimate(
+    dispatch: Dispatch,
+    instruction_limit: int,
+    threads: int | None,
+    left_out: LeftOut | None = None,
+    product: Product | None = None,
+) -> Trace:
     """The time of a launch, and what the waves of a compute unit do in it. The launch's memory is not changed.
 
-    left_out: of the launches before it, where they were not carried out, either: it warns if the launch depends on
-    them. ArchError for a GPU without figures; whatever error the launch's workgroups run into.
+    product: the GPU, by default the one that stands for the architecture. left_out: of the launches before it, where
+    they were not carried out, either: it warns if the launch depends on them. ArchError for a GPU without figures;
+    whatever error the launch's workgroups run into.
     """
-    sample, replay = _replay_with_host_memory(dispatch, instruction_limit, threads)
+    sample, replay = _replay_with_host_memory(dispatch, instruction_limit, threads, product)
     clock = sample.timing.clock_mhz.value
     cycles = round(sample.launch_cycles(replay))
-    compared = error_percent(sample.arch, kind_of(replay, cycles / clock))
+    compared = error_percent(sample.arch, kind_of(replay, cycles / clock)) if sample.is_standard else None
     uncertain = None if left_out is None else _depends(sample, left_out)
     waves, events = _shown(sample, replay)
     return Trace(
@@ -307,14 +324,14 @@ def _depends(sample: Sample, left_out: LeftOut) -> str | None:
 
 
 def _replay_with_host_memory(
-    dispatch: Dispatch, instruction_limit: int, threads: int | None
+    dispatch: Dispatch, instruction_limit: int, threads: int | None, product: Product | None
 ) -> tuple[Sample, Replayed]:
     """A sample and its replay, with the memory of the host that the kernel uses by its address, and no other."""
     used: list[Buffer] = []
     while True:
         work = copy.copy(dispatch)
         work.memory = dispatch.memory.with_in_place(used)
-        sample = Sample(work, instruction_limit, threads)
+        sample = Sample(work, instruction_limit, threads, product)
         try:
             return sample, sample.replay()
         except MemoryFault as fault:

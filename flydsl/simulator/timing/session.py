@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from flydsl.arch.products import Product, product_of
 from flydsl.simulator.checks import enabled_checks
 from flydsl.simulator.estimates import Estimate, together
 
@@ -41,12 +42,14 @@ class Tracing:
     """The launches that were timed, in their order. execute, only_known: see `tracing`.
 
     left_out: what they would have written, had they been carried out.
+    product: the GPU that they are timed on, None for the one that stands for their architecture.
     """
 
     execute: bool
     only_known: bool = False
     launches: list[TracedLaunch] = field(default_factory=list)
     left_out: LeftOut | None = field(default=None, repr=False)
+    product: Product | None = None
 
     @property
     def time_us(self) -> float:
@@ -67,7 +70,7 @@ _current: ContextVar[Tracing | None] = ContextVar("flydsl_tracing", default=None
 
 
 @contextmanager
-def tracing(*, execute: bool = False, only_known: bool = False) -> Iterator[Tracing]:
+def tracing(*, execute: bool = False, only_known: bool = False, gpu: str | Product | None = None) -> Iterator[Tracing]:
     """Time the launches on the simulator that this thread makes inside the `with` block, and keep their traces.
 
     Launches are timed and not carried out: of a large grid only some workgroups run, on a copy, and tensors keep their
@@ -75,11 +78,14 @@ def tracing(*, execute: bool = False, only_known: bool = False) -> Iterator[Trac
     results: otherwise a launch whose branches or addresses depend on what an earlier one would have written is warned
     of, and its error is not known. Launches on a GPU are not timed.
 
+    gpu: a product, such as "mi308x" or "MI325X", whose compute units, clock and memory count; by default the one that
+    stands for the architecture that a launch is compiled for (MI300X, MI355X, RX 9070 XT, ...).
+
     A launch for a GPU without latencies and bandwidths (`flydsl.arch.timing`) raises ArchError, and one that the model
     cannot time, such as one whose workgroups wait for each other, SimulatorError; with only_known=True it is carried
     out and not timed.
     """
-    session = Tracing(execute, only_known)
+    session = Tracing(execute, only_known, product=product_of(gpu) if isinstance(gpu, str) else gpu)
     token = _current.set(session)
     try:
         yield session
@@ -105,7 +111,8 @@ def traced_into(traces: list[Trace], arch: Arch) -> Iterator[None]:
         yield
         return
     around = current_tracing()
-    with tracing(execute=around is None or around.execute) as traced:
+    gpu = None if around is None else around.product
+    with tracing(execute=around is None or around.execute, gpu=gpu) as traced:
         try:
             yield
         finally:

@@ -143,6 +143,23 @@ def test_a_launch_that_depends_on_one_that_was_left_out_is_warned_of() -> None:
     assert carried_out.launches[1].time_us > traced.launches[1].time_us
 
 
+def test_products_of_an_architecture_differ_in_compute_units_and_memory() -> None:
+    times = {}
+    for gpu in (None, "mi300x", "MI325X", "mi308x"):
+        with tracing(gpu=gpu) as traced:
+            double(np.zeros(256 * 100_000, np.int32))
+        times[gpu] = traced.time_us
+    assert times[None] == times["mi300x"]
+    assert times["MI325X"] < times["mi300x"] < times["mi308x"]
+    assert traced.estimate.is_compared is False
+    assert "on 20 of 80 compute units of an AMD Instinct MI308X" in traced.launches[0].trace.sampling
+
+
+def test_a_product_of_another_architecture() -> None:
+    with tracing(gpu="mi355x"), pytest.raises(ArchError, match="gfx942 is not timed on an AMD Instinct MI355X"):
+        double(np.zeros(256, np.int32))
+
+
 def test_addresses_that_are_nowhere_are_faults() -> None:
     x = np.arange(256, dtype=np.int32)
     with tracing(), pytest.raises(MemoryFault):
