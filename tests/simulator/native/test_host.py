@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -91,10 +92,27 @@ def _text(triple: str, tier: host.Tier) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(("triple", "tier"), TARGETS, ids=[t.name for _, t in TARGETS])
 def test_no_tier_computes_in_16_bits(triple: str, tier: host.Tier) -> None:
-    """vaddph and its like of AVX512-FP16, fadd v0.8h of ARMv8.2: they are not on every host of a tier."""
-    text = _text(triple, tier)
-    assert not re.findall(r"\bv\w+ph\b(?<!vcvtps2ph)(?<!vcvtph2ps)", text)
-    assert not re.findall(r"\b(?:fadd|fmul|fmla|fcvtz[su])\s+v\d+\.[48]h", text)
+    """Not every host of a tier has these instructions."""
+    assert not in_16_bits(_text(triple, tier))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("machine", "extension"), [("x86_64", "+avx512fp16"), ("aarch64", "+fullfp16")])
+def test_a_tier_that_computes_in_16_bits_would_be_seen(machine: str, extension: str) -> None:
+    tier = host.TIERS[machine][-1]
+    able = replace(tier, features=",".join(filter(None, [tier.features, extension])))
+    assert in_16_bits(assembly(f"{machine}-unknown-linux-gnu", able))
+
+
+_OF_AVX512_FP16 = re.compile(r"^\s+(v\w*[ps]h|vcvtt?[ps]h2\w+|vcvt\w+2[ps]hx?|vmovw)\b", re.MULTILINE)
+_OF_ARM_8_2 = re.compile(r"^\s+(f\w+|[su]cvtf)\s+(?:v\d+\.[48]h|h\d+)", re.MULTILINE)
+_CONVERSIONS = {"vcvtps2ph", "vcvtph2ps", "fcvt", "fcvtn", "fcvtn2", "fcvtl", "fcvtl2", "fmov"}
+"""Those between f16 and f32 that every host of a tier has."""
+
+
+def in_16_bits(text: str) -> set[str]:
+    """The instructions of a text that compute with f16."""
+    return {*_OF_AVX512_FP16.findall(text), *_OF_ARM_8_2.findall(text)} - _CONVERSIONS
 
 
 def test_every_machine_has_tiers_that_it_can_run() -> None:
