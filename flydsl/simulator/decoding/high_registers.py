@@ -94,6 +94,8 @@ _PLACES_OF_MEMORY: Mapping[str, tuple[int, ...]] = {
 def _places(row: str, results: int, count: int) -> Sequence[int | None]:
     """The place of each operand, None for one whose upper bits are 0."""
     family = row.partition("_")[0]
+    if "_load_async_to_lds_" in row:  # the address in LDS is encoded as a result
+        return [_RESULT, *[0] * count][:count]
     if family == "buffer":  # whose data has the place of a result also where it is stored
         return [_RESULT, *[0] * count][:count]
     if family in _PLACES_OF_MEMORY:

@@ -98,6 +98,31 @@ def test_a_buffer_store_has_its_data_in_the_place_of_a_result(gfx1250: Run) -> N
     assert out.tolist() == (LANE + 5).tolist()
 
 
+@pytest.mark.parametrize(
+    ("high_bits", "text"),
+    [
+        (0x41, "global_load_async_to_lds_b32 v0 /*v256*/, v1 /*v257*/, s[2:3]"),
+        (0x41, "global_load_async_to_lds_b32 v0 /*v256*/, v[4:5] /*v[260:261]*/, off"),
+        (0x41, "global_load_async_to_lds_b32 v0 /*v256*/, v2 /*v258*/, s[2:3] scale_offset"),
+        (0x41, "cluster_load_async_to_lds_b32 v0 /*v256*/, v1 /*v257*/, s[2:3]"),
+        (0x05, "global_store_async_from_lds_b32 v1 /*v257*/, v0 /*v256*/, s[2:3]"),
+    ],
+)
+def test_the_places_of_asynchronous_copies(gfx1250: Run, high_bits: int, text: str) -> None:
+    """As LLVM writes them: the address in LDS of a load has the place of a result."""
+    data = np.arange(100, 132, dtype=np.uint32)
+    memory = Memory()
+    base = memory.map_array(data, name="A")
+    address = base + 4 * LANE.astype(np.uint64)
+    registers = {256: 4 * LANE[::-1], 257: 4 * LANE, 258: LANE, 260: address & 0xFFFFFFFF, 261: address >> 32}
+    lds = np.arange(32, dtype=np.uint32).tobytes()
+    found = gfx1250(f"s_set_vgpr_msb {high_bits:#x}\n{text}", v=registers, s={2: base}, memory=memory, lds=lds)
+    if "store" in text:
+        assert data.tolist() == LANE[::-1].tolist()
+    else:
+        assert found.waves.lds.view(np.uint32)[:32].tolist() == data[::-1].tolist()
+
+
 def test_both_operations_of_a_pair_have_the_same_upper_bits(gfx1250: Run) -> None:
     text = "s_set_vgpr_msb 0x41\nv_dual_mov_b32 v0, v2 :: v_dual_mov_b32 v1, v3"
     found = gfx1250(text, v={2: LANE, 258: LANE + 1, 259: LANE + 2})
