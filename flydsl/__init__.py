@@ -5,11 +5,22 @@ import flydsl.expr as fx            # what a kernel body calls
 import flydsl.layout                # the algebra alone: no MLIR, no GPU
 """
 
-# The release of FlyDSL whose programs run here, which is what they ask: the workbench counts its own in pyproject.toml.
-__version__ = "0.2.2"
+from typing import Any
+
+from flydsl import env
 
 # Imported here, as the name is both that of the module and of the decorator.
 from flydsl.autotune import autotune
+from flydsl.language import language
 from flydsl.sweeps import Config, sweep
 
-__all__ = ["Config", "autotune", "sweep"]
+__all__ = ["Config", "autotune", "language", "sweep"]
+
+__version__: str
+
+
+def __getattr__(name: str) -> Any:
+    """`flydsl.__version__`, by which programs ask for FlyDSL's release; the workbench has its own in pyproject.toml."""
+    if name == "__version__":
+        return env.language()
+    raise AttributeError(f"module 'flydsl' has no attribute {name!r}")

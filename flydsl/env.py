@@ -5,6 +5,7 @@
 | `FLYDSL_COMPILE_OPT_LEVEL` | 2 | LLVM optimization level, 0 to 3 |
 | `FLYDSL_COMPILE_BACKEND` | `rocm` | the backend that launchers are compiled by, one of `flyc.register_backend` |
 | `FLYDSL_COMPILE_MAX_TRACED_OPS` | 200000 | how many operations a trace may have |
+| `FLYDSL_LANGUAGE` | 0.4.2 | the release of FlyDSL that programs are written for: 0.4.2 or 0.2.2 (`flydsl.language`) |
 | `COMPILE_ONLY` | 0 | compile, launch nothing, return None |
 | `ARCH` | | target architecture, such as `gfx950` |
 | `FLYDSL_GPU_ARCH` | | architecture of the device, when it cannot or shall not be detected |
@@ -133,6 +134,7 @@ _CODE_VARIABLES = (
     "FLYDSL_COMPILE_BACKEND",
     "FLYDSL_COMPILE_OPT_LEVEL",
     "FLYDSL_DEBUG_ENABLE_DEBUG_INFO",
+    "FLYDSL_LANGUAGE",
 )
 # Every launch asks for these. For a variable that is not set `os.environ` raises two exceptions inside, a microsecond
 # each time; the dict behind it does not.
@@ -159,6 +161,23 @@ _COMPILE_ONLY = os.environ.encodekey("COMPILE_ONLY")
 def compile_only() -> bool:
     """`COMPILE_ONLY`: compile, launch nothing."""
     return (_COMPILE_ONLY in _environment or bool(_replaced.get() or _of_process)) and flag("COMPILE_ONLY")
+
+
+LANGUAGES = ("0.4.2", "0.2.2")
+_LANGUAGE = os.environ.encodekey("FLYDSL_LANGUAGE")
+
+
+def language() -> str:
+    """`FLYDSL_LANGUAGE`: the release of FlyDSL that programs are written for, 0.4.2 or 0.2.2."""
+    value = text("FLYDSL_LANGUAGE") or LANGUAGES[0]
+    if value not in LANGUAGES:
+        raise ArgumentError(f"FLYDSL_LANGUAGE={value!r} is neither 0.4.2 nor 0.2.2", hint=_UNSET)
+    return value
+
+
+def is_language_0_2_2() -> bool:
+    """Whether operators follow FlyDSL 0.2.2. Every operator on two types asks for it."""
+    return (_LANGUAGE in _environment or bool(_replaced.get() or _of_process)) and language() == "0.2.2"
 
 
 def variables() -> dict[Any, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
+from flydsl import env
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.expr.flydsl_names.names import unknown_name
@@ -50,7 +51,16 @@ from flydsl.expr.numbers.fastmath_flags import FastMathFlags, fastmath, fastmath
 from flydsl.expr.numbers.promotion import check_numbers, common_type
 from flydsl.expr.numbers.rounding_mode import RoundingMode
 from flydsl.expr.numbers.vector_value import Vector
-from flydsl.expr.numeric import Boolean, Index, as_numeric, bare_like, is_python_number, numeric_class, require_numeric
+from flydsl.expr.numeric import (
+    Boolean,
+    Index,
+    Numeric,
+    as_numeric,
+    bare_like,
+    is_python_number,
+    numeric_class,
+    require_numeric,
+)
 from flydsl.expr.tracing.described import described
 from flydsl.expr.tracing.emit import emit
 
@@ -292,7 +302,25 @@ NegFOp, CmpIOp, CmpFOp, SelectOp = negf, cmpi, cmpf, select
 ExtFOp, TruncFOp, ExtSIOp, ExtUIOp, TruncIOp, BitcastOp = extf, truncf, extsi, extui, trunci, bitcast
 SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp = sitofp, uitofp, fptosi, fptoui, index_cast
 
-add_methods(select, addf, subf, mulf, divf, maximumf, minimumf, maxnumf, minnumf, extf, truncf)
+
+def _chosen(condition: Any, true_value: Value, false_value: Value) -> Result:
+    """`condition.select(true_value, false_value)`: `select`, where Python's numbers have types of their own.
+
+    In FlyDSL 0.2.2, and beside a bare value, they take the other's type.
+    """
+    if not env.is_language_0_2_2():
+        true_value, false_value = _typed_beside(true_value, false_value), _typed_beside(false_value, true_value)
+    return select(condition, true_value, false_value)
+
+
+def _typed_beside(value: Any, other: Any) -> Any:
+    """A Python number as a value of its own type, beside a scalar of the DSL."""
+    is_typed = isinstance(other, Numeric) and not other.bare
+    return as_numeric(value) if is_python_number(value) and is_typed else value
+
+
+ArithValue.select = _chosen
+add_methods(addf, subf, mulf, divf, maximumf, minimumf, maxnumf, minnumf, extf, truncf)
 __getattr__ = unknown_name(
     __name__, globals(), dict.fromkeys(("ceildiv", "max", "min"), "flydsl.expr.numbers.operators")
 )

@@ -324,8 +324,8 @@ def _flattened(values: Any) -> list[Any]:
 
 def _extremum(which: str, lhs: Any, rhs: Any) -> Any:
     left, right = from_ir(lhs), from_ir(rhs)
-    dtype = common_type("select", left, right)
-    check_numbers("select", dtype, left, right)
+    dtype = common_type("extremum", left, right)
+    check_numbers("extremum", dtype, left, right)
     left, right = converted_like(left, dtype, right), converted_like(right, dtype, left)
     if _are_known(left, right):
         return dtype(_known_extremum(which, left.value, right.value))
@@ -353,7 +353,7 @@ def ceildiv(lhs: Value, rhs: Value) -> Result:
     (Int32(4), Int32(-3))
     """
     left, right = from_ir(lhs), from_ir(rhs)
-    dtype = common_type("select", left, right)
+    dtype = common_type("and", left, right)  # where Booleans do not count as numbers
     if dtype.is_float or dtype is Boolean:
         raise argument_error(f"ceildiv of {dtype.__name__}", "it divides integers: convert with .to(fx.Int32)")
     check_numbers("floordiv", dtype, left, right)

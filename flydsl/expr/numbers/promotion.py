@@ -1,28 +1,33 @@
 """The common type of an operator's operands, and checks of numbers that do not fit it.
 
-The rules are FlyDSL's. Of scalars:
+The rules are those of FlyDSL 0.4.2, or of 0.2.2 where `flydsl.language` asks for them:
 
 - a Python `int` is Int32, or Int64 where it does not fit; a `float` is Float32; a `bool` Boolean
-- Booleans count as Int32 in sums, products and shifts
-- a float wins over an integer: `h * 2` of a Float16 is Float16
+- Booleans count as Int32 in sums and products, and where two are shifted
+- a float beside an integer that has more bits becomes Float32, or Float64 if the integer has over 32: `h * 2` of a
+  Float16 is Float32, a Float32 plus an Int64 is Float64
 - the wider wins: `fx.Int8(100) + 100` is an Int32 of 200, `h * 0.1` is Float32. Two of one type keep it, so the sum
-  of two Int8 is an Int8, unlike in C. Float16 beside BFloat16 is Float16; other floats of one width meet in Float32
-- of integers of one width the unsigned wins, as in C, and Index over all others
+  of two Int8 is an Int8, unlike in C. Two floats of one width meet in Float32, such as Float16 and BFloat16
+- of integers of one width the unsigned wins, as in C. Index counts as one of 64 bits without a sign
 - `/` of integers is Float32, above 32 bits Float64; of an Index it is the unsigned quotient, an Index
+- a vector's elements follow the same rules, beside numbers, scalars and vectors
 
-Bare values stay as narrow as they are: beside one, a Python number takes its type, and so is the result of two of one
+In FlyDSL 0.2.2 operators are narrower:
+
+- a float wins over every integer: `h * 2` of a Float16 is Float16, a Float32 plus an Int64 is Float32
+- Float16 and BFloat16 give the type of the left one
+- a vector keeps its element type beside numbers and scalars: `v * 0.1` of Float16 stays Float16, of Int8 stays Int8.
+  Beside a float, an integer vector becomes a vector of floats; beside a wider integer scalar, one of that type
+
+Bare scalars stay as narrow as they are: beside one, a Python number takes its type, and so is the result of two of one
 type. `arith.trunci(T.i8, x) + 100` is an Int8, `x & 0xFFFF0000` of a bare i32 one. Their integers have no sign of their
 own: `>>` shifts zeros in, while comparisons and division take them as signed. Bare are an `ir.Value`, `ArithValue(x)`,
 casts to an MLIR type, and what functions of `fx.arith`, `fx.math`, `fx.vector`, `fx.rocdl` and `fx.buffer_ops` give, as
 far as their operands are. Values of the DSL (`fx.Int32(x)`, `tensor[i]`, `vec[i]`) are not. Of an operator, the left
 operand decides.
 
-A vector keeps its element type beside numbers and scalars: `v * 0.1` of Float16 stays Float16, of Int8 stays Int8.
-Beside a float, an integer vector becomes a vector of floats; beside a wider integer scalar, one of that type. Two
-vectors follow the rules of scalars.
-
-`~x`, `-x` and `abs(x)` keep the type. `fx.arith.select`, `fx.max` and their like take two values of one type; there
-a Python number takes the other's.
+`~x`, `-x` and `abs(x)` keep the type. `fx.arith.select` takes two values of one type; there a Python number takes the
+other's.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
+from flydsl import env
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numbers.elementwise import check_right, static_integer
 from flydsl.expr.numeric import (
@@ -49,13 +55,15 @@ from flydsl.expr.numeric import (
 
 DIVISIONS = {"div", "floordiv", "mod"}
 _SHIFTS = {"shl", "shr"}
-_BITWISE = {"and", "or", "xor"}
-# Operations that take a Boolean as the number 0 or 1.
-_COUNTING = {"add", "sub", "mul", "pow", *DIVISIONS, *_SHIFTS}
+# Operations whose result has the same bits whether a number such as -1 has a sign or not.
+_MODULAR = {"and", "or", "xor", "add", "sub", "mul"}
+# Operations that take a Boolean as the number 0 or 1; shifts and powers do so of two Booleans.
+_COUNTING = {"add", "sub", "mul", "extremum", *DIVISIONS}
+_COUNTING_TWO = {"pow", *_COUNTING, *_SHIFTS}
 SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^",
     "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "pow": "**", "select": "select",
+    "pow": "**", "select": "select", "extremum": "max and min",
 }  # fmt: skip
 
 
@@ -66,18 +74,32 @@ def common_type(operation: str, left: Any, right: Any) -> type[Numeric]:
 
 def common_type_of(operation: str, dtype: type[Numeric]) -> type[Numeric]:
     """The scalar type that an operation computes in if both operands have one type."""
-    if dtype is Boolean and operation in _COUNTING:
+    if dtype is Boolean and operation in _COUNTING_TWO:
         dtype = Int32
-    if operation != "div" or dtype.is_float or dtype is Index:
-        return dtype
+    return _float_for(dtype) if operation == "div" and not dtype.is_float and dtype is not Index else dtype
+
+
+def _float_for(dtype: type[Numeric]) -> type[Numeric]:
+    """The float in which an integer type is divided, or meets a float of fewer bits."""
     return Float64 if dtype.width > 32 else Float32
 
 
 def wider(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
-    """The common type of two. Float wins over integer, then Index, then the wider, then the unsigned."""
-    if left.is_float and right.is_float and left.width == right.width and left is not right:
-        return Float16 if {left, right} == {Float16, BFloat16} else Float32
-    return max((left, right), key=lambda t: (t.is_float, t is Index, t.width, not t.signed))
+    """The common type of two: of a float and an integer with more bits a third, else the wider, else the unsigned."""
+    if left is right:
+        return left
+    if left.is_float and right.is_float:
+        return _wider_float(left, right)
+    if not left.is_float and not right.is_float:
+        return max((left, right), key=lambda t: (t.width, t is Index or not t.signed))
+    number, integer = (left, right) if left.is_float else (right, left)
+    return number if number.width >= integer.width or env.is_language_0_2_2() else _float_for(integer)
+
+
+def _wider_float(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
+    if left.width != right.width:
+        return left if left.width > right.width else right
+    return left if env.is_language_0_2_2() and {left, right} == {Float16, BFloat16} else Float32
 
 
 def promote(a: type[Numeric], b: type[Numeric]) -> type[Numeric]:
@@ -95,28 +117,41 @@ def promote(a: type[Numeric], b: type[Numeric]) -> type[Numeric]:
 
 def _types(operation: str, left: Any, right: Any) -> tuple[type[Numeric], type[Numeric]]:
     """The type that each operand is treated as."""
-    vectors = [isinstance(value, ArithValue) and not isinstance(value, Numeric) for value in (left, right)]
-    if all(vectors):
-        return left.dtype, right.dtype
-    if any(vectors):
-        vector, scalar = (left, right) if vectors[0] else (right, left)
-        return vector.dtype, _beside_vector(vector.dtype, scalar)
+    has_vector = _is_vector(left) or _is_vector(right)
+    if has_vector and (env.is_language_0_2_2() or operation == "select"):
+        return _kept_by_vector(left, right), _kept_by_vector(right, left)
     if operation == "select" or stays_bare(left, right):
         return _alike(left, right), _alike(right, left)
+    if has_vector:
+        left, right = _beside_bare(left, right), _beside_bare(right, left)
     return _scalar_type(operation, left), _scalar_type(operation, right)
 
 
+def _is_vector(value: Any) -> bool:
+    return isinstance(value, ArithValue) and not isinstance(value, Numeric)
+
+
+def _kept_by_vector(value: Any, other: Any) -> type[Numeric]:
+    """The type of an operand where a vector keeps its element type beside a scalar that this can hold."""
+    return _dtype(value) if _is_vector(value) else _beside_vector(other.dtype, value)
+
+
+def _beside_bare(value: Any, other: Any) -> Any:
+    """The operand that decides an operand's type: a bare scalar beside a vector takes that of the elements."""
+    return other if isinstance(value, Numeric) and value.bare else value
+
+
 def _scalar_type(operation: str, value: Any) -> type[Numeric]:
-    """The type of a scalar operand: a Boolean counts as Int32 where it is a number."""
+    """The type of an operand or its elements: a Boolean counts as Int32 where it is a number."""
     dtype = _dtype(value)
     return Int32 if dtype is Boolean and operation in _COUNTING else dtype
 
 
 def stays_bare(left: Any, right: Any) -> bool:
-    """True if an operator takes its operands as bare values, and gives one."""
+    """True if an operator takes its operands as bare scalars, and gives one."""
     if is_python_number(left):
         left, right = right, left
-    if not (isinstance(left, ArithValue) and left.bare):
+    if not (isinstance(left, Numeric) and left.bare):
         return False
     return is_python_number(right) or (isinstance(right, ArithValue) and right.dtype is left.dtype)
 
@@ -154,7 +189,7 @@ def check_numbers(operation: str, dtype: type[Numeric], left: Any, right: Any) -
     Returns the right operand where it is such an integer.
     """
     for value in (left, right):
-        stands_for_bits = operation in _BITWISE or stays_bare(left, right)
+        stands_for_bits = operation in _MODULAR or stays_bare(left, right)
         if isinstance(value, Integral) and not _fits(dtype, int(value), stands_for_bits):
             raise argument_error(
                 f"{value} is not a value of {dtype.__name__}, the type of the other operand of {SYMBOLS[operation]}",

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
@@ -140,6 +141,8 @@ def test_mixed_types(elementwise: Callable[..., torch.Tensor]) -> None:
 
 
 def test_common_types(trace: Callable[..., Any]) -> None:
+    """The types that FlyDSL 0.4.2 gives, asked in its own process, and those of 0.2.2."""
+
     def types(A: Any, Out: Any) -> list[Any]:
         i, f = Out[0], A[0, 0]
         half, brain = f.to(fx.Float16), f.to(fx.BFloat16)
@@ -154,12 +157,52 @@ def test_common_types(trace: Callable[..., Any]) -> None:
         ]  # fmt: skip
         return [value.dtype for value in values]
 
-    assert trace(types) == [
-        fx.Int64, fx.Int32, fx.Uint32, fx.Index, fx.Float16, fx.Float16, fx.Float16, fx.Float32, fx.Index, fx.Int8,
-        fx.Int32, fx.Int8, fx.Uint8, fx.Int16, fx.Float16, fx.Float32, fx.Uint32, fx.Int64, fx.Int64, fx.Float16,
+    today = [
+        fx.Int64, fx.Int32, fx.Uint32, fx.Index, fx.Float32, fx.Float32, fx.Float32, fx.Float32, fx.Index, fx.Int8,
+        fx.Int32, fx.Int8, fx.Uint8, fx.Int16, fx.Float32, fx.Float32, fx.Uint32, fx.Int64, fx.Int64, fx.Float32,
         fx.Float64, fx.Float32, fx.Boolean, fx.Boolean, fx.Int32, fx.Float32, fx.Float32, fx.Boolean,
-        fx.Int32, fx.Int32, fx.Uint8, fx.Float16,
+        fx.Int32, fx.Int32, fx.Uint8, fx.Float32,
     ]  # fmt: skip
+    assert trace(types) == today
+    earlier = today.copy()
+    for place, dtype in ((4, fx.Float16), (5, fx.Float16), (6, fx.BFloat16), (14, fx.Float16), (19, fx.Float16)):
+        earlier[place] = dtype
+    earlier[31] = fx.Float16
+    with flydsl.language("0.2.2"):
+        assert trace(types) == earlier
+
+
+def test_floats_beside_integers_with_more_bits(trace: Callable[..., Any]) -> None:
+    def types(A: Any, Out: Any) -> list[Any]:
+        i, f = Out[0], A[0, 0]
+        half = f.to(fx.Float16)
+        values = [
+            half + i.to(fx.Int16), half + fx.Uint32(i), half * fx.Int64(i), f + fx.Int64(i), f + fx.Index(i), f + i,
+            fx.max(half, 2), fx.max(i.to(fx.Int8), 2), (i < i).select(half, 2), fx.Uint64(i) + fx.Index(i),
+            fx.Index(i) + fx.Uint64(i), fx.Index(i) + fx.Int64(i), fx.Uint32(i) + -1, f.to(fx.Float8E4M3FN) * i,
+            i.to(fx.Int8) << (i < i),
+        ]  # fmt: skip
+        return [value.dtype for value in values]
+
+    assert trace(types) == [
+        fx.Float16, fx.Float32, fx.Float64, fx.Float64, fx.Float64, fx.Float32, fx.Float32, fx.Int32, fx.Float32,
+        fx.Uint64, fx.Index, fx.Index, fx.Uint32, fx.Float32, fx.Int8,
+    ]  # fmt: skip
+    assert fx.Numeric.promote(fx.Float16, fx.Int32) is fx.Float32
+    assert fx.Numeric.promote(fx.Float32, fx.Int64) is fx.Float64
+
+
+def test_code_of_both_languages_is_kept_apart() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        Out[0] = (A[0] * 2049).to(fx.Float32)
+
+    launch = launcher_of(kernel, grid=1, block=1)
+    a, today, earlier = torch.ones(1, dtype=torch.float16), torch.zeros(1), torch.zeros(1)
+    launch(a, today)
+    with flydsl.language("0.2.2"):
+        launch(a, earlier)
+    assert (today.item(), earlier.item()) == (2049.0, 2048.0)  # in half precision, 2049 is 2048
 
 
 def test_small_numbers_keep_their_type_beside_each_other(elementwise: Callable[..., torch.Tensor]) -> None:
@@ -186,7 +229,7 @@ def test_bare_values_stay_narrow_and_have_no_sign(elementwise: Callable[..., tor
     def expected(x: int, y: int) -> list[int]:
         byte = wrapped(x, 8)
         bare = [(x & 0xFFFFFFFF) >> 28, x & -0x800000, wrapped(x + 2**31, 32), wrapped(byte + 100, 8)]
-        bare += [wrapped(byte * byte, 8), (y & 0xFFFFFFFF) >> 4, wrapped(x + y, 32)]
+        bare += [wrapped(byte * byte, 8), y >> 4, wrapped(x + y, 32)]  # a vector's elements are signed
         return [*bare, x >> 28, x >> 28, 0, x // 3, byte + 100]
 
     result = elementwise(results, a, b, torch.int32)
@@ -246,20 +289,20 @@ def test_an_index_divides_without_a_sign(elementwise: Callable[..., torch.Tensor
     assert torch.equal(result, torch.stack([a // b, a // 4, a % b]))
 
 
-def test_a_vector_keeps_its_elements_type(trace: Callable[..., Any]) -> None:
+def test_elements_of_vectors_are_promoted_like_scalars(trace: Callable[..., Any]) -> None:
     def types(A: Any, Out: Any) -> list[Any]:
         i, f = Out[0], A[0, 0]
         half, small = fx.Vector.filled(4, f, fx.Float16), fx.Vector.filled(4, i, fx.Int8)
         values = [
             half * 0.5, half * f, f * half, half + half, small + 100, small + small, small * 0.5, small + i, small + f,
-            half + fx.Vector.filled(4, f, fx.Float32), half + i,
+            half + fx.Vector.filled(4, f, fx.Float32), half + i, half * fx.arith.constant(0.5, fx.T.f32),
         ]  # fmt: skip
         return [value.dtype for value in values]
 
-    half, small = fx.Float16, fx.Int8
-    assert trace(types) == [
-        half, half, half, half, small, small, fx.Float32, fx.Int32, fx.Float32, fx.Float32, half,
-    ]  # fmt: skip
+    half, small, wide = fx.Float16, fx.Int8, fx.Float32
+    assert trace(types) == [wide, wide, wide, half, fx.Int32, small, wide, fx.Int32, wide, wide, wide, half]
+    with flydsl.language("0.2.2"):
+        assert trace(types) == [half, half, half, half, small, small, wide, fx.Int32, wide, wide, half, half]
 
 
 def test_select_and_named_functions(elementwise: Callable[..., torch.Tensor]) -> None:
@@ -304,7 +347,7 @@ def test_static_values_compute_outside_of_a_kernel() -> None:
         (lambda i: i >> -1, "32 bits"),
         (lambda i: fx.arith.shli(i, 40), "32 bits"),
         (lambda i: fx.arith.divui(i, 0), "by zero"),
-        (lambda i: fx.Vector.filled(4, i, fx.Int32) < 2**32, "not a value of Int32"),
+        (lambda i: fx.arith.ArithValue(i) < 2**32, "not a value of Int32"),
         (lambda i: fx.Uint32(i) > -1, "not a value of Uint32"),
         (lambda i: i + "x", "not a number"),
         (lambda i: None * i, "not a number"),
@@ -315,7 +358,7 @@ def test_static_values_compute_outside_of_a_kernel() -> None:
         (lambda i: fx.arith.bitcast(fx.Float16, i), "no arith.bitcast"),
         (lambda i: fx.arith.cmpi("olt", i, i), "not a predicate"),
         (lambda i: fx.arith.cmpi(10, i, i), "not a predicate"),
-        (lambda i: i.to(fx.Float8E4M3FN) + 1, "a format to store"),
+        (lambda i: -i.to(fx.Float8E4M3FN), "a format to store"),
         (lambda i: fx.Int32(float("inf")), "not an integer"),
         (lambda i: fx.ceildiv(7, 0), "by zero"),
         (lambda i: fx.ceildiv(i, 2.0), "ceildiv of Float32"),
@@ -324,7 +367,7 @@ def test_static_values_compute_outside_of_a_kernel() -> None:
         (lambda i: fx.Float8E8M0FNU(0), "cannot hold 0"),
         (lambda i: fx.Float32(10**400), "integer of"),
         (lambda i: i.to(fx.Float32) * 1e300, r"f32 cannot hold 1e\+300, which would be inf"),
-        (lambda i: fx.Vector.filled(2, i, fx.Int32).to(fx.Float16) - 1e9, "f16 cannot hold 1000000000.0"),
+        (lambda i: fx.Float16(i) - fx.Float16(1e9), "f16 cannot hold 1000000000.0"),
         (lambda i: fx.BFloat16(-(10**40)), "which would be -inf"),
         (lambda i: fx.Int32(fx.Float32(float("nan"))), "outside of its range"),
         (lambda i: i.to(int), "not a scalar type"),
