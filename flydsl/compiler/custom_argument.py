@@ -11,6 +11,8 @@ spelt `__ir_types__` and `__c_pointers__`. In place of the latter a class may ha
 [(ctypes type, fill)] for the numbers; `fill(value, slot)` sets `slot.value` from the value that the call was given.
 
     JitArgumentRegistry.register(Ticket)(fx.Int32)            # a Ticket is passed as fx.Int32(ticket)
+
+With a scalar type as `dsl_type`, such as fx.Int32, the argument is that number inside the launcher.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ class JitArgumentRegistry:
         def decorate(argument_class: type) -> type:
             inside = argument_class if dsl_type is None else dsl_type
             if isinstance(inside, type) and issubclass(inside, Numeric | Stream):
-                cls._adaptors[py_type] = lambda parameter, value: _adapted_as(parameter, argument_class(value))
+                cls._adaptors[py_type] = lambda parameter, value: _adapted_as(parameter, argument_class(value), inside)
             elif hasattr(inside, "__construct_from_ir_values__"):
                 cls._adaptors[py_type] = lambda parameter, value: _adapted(
                     parameter, value, argument_class(value), inside
@@ -89,14 +91,43 @@ def _no_dsl_type(py_type: type, given: Any) -> ArgumentError:
     )
 
 
-def _adapted_as(parameter: Parameter, argument: Any) -> Adapted:
-    """A value that is passed as a number or stream of the DSL."""
+def _adapted_as(parameter: Parameter, argument: Any, inside: type[Numeric | Stream]) -> Adapted:
+    """A value that is passed as a number or stream of the DSL, which it is, or which it has the address of."""
     if isinstance(argument, Stream):
         return STREAM, argument.value
+    if not isinstance(argument, Numeric):
+        return _number_at(parameter, argument, inside)
     kind = argument.dtype
     if not argument.is_static:
         raise argument_error(f"{parameter.name} is {argument!r}, a value of the device")
     return scalar_argument(kind), argument.value
+
+
+def _number_at(parameter: Parameter, argument: Any, inside: type[Numeric | Stream]) -> Adapted:
+    """The number or stream that lies where `__get_c_pointers__` says; what the class does not say is `inside`."""
+    (pointer,) = _one_each(parameter, argument, _POINTERS_METHODS)
+    if issubclass(inside, Stream):
+        return STREAM, _number("q", pointer)
+    with context():
+        (given,) = _one_each(parameter, argument, _TYPES_METHODS)
+        if given != inside.ir_type:
+            raise argument_error(
+                f"{parameter.name}: the type of {type(argument).__name__} is {given}, that of its dsl_type "
+                f"{inside.__name__} is {inside.ir_type}",
+                f"register it with the type that {_TYPES_METHODS[0]} returns",
+            )
+    made = scalar_argument(inside)
+    return made, _number(made.codes()[0], pointer)
+
+
+def _one_each(parameter: Parameter, argument: Any, methods: tuple[str, ...]) -> list[Any]:
+    found = _call(parameter, argument, methods)
+    if len(found) != 1:
+        raise argument_error(
+            f"{parameter.name}: {methods[0]} of {type(argument).__name__} returns {len(found)} items for one number",
+            "return one, or register a class with __construct_from_ir_values__ as dsl_type",
+        )
+    return found
 
 
 def _adapted(parameter: Parameter, value: Any, argument: Any, dsl_type: Any) -> Adapted:

@@ -78,6 +78,64 @@ def test_an_argument_of_a_registered_class() -> None:
         assert torch.equal(out, line.slope * torch.arange(64) + line.start)
 
 
+def number_argument(kind: Any, slot: Any, types: str, pointers: str) -> type:
+    """A class of launchers' arguments, as the documents have them, whose one number lies in a `slot` of ctypes."""
+
+    def __init__(self: Any, given: Any) -> None:
+        self.slot = slot(given.value)
+
+    methods = {
+        "__init__": __init__,
+        types: lambda self: [kind.ir_type],
+        pointers: lambda self: [ctypes.cast(ctypes.pointer(self.slot), ctypes.c_void_p)],
+    }
+    return type("NumberArgument", (), methods)
+
+
+@pytest.mark.parametrize(
+    ("types", "pointers"), [("__get_ir_types__", "__get_c_pointers__"), ("__ir_types__", "__c_pointers__")]
+)
+@pytest.mark.parametrize(
+    ("kind", "slot", "number"),
+    [
+        (fx.Int32, ctypes.c_int32, -7),
+        (fx.Uint32, ctypes.c_uint32, 0xFFFF_FFF0),
+        (fx.Int64, ctypes.c_int64, 1 << 40),
+        (fx.Float32, ctypes.c_float, 0.5),
+    ],
+)
+def test_a_registered_class_is_a_number_inside(kind: Any, slot: Any, number: float, types: str, pointers: str) -> None:
+    class Given:
+        value = number
+
+    seen = []
+
+    @flyc.kernel
+    def kernel(Out: fx.Tensor, value):
+        Out[fx.thread_idx.x] = value.to(fx.Float64)
+
+    @flyc.jit
+    def launch(Out: fx.Tensor, value):
+        seen.append(value.dtype)
+        kernel(Out, value).launch(grid=1, block=4)
+
+    flyc.JitArgumentRegistry.register(Given, dsl_type=kind)(number_argument(kind, slot, types, pointers))
+    out = torch.zeros(4, dtype=torch.float64)
+    launch(out, Given())
+    assert seen == [kind]
+    assert out.tolist() == [number] * 4
+
+
+def test_a_registered_class_says_the_type_that_it_is_inside() -> None:
+    class Given:
+        value = 1
+
+    wrong = number_argument(fx.Int64, ctypes.c_int64, "__get_ir_types__", "__get_c_pointers__")
+    flyc.JitArgumentRegistry.register(Given, dsl_type=fx.Int32)(wrong)
+    with pytest.raises(ArgumentError, match="the type of NumberArgument is i64, that of its dsl_type Int32 is i32"):
+        draw(torch.zeros(64), Given())
+
+
 def test_a_registered_class_has_a_pointer_for_each_type() -> None:
     class Broken(LineArgument):
         def __get_c_pointers__(self) -> list[Any]:
