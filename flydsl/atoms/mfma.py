@@ -55,7 +55,9 @@ def _instructions() -> Iterator[MatrixInstruction]:
             yield MatrixInstruction(intrinsic, a.removeprefix("x"), b.removeprefix("x"), intrinsic.archs)
             continue
         for arch in intrinsic.archs:
-            yield MatrixInstruction(intrinsic, _FORMATS[arch][a], _FORMATS[arch][b], (arch,))
+            formats = _FORMATS[arch]
+            archs = intrinsic.archs if formats is _FNUZ else (arch,)  # FlyDSL's kernels name FNUZ's everywhere
+            yield MatrixInstruction(intrinsic, formats[a], formats[b], archs)
 
 
 def _by_key() -> dict[tuple[int, int, int, str, str], MatrixInstruction]:
@@ -118,6 +120,15 @@ class MFMA(MatrixOp):
     @property
     def archs(self) -> tuple[str, ...]:
         return self.instruction.archs
+
+    def read_as(self, arch: str) -> tuple[str, str]:
+        """The formats that an architecture takes the bits of A and B for: FNUZ's are the OCP's where those are not.
+
+        >>> MFMA(16, 16, 32, "f8E4M3FNUZ", "f8E5M2FNUZ", "f32").read_as("gfx950")
+        ('f8E4M3FN', 'f8E5M2')
+        """
+        given = {fnuz: _FORMATS.get(arch, {}).get(name, fnuz) for name, fnuz in _FNUZ.items()}
+        return given.get(self.a, self.a), given.get(self.b, self.b)
 
     @property
     def blocks(self) -> int:

@@ -9,6 +9,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.errors import LayoutError
 from tests.kernels import examples
 from tests.launchers import launcher_of
 
@@ -197,11 +198,37 @@ def test_multiply_adds_of_single_threads(dtype: Any) -> None:
     assert torch.equal(C.double(), A.double() @ B.double().T)
 
 
-@pytest.mark.parametrize("order", [None, *fx.GemmTraversalOrder], ids=str)
+@pytest.mark.parametrize("order", [None, *fx.GemmTraversalOrder, "kmn_serpentine"], ids=str)
 def test_the_order_of_calls_does_not_change_the_result(order: Any) -> None:
     A, B, C = small(32, 16), small(32, 16, seed=1), torch.full((32, 32), torch.nan)
     product(A, B, C, F32, None, order)
     assert torch.equal(C, A @ B.T)
+
+
+def test_orders_are_also_spelt_as_flydsl_does() -> None:
+    assert fx.GemmTraversalOrder.KMN_Serpentine is fx.GemmTraversalOrder.KMN_SERPENTINE
+    A, B, C = small(32, 16), small(32, 16, seed=1), torch.zeros(32, 32)
+    codes = [
+        product.lower(A, B, C, F32, None, order).artifact.isa for order in ("kmn", "kmn_serpentine", "KMN_SERPENTINE")
+    ]
+    assert codes[1] == codes[2] != codes[0]
+    with pytest.raises(LayoutError, match="'KMX'"):
+        product(A, B, C, F32, None, "kmx")
+
+
+def test_fnuz_atoms_take_the_formats_of_gfx950(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_GPU_ARCH", "gfx950")
+    A, B, C = small(32, 64), small(32, 64, seed=1), torch.full((32, 32), torch.nan)
+    A, B = (tensor.to(torch.float8_e4m3fn) for tensor in (A, B))
+    expected = A.float() @ B.float().T
+
+    @flyc.jit
+    def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
+        product(A, B, C, fx.rocdl.MFMA(16, 16, 32, fx.Float8E4M3FNUZ))
+
+    with pytest.warns(UserWarning, match="gfx950 takes the bits of f8E4M3FNUZ .* for f8E4M3FN"):
+        launch(*(t.view(torch.float8_e4m3fnuz) for t in (A, B)), C)
+    assert torch.equal(C, expected)
 
 
 # --- fragments and their modes ---------------------------------------------------------------------------------------

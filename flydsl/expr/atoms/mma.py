@@ -47,7 +47,11 @@ class MmaOperand(str, Enum):
 
 # The loops of a gemm over its calls, outermost first. SERPENTINE: the innermost loop turns around each time, so that
 # the operand that it ends with is used again at once.
-GemmTraversalOrder = Enum("GemmTraversalOrder", {order: order for order in TRAVERSAL_ORDERS}, type=str)  # type: ignore[misc]
+GemmTraversalOrder = Enum(  # type: ignore[misc]
+    "GemmTraversalOrder",
+    {name: order for order in TRAVERSAL_ORDERS for name in (order, order.replace("SERPENTINE", "Serpentine"))},
+    type=str,
+)
 
 
 class MmaAtom(AtomWithValues):
@@ -305,7 +309,7 @@ def gemm(
     b: Tensor,
     c: Tensor,
     *,
-    traversal_order: GemmTraversalOrder | None = None,
+    traversal_order: GemmTraversalOrder | str | None = None,
     **values: Number,
 ) -> None:
     """D = A B^T + C on fragments, executing the instruction as often as necessary.
@@ -314,7 +318,8 @@ def gemm(
         fx.gemm(tiled_mma, c, a, b, c)
 
     d, c: (values, M, N); a: (values, M, K); b: (values, N, K), in registers; modes M, N, K may be missing.
-    traversal_order: of the calls, outermost loop first, `fx.GemmTraversalOrder.KNM` for example; by default KMN.
+    traversal_order: of the calls, outermost loop first, for example `fx.GemmTraversalOrder.KNM` or "knm"; by default
+    KMN.
     values: of a scaled instruction `scale_a=` and `scale_b=`, for all calls. With scales of its own for each call an
     operand is a pair, `gemm(mma, d, [a, scales_a], [b, scales_b], c)`: a register tensor of fx.Int32, (M, K) and (N, K)
     like the calls, or a number.
@@ -415,4 +420,5 @@ def _operand(operand: Any) -> str:
 
 
 def _order(order: Any) -> str:
-    return order.value if isinstance(order, Enum) else str(order)
+    """The order as the dialect spells it; FlyDSL's programs also write it as a text, in lower case."""
+    return order.value if isinstance(order, Enum) else str(order).upper()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from flydsl import atoms, env
@@ -11,6 +12,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.tracing.emit import target_name
 from flydsl.expr.tracing.operands import element_name, located
+from flydsl.places import user_location
 
 __all__ = ["MFMA", "WMMA", "WMMAScale"]
 
@@ -20,13 +22,30 @@ def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, el
 
     elem_ty_ab: the element type of A and B; elem_ty_b: of B, where it is another one (fp8 with bf8).
     elem_ty_acc: of C and D, by default f32, for i8 i32, for f64 f64.
+    gfx950 has the OCP's fp8 and bf8 only: an atom of the FNUZ formats takes the same bits for those, with a warning.
     Raises ArgumentError for a combination that no architecture has; compiling raises CompileError where the target
     lacks it.
     """
     a = value_name(element_name(elem_ty_ab))
     b = a if elem_ty_b is None else value_name(element_name(elem_ty_b))
     acc = {"i8": "i32", "f64": "f64"}.get(a, "f32") if elem_ty_acc is None else element_name(elem_ty_acc)
-    return located(atoms.MFMA, m, n, k, a, b, acc)
+    op = located(atoms.MFMA, m, n, k, a, b, acc)
+    _warn_of_other_formats(op)
+    return op
+
+
+def _warn_of_other_formats(op: atoms.MFMA) -> None:
+    """Warn at the user's line of a format that the target does not have, and takes for another one."""
+    place, target = user_location(), target_name()
+    if place is None or target is None or op.read_as(target) == (op.a, op.b):
+        return
+    warnings.warn_explicit(
+        f"{target} takes the bits of {op.a} and {op.b} for {' and '.join(op.read_as(target))}: the product is right "
+        "only if they are",
+        UserWarning,
+        place.file,
+        place.line,
+    )
 
 
 def WMMA(
