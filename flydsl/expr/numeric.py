@@ -22,7 +22,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.numbers.arith_value import ArithValue, functions
 from flydsl.expr.numbers.rounding_mode import RoundingMode, direction_of
-from flydsl.expr.numbers.truth import FALSE, TRUE, Truth
+from flydsl.expr.numbers.truth import truth
 from flydsl.expr.printing.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
 from flydsl.expr.tracing.emit import emit, require_trace
 from flydsl.expr.tracing.outlived import note
@@ -217,9 +217,9 @@ class Numeric(ArithValue, metaclass=NumericMeta):
             return type(self).width
 
     @property
-    def is_static(self) -> Truth:
+    def is_static(self) -> bool:
         """True if the value is known while tracing; FlyDSL's programs call it."""
-        return FALSE if isinstance(self.value, _OF_RUNTIME) else TRUE
+        return truth(not isinstance(self.value, _OF_RUNTIME))
 
     def __hash__(self) -> int:
         """The hash of the Python number if it is known while tracing, so that a dict takes both for the same key.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 
 class Truth(int):
-    """True or False, which may also be called: `x.is_static` and `x.is_static()` are the same.
-
-    >>> TRUE == True, TRUE(), FALSE(), bool(FALSE)
-    (True, True, False, False)
-    """
+    """True or False, which may also be called: `x.is_static` and `x.is_static()` are the same."""
 
     __slots__ = ()
 
@@ -21,4 +19,13 @@ class Truth(int):
     __str__ = __repr__
 
 
-TRUE, FALSE = Truth(1), Truth(0)
+_TRUE, _FALSE = Truth(1), Truth(0)
+
+
+def truth(answer: bool) -> bool:
+    """The answer, which may be called, too. To the type checker it is a bool, from which no class can be derived.
+
+    >>> truth(True), truth(False)()
+    (True, False)
+    """
+    return cast("bool", _TRUE if answer else _FALSE)

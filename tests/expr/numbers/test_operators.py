@@ -192,6 +192,11 @@ def test_floats_beside_integers_with_more_bits(trace: Callable[..., Any]) -> Non
     assert fx.Numeric.promote(fx.Float32, fx.Int64) is fx.Float64
 
 
+def test_is_static_is_an_attribute_and_a_method(trace: Callable[..., Any]) -> None:
+    traced = trace(lambda A, Out: [Out[0].is_static, Out[0].is_static()])
+    assert [*traced, fx.Int32(1).is_static, fx.Int32(1).is_static()] == [False, False, True, True]
+
+
 def test_code_of_both_languages_is_kept_apart() -> None:
     @flyc.kernel
     def kernel(A: fx.Tensor, Out: fx.Tensor):
