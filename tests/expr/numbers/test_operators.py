@@ -436,7 +436,7 @@ def test_an_integer_that_does_not_fit_is_refused_where_nobody_converts_it() -> N
     with pytest.raises(ArgumentError, match="outside"):
         fx.as_numeric(2**70)
     with pytest.raises(ArgumentError, match="300 is not a value of Int8"):
-        fx.max(fx.Int8(1), 300)
+        fx.arith.select(True, fx.Int8(1), 300)
 
 
 def test_the_logarithm_of_a_types_width() -> None:
