@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "missing_attributes": (),
     "how_made": (),
     "env": (),
+    "language": (),
     "lazy_names": (),
     "garbage": (),
     "torch_compile": (),
