@@ -19,6 +19,7 @@ from flydsl.arch.gfx950 import GFX950
 from flydsl.arch.gfx1201 import GFX1200, GFX1201
 from flydsl.arch.gfx1250 import GFX1250
 from flydsl.arch.instruction_costs import mfma_cycles
+from flydsl.arch.rdna3 import RDNA3
 
 _CYCLES_PER_PASS = 4
 
@@ -135,7 +136,7 @@ def _of_f64(arch: Arch, passes: int) -> Product:
 
 @dataclass(frozen=True)
 class VectorSlots:
-    """Instructions of the vector ALU that must lie in between, on RDNA 4 and CDNA 5, behind matrix products and
+    """Instructions of the vector ALU that must lie in between, on RDNA and CDNA 5, behind matrix products and
     transcendentals: before a product that has D as a factor, before other vector instructions that use D or overwrite
     a factor. transcendental: before another vector instruction that depends on one, or overwrites its operand."""
 
@@ -143,6 +144,7 @@ class VectorSlots:
     vector: int
 
 
+_ONE_SLOT = frozenset(arch.name for arch in (*RDNA3, GFX1200, GFX1201))
 TRANSCENDENTAL_SLOTS: Mapping[str, int] = {GFX1250.name: 1}
 
 
@@ -152,7 +154,7 @@ def vector_slots(arch: Arch, mnemonic: str, formats: str) -> VectorSlots | None:
     >>> vector_slots(GFX1250, "v_wmma_f32_16x16x32_f16", ""), vector_slots(GFX1201, "v_wmma_f32_16x16x16_f16", "")
     (VectorSlots(factors=5, vector=4), VectorSlots(factors=1, vector=0))
     """
-    if arch.name in (GFX1200.name, GFX1201.name):
+    if arch.name in _ONE_SLOT:
         return VectorSlots(1, 0)
     if arch.name != GFX1250.name:
         return None

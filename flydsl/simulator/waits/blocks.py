@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ class Block:
 def blocks_of(facts: Sequence[Facts], labels: Mapping[str, int]) -> list[Block]:
     """The blocks, in the order of the listing."""
     count = len(facts)
-    behind = {fact.index + 1 for fact in facts if fact.targets or not fact.falls_through}
+    behind = {fact.index + 1 for fact in facts if fact.targets or not fact.falls_through or fact.is_call}
     starts = sorted(i for i in {0, *labels.values(), *behind} if i < count)
     number = {start: i for i, start in enumerate(starts)}
     found = []
@@ -30,6 +31,36 @@ def blocks_of(facts: Sequence[Facts], labels: Mapping[str, int]) -> list[Block]:
         successors = dict.fromkeys(number[place] for place in following if place < count)
         found.append(Block(start, end, tuple(successors)))
     return found if count else []
+
+
+_ADDRESS = re.compile(r"([A-Za-z_$][\w.$]*)@(?:rel32|rel64|gotpcrel|abs)")
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The functions of a listing that its own code calls. entries: their first blocks; returns: the blocks in which
+    they return; instructions: theirs. Nothing in them of a listing that calls none, or only what is elsewhere."""
+
+    entries: frozenset[int]
+    returns: frozenset[int]
+    instructions: frozenset[int]
+
+
+def functions_of(facts: Sequence[Facts], blocks: Sequence[Block], labels: Mapping[str, int]) -> Functions:
+    """The functions. One is known by its address, which code must mention to call it."""
+    if not any(fact.is_call for fact in facts):
+        return Functions(frozenset(), frozenset(), frozenset())
+    mentioned = {name for fact in facts if "@" in fact.text for name in _ADDRESS.findall(fact.text)}
+    places = {labels[name] for name in mentioned if name in labels}
+    entries = {i for i, block in enumerate(blocks) if block.start in places}
+    body, todo = set(entries), list(entries)
+    while todo:
+        following = set(blocks[todo.pop()].successors) - body
+        body |= following
+        todo += following
+    returns = {i for i in body if facts[blocks[i].end - 1].mnemonic == "s_setpc_b64"}
+    instructions = {index for i in body for index in range(blocks[i].start, blocks[i].end)}
+    return Functions(frozenset(entries), frozenset(returns), frozenset(instructions))
 
 
 def entries_of(blocks: Sequence[Block], labels: Mapping[str, int]) -> list[int]:

@@ -3,6 +3,10 @@
 An operation is under way from its instruction until every stream that counts it has let it go. For each there is an
 interval: at least and at most so many younger ones of its stream have been issued, on some path. A wait until at most n
 are under way lets those go that have at least n younger ones on every path.
+
+A call goes on in any function of the listing, and behind itself with what a function leaves: what the caller had under
+way of its own, and what the functions have started. One that is elsewhere is taken to wait for everything, as LLVM's
+functions do when they are entered and before they return (LLVM, SIInsertWaitcnts.cpp).
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import NamedTuple
 from flydsl.arch import Arch
 from flydsl.arch.wait_counters import wait_counters
 from flydsl.hsaco.listing import Listing
-from flydsl.simulator.waits.blocks import Block, blocks_of, entries_of
+from flydsl.simulator.waits.blocks import Block, blocks_of, entries_of, functions_of
 from flydsl.simulator.waits.instructions import Facts, facts_of
 
 _VISITS = 3
@@ -73,6 +77,7 @@ class Flow:
         self._number = {stream: i for i, stream in enumerate(self.streams)}
         self._sizes = [self.counters.sizes[stream.counter] for stream in self.streams]
         self.blocks = blocks_of(self.facts, listing.labels)
+        self._functions = functions_of(self.facts, self.blocks, listing.labels)
         self._starts = self._solved(entries_of(self.blocks, listing.labels))
         self.uses: list[Use] = []
         for block, start in self._reached():
@@ -127,17 +132,36 @@ class Flow:
         """The state at the start of each block; None where no path goes."""
         states: list[State | None] = [{} if i in entries else None for i in range(len(self.blocks))]
         visits, todo = [0] * len(self.blocks), sorted(entries)
+        left: State | None = None if self._functions.returns else {}  # by the functions that have returned
+        called: dict[int, State] = {}  # the states of callers
         while todo:
             number = todo.pop(0)
             visits[number] += 1
-            end = self._follow(self.blocks[number], states[number] or {})
-            for successor in self.blocks[number].successors:
-                joined = _joined(states[successor], end, gives_up=visits[number] > _VISITS)
+            block = self.blocks[number]
+            end = self._follow(block, states[number] or {})
+            flows = [(successor, end) for successor in block.successors]
+            if self.facts[block.end - 1].is_call:
+                called[number] = end
+                flows = [(entry, end) for entry in self._functions.entries] + self._behind(number, end, left)
+            elif number in self._functions.returns:
+                joined = _joined(left, end, gives_up=visits[number] > _VISITS)
+                left = left if joined is None else joined
+                flows = [flow for caller, state in called.items() for flow in self._behind(caller, state, left)]
+            for successor, state in flows:
+                joined = _joined(states[successor], state, gives_up=visits[number] > _VISITS)
                 if joined is not None:
                     states[successor] = joined
                     if successor not in todo:
                         todo.append(successor)
         return states
+
+    def _behind(self, caller: int, before: State, left: State | None) -> list[tuple[int, State]]:
+        """The block behind a call, and the state there, of what functions leave; nothing before one has returned."""
+        if left is None:
+            return []
+        own = self._functions.instructions
+        state = {key: one for key, one in left.items() if key in before or key.instruction in own}
+        return [(successor, state) for successor in self.blocks[caller].successors]
 
     def _follow(
         self,
@@ -159,7 +183,7 @@ class Flow:
                     if on_use is not None:
                         on_use(use)
                 waited_for = self._registers(state)
-            if fact.streams or fact.limits or fact.is_call:
+            if fact.streams or fact.limits:
                 self._pass(fact, state)
                 waited_for = self._registers(state)
         return state
@@ -191,12 +215,7 @@ class Flow:
         return stream.in_order and writes_in_order and fact.streams == (stream,) and bool(fact.results)
 
     def _pass(self, fact: Facts, state: State) -> None:
-        """Change a state as an instruction does that starts an operation, waits, or calls code elsewhere.
-
-        Functions wait for everything when they are entered and before they return (LLVM, SIInsertWaitcnts.cpp).
-        """
-        if fact.is_call:
-            state.clear()
+        """Change a state as an instruction does that starts an operation, or waits."""
         for counter, most in fact.limits.items():
             self._wait(fact.index, counter, most, state)
         for stream in (*fact.streams, *((fact.besides,) if fact.besides else ())):
