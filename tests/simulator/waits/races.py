@@ -304,6 +304,10 @@ MORE_RDNA = {
         _ASYNC, "s_wait_asynccnt 0x0", "ds_load_b32 v2, v1", "s_wait_dscnt 0x0", arch="gfx1250"),
     "an asynchronous copy and the wrong counter": _rdna4(
         _ASYNC, "s_wait_loadcnt 0x0", "ds_load_b32 v2, v1", "s_wait_dscnt 0x0", outcome="race", arch="gfx1250"),
+    "an asynchronous store of what is stored": _rdna4(
+        "ds_store_b32 v1, v1", "global_store_async_from_lds_b32 v1, v1, s[4:5]", outcome=("dscnt", 0), arch="gfx1250"),
+    "an asynchronous store of what is there": _rdna4(
+        "ds_store_b32 v1, v1", "s_wait_dscnt 0x0", "global_store_async_from_lds_b32 v1, v1, s[4:5]", arch="gfx1250"),
     "an asynchronous store's data": _rdna4(
         "global_store_async_from_lds_b32 v1, v1, s[4:5]", "ds_store_b32 v1, v1", outcome="race",
         arch="gfx1250"),

@@ -6,14 +6,15 @@ by the same wave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.lockstep.checked.access_history import READ, Accesses, AccessHistory
-from flydsl.simulator.lockstep.checked.cells import Cells
+from flydsl.simulator.lockstep.checked.cells import Cells, dwords
 from flydsl.simulator.lockstep.checked.outstanding import Part, Started
 
 
@@ -24,6 +25,7 @@ class Copies:
     def __init__(self, lds: AccessHistory, lds_bytes: int, numbers: Array) -> None:
         self._lds, self._numbers = lds, numbers
         self._written, self._read = Cells(lds_bytes), Cells(lds_bytes)
+        self._next = itertools.count(1)  # numbers are not given again: cells may still have them
         self._ids: dict[Started, int] = {}
         self._by_id: dict[int, Started] = {}
         self._elsewhere: list[tuple[Started, Part]] = []
@@ -34,7 +36,9 @@ class Copies:
         if part.history is not self._lds:
             self._elsewhere.append((started, part))
             return
-        number = self._ids.setdefault(started, len(self._ids) + 1)
+        if started not in self._ids:
+            self._ids[started] = next(self._next)
+        number = self._ids[started]
         self._by_id[number] = started
         self._cells(part).mark(part.offsets, part.size, number)
 
@@ -103,3 +107,18 @@ class Copies:
             shared &= waves[before] != accesses.waves
         positions = np.flatnonzero(shared)
         return (positions, waves[before[positions]]) if positions.size else None
+
+
+def store_under_way(kept: Sequence[Started], reads: Accesses, numbers: Array) -> tuple[Started, int, int] | None:
+    """A store to LDS under way that some reads of LDS by its own wave come too early for: with the position of the wave
+    in it, and that of the read. numbers: of the batch's waves in the launch."""
+    for started in kept:
+        for part in started.parts if started.fact.kind == "LDS" else ():
+            for own in np.flatnonzero(started.open) if part.is_write else ():
+                wave = numbers[started.waves[own]]
+                positions = np.flatnonzero(reads.waves == wave)
+                stored = dwords(part.offsets[part.waves == wave], part.size)
+                shared = np.isin(dwords(reads.offsets[positions], reads.size), stored).any(axis=1)
+                if shared.any():
+                    return started, int(own), int(positions[shared.argmax()])
+    return None

@@ -16,7 +16,7 @@ from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, Missi
 from flydsl.simulator.isa.operations import writes_lds
 from flydsl.simulator.lockstep.checked.access_history import LOST, READ, WRITE, Accesses, AccessHistory, Conflict
 from flydsl.simulator.lockstep.checked.clocks import lane_of, pc_of, time_of, wave_of
-from flydsl.simulator.lockstep.checked.copies import Copies
+from flydsl.simulator.lockstep.checked.copies import Copies, store_under_way
 from flydsl.simulator.lockstep.checked.lds_history import LdsHistory
 from flydsl.simulator.lockstep.checked.outstanding import Ended, Part, Started
 from flydsl.simulator.lockstep.checked.races import RaceHistory
@@ -313,6 +313,8 @@ class CheckedMachine(WaitingMachine):
         accesses = Accesses(races.kind(self._pc, request.is_write), offsets, request.size, self._number[waves], lanes,
                             self._pc, stored)  # fmt: skip
         self._check_copies(request, accesses, history, buffer)
+        if history is races.lds and not request.is_write:
+            self._check_own_stores(accesses)
         found = races.access(history, accesses)
         if found is not None:
             self._race(request, accesses, found, history, buffer)
@@ -328,6 +330,16 @@ class CheckedMachine(WaitingMachine):
             self._copies_under_way.add(self.started, part)
         elif is_lds:
             self.started.parts.append(part)
+
+    def _check_own_stores(self, accesses: Accesses) -> None:
+        """Raise where a copy from LDS begins before what its own wave stores there is in it."""
+        if self.started is None or self.started.fact.kind not in COPIES_OF_CDNA5 or self.operations is None:
+            return
+        found = store_under_way(self.operations.kept, accesses, self._number)
+        if found is not None:
+            started, own, position = found
+            address = int(accesses.offsets[position]) - self.lds_of(int(started.waves[own]))
+            self.raise_missing(started, own, f"reads LDS at LDS address {address:#x} before its wave's store has come")
 
     def _check_copies(
         self, request: Request, accesses: Accesses, history: AccessHistory, buffer: Buffer | None
