@@ -5,8 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+
+from flydsl import simulator
+from flydsl.errors import SourceLocation
+from flydsl.runtime import simulated
+from flydsl.simulator import LdsRace, MissingWait, Program
+from tests.kernels import test_hgemm_splitk, test_preshuffle_gemm, test_wmma_gemm_gfx1250
+from tests.kernels.wait_mutants import MUTATIONS, mutants, written_waits
 
 # Kernels that are compiled stay so, whatever their waits are afterwards: each mutant has a process of its own.
 _MUTANT = """
@@ -75,3 +84,86 @@ def test_waits_before_barriers(mutant: str) -> None:
     assert "it arrives at the barrier before that has completed" in said.stdout, said.stderr
     assert "behind: buffer_load_dwordx4" in said.stdout
     assert "hint: s_waitcnt vmcnt(0)" in said.stdout
+
+
+_RING: dict[str, Any] = {"B_TO_LDS": True, "TILE_M": 16, "TILE_N": 64, "TILE_K": 64, "BLOCK_M_WARPS": 1}
+
+
+def ring(**options: Any) -> Callable[[], None]:
+    return lambda: test_hgemm_splitk.product("f16", 5, 64, 320, **(_RING | options))
+
+
+def copied_a(**options: Any) -> Callable[[], None]:
+    def product() -> None:
+        result = test_preshuffle_gemm.product(16, 64, 192, "fp8", (16, 64, 64), use_async_copy=True, **options)
+        test_preshuffle_gemm.assert_close(*result)
+
+    return product
+
+
+def tiles(buffers: int) -> Callable[[], None]:
+    """The last wait of these is left out: `s_endpgm` waits for everything itself (RDNA 4 ISA, S_ENDPGM)."""
+    return lambda: test_wmma_gemm_gfx1250.product(32, 64, 160, num_buffers=buffers, use_tdm_store=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "product"),
+    [
+        ("gfx942", copied_a()),
+        ("gfx1250", tiles(3)),
+        pytest.param("gfx942", ring(STAGES=3), marks=pytest.mark.sweep),
+        pytest.param("gfx942", ring(), marks=pytest.mark.sweep),
+        pytest.param("gfx942", ring(B_TO_LDS=False), marks=pytest.mark.sweep),
+        pytest.param("gfx942", copied_a(lds_stage=1), marks=pytest.mark.sweep),
+        pytest.param("gfx1250", tiles(2), marks=pytest.mark.sweep),
+    ],
+    ids=["two buffers of A", "tiles in three", "ring of three", "ring", "ring of A", "one buffer of A", "tiles in two"],
+)
+def test_every_written_wait_is_missed(arch: str, product: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each mutant of a wait is named. One that is not changes nothing, however late loads come: where LLVM waits for
+    all copies before it reads any, the next wait has nothing to wait for."""
+    monkeypatch.setenv("ARCH", arch)
+    launches = Launches(monkeypatch, product)
+    launches.outcome("waits", "races")
+    named: set[tuple[SourceLocation | None, str]] = set()
+    (program,) = launches.programs
+    waits = [i for i in written_waits(program) if program.instructions[i + 1].mnemonic != "s_endpgm"]
+    for index in waits:
+        at = program.instructions[index].location
+        for mutation, mutant in mutants(program, index):
+            launches.mutant = mutant
+            if launches.outcome("waits", "races"):
+                named.add((at, mutation))
+            else:
+                assert not launches.outcome("late"), (program.instructions[index].listed, mutation)
+    for at in {program.instructions[index].location for index in waits}:
+        assert {(at, mutation) for mutation in MUTATIONS[:2]} <= named
+    assert {mutation for _, mutation in named} == set(MUTATIONS)
+
+
+class Launches:
+    """Launches of one kernel, of which a mutant may take the place. programs: those that were launched."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, product: Callable[[], None]) -> None:
+        self.programs: dict[Program, None] = {}
+        self.mutant: Program | None = None
+        self._product, self._checks = product, ("waits",)
+        launch = simulated.launch
+
+        def launched(program: Program, *arguments: Any, **options: Any) -> Any:
+            self.programs[program] = None
+            return launch(self.mutant or program, *arguments, **options)
+
+        monkeypatch.setattr(simulated, "launch", launched)
+        for module in (test_hgemm_splitk, test_preshuffle_gemm, test_wmma_gemm_gfx1250):
+            monkeypatch.setattr(module, "checking", lambda: simulator.checking(*self._checks))
+
+    def outcome(self, *checks: str) -> str:
+        """The error of a launch under some checks, or of the comparison with the right result; "" for none."""
+        self._checks = checks
+        try:
+            self._product()
+        except (MissingWait, LdsRace, AssertionError) as error:
+            return str(error)
+        return ""
