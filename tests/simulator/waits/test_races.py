@@ -51,7 +51,8 @@ def _listing(case: Race) -> Any:
 
 def _is_of_memory(name: str, case: Race) -> bool:
     """True for an access to LDS that comes too early, which nothing in the listing of the wave itself tells."""
-    return case.outcome == "race" or "to LDS, " in name or "of what is stored" in name or name.startswith(("lds_", "dual_offset_lds"))
+    tells = ("to LDS, ", "of what is stored")
+    return case.outcome == "race" or any(t in name for t in tells) or name.startswith(("lds_", "dual_offset_lds"))
 
 
 def test_the_corpus_is_covered() -> None:
