@@ -11,16 +11,18 @@ from flydsl.places import user_frame
 def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> None:
     """Warn, at the line that uses it, of everything that may still be under way there, on some path through the code.
 
-    Of what LLVM has compiled only code with inline assembly or copies past the registers is looked at. Where the source
-    is not known, the warning is at the line that opens the code object. `checking("waits")` looks at the rest, and at
-    waves that wait for each other.
+    Of what LLVM has compiled only code with inline assembly or copies past the registers is looked at, and without
+    assembly only these copies. Where the source is not known, the warning is at the line that opens the code object.
+    `checking("waits")` looks at the rest, and at waves that wait for each other.
     """
+    # Most compilations do without these.
     from flydsl.hsaco.listing import read_listing
-    from flydsl.simulator.waits.missing import may_miss, missing_waits  # which most compilations do without
+    from flydsl.simulator.waits.missing import has_assembly, may_miss, missing_waits
 
     if is_from_llvm and not may_miss(code.listing):
         return
-    for missing in missing_waits(read_listing(code.listing), code.arch):
+    registers = not is_from_llvm or has_assembly(code.listing)
+    for missing in missing_waits(read_listing(code.listing), code.arch, registers=registers):
         at = missing.at or missing.started_at
         warnings.warn_explicit(f"a wait is missing: {missing}", UserWarning, *((at.file, at.line) if at else _opened()))
 

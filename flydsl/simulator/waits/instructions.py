@@ -52,19 +52,24 @@ class Facts:
         return self.writes if is_load(self.kind) else 0
 
 
-def facts_of(listing: Listing, arch: Arch) -> list[Facts]:
-    """The facts of all instructions of a listing."""
+def facts_of(listing: Listing, arch: Arch, *, registers: bool = True) -> list[Facts]:
+    """The facts of all instructions of a listing. registers: of others than accesses to LDS, too, which takes long."""
     counters = wait_counters(arch)
-    return [_facts(i, listed, listing.labels, counters) for i, listed in enumerate(listing.instructions)]
+    return [
+        _facts(i, listed, listing.labels, counters, registers=registers)
+        for i, listed in enumerate(listing.instructions)
+    ]
 
 
-def _facts(index: int, listed: ListedInstruction, labels: Mapping[str, int], counters: WaitCounters) -> Facts:
+def _facts(
+    index: int, listed: ListedInstruction, labels: Mapping[str, int], counters: WaitCounters, *, registers: bool
+) -> Facts:
     text = listed.text
     name, _, rest = text.partition(" ")
     mnemonic = _base_name(name)
     kind = operation_of(_with_form(mnemonic, rest))
     streams = counters.streams.get(kind, ())
-    reads, writes = map(int, uses(text))
+    reads, writes = map(int, uses(text)) if registers or kind == "LDS" else (0, 0)
     if kind == "first at barrier":
         writes |= SCC
     elif _ON_SCC.match(mnemonic):

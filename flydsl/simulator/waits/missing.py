@@ -20,9 +20,11 @@ from flydsl.hsaco.listing import ListedInstruction, Listing
 from flydsl.simulator.isa.operations import writes_lds
 from flydsl.simulator.waits.flow import Flow, Key, Use
 from flydsl.simulator.waits.hazards import Early, Hazards, register_names
+from flydsl.simulator.waits.instructions import facts_of
 
+_ASSEMBLY = "ASMSTART"
 _MAY_MISS = re.compile(
-    r"ASMSTART|^\s+(buffer_load_\S+ [^;\n]* lds\b|\w+_load_lds_|\w+_async_(to|from)_lds|tensor_)", re.MULTILINE
+    rf"{_ASSEMBLY}|^\s+(buffer_load_\S+ [^;\n]* lds\b|\w+_load_lds_|\w+_async_(to|from)_lds|tensor_)", re.MULTILINE
 )
 
 
@@ -61,12 +63,24 @@ def may_miss(text: str) -> bool:
     return _MAY_MISS.search(text) is not None
 
 
-def missing_waits(listing: Listing, arch: Arch) -> list[MissingWait]:
-    """The findings of a listing, in the order of its instructions."""
+def has_assembly(text: str) -> bool:
+    """True for a listing of LLVM with code that its author wrote."""
+    return _ASSEMBLY in text
+
+
+def missing_waits(listing: Listing, arch: Arch, *, registers: bool = True) -> list[MissingWait]:
+    """The findings of a listing, in the order of its instructions. registers: of what it does with registers, too."""
+    if not registers:
+        flow = Flow(listing, arch, facts_of(listing, arch, registers=False))
+        return _ordered([_of_lds(flow, listing, key, index) for key, index in unread_loads(flow)])
     flow = Flow(listing, arch)
     found = [_of_use(flow, listing, use) for use in flow.uses]
     found += [_of_lds(flow, listing, key, index) for key, index in unread_loads(flow)]
     found += [_of_hazard(listing, early) for early in Hazards(flow.facts, listing.labels, arch).early]
+    return _ordered(found)
+
+
+def _ordered(found: list[MissingWait]) -> list[MissingWait]:
     return sorted(dict.fromkeys(found), key=lambda one: (one.isa_line, one.started_line))
 
 

@@ -44,6 +44,14 @@ def test_a_load_to_lds_that_no_read_waits_for() -> None:
     assert found_in(f"{waited_for}\n{load}\ns_barrier\nds_read_b32 v3, v1", "gfx950") == []  # which may be elsewhere
 
 
+def test_listings_of_which_only_copies_are_looked_at() -> None:
+    load = "buffer_load_dword v1, s[8:11], 0 offen lds"
+    text = read_listing(f"k:\n{load}\nds_read_b32 v2, v1\nv_mov_b32_e32 v4, v2\ns_endpgm\n")
+    (of_copies,) = missing_waits(text, get_arch("gfx950"), registers=False)
+    assert (of_copies.started_line, of_copies.isa_line) == (2, 3)
+    assert len(missing_waits(text, get_arch("gfx950"))) == 2
+
+
 def test_which_listings_need_a_look() -> None:
     assert may_miss("\t;;#ASMSTART\n\ts_nop 0\n\t;;#ASMEND")
     assert may_miss("\tbuffer_load_dword v1, s[8:11], 0 offen lds\n")
