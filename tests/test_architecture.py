@@ -223,6 +223,17 @@ def test_only_the_pipeline_is_imported_for_types_by_what_it_imports() -> None:
     TopologicalSorter(imports_between_modules("imports", but=known)).prepare()
 
 
+def patterns_of_llvm_ir(path: Path) -> list[str]:
+    """The regular expressions of a file that find functions of LLVM IR."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    found = [ast.unparse(node) for node in calls if ast.unparse(node.func).startswith("re.")]
+    return [text for text in found if re.search(r"amdgpu_kernel|\^(\(\?=)?(define|declare)\b", text)]
+
+
+def test_functions_of_llvm_ir_are_found_in_one_place() -> None:
+    assert violations(patterns_of_llvm_ir, exempt=("flydsl/codegen/llvm_bugs",)) == {}
+
+
 MOST_BY_POSITION = 4
 
 

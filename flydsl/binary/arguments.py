@@ -6,14 +6,13 @@ of the kernel is known, its types do (`kinds_of`).
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from flydsl.codegen.llvm_bugs.ir_text import split_operands
+from flydsl.codegen.llvm_bugs.ir_text import kernels
 from flydsl.errors import ArgumentError
 from flydsl.hsaco import KernelArg
 from flydsl.runtime.device import is_posing
@@ -26,10 +25,6 @@ from flydsl.simulator.memory.gaps import rows_of
 # LLVM's names of number types -> how `struct` packs them. An integer takes any number of as many bits, signed or not.
 _FLOATS = {"half": "<e", "float": "<f", "double": "<d"}
 _INTEGERS = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
-
-_KERNEL = re.compile(
-    r"^define\b[^@\n]*\bamdgpu_kernel\b[^@\n]*@(\"[^\"]+\"|[\w.$]+)\(([^\n]*)\)[^)\n]*\{$", re.MULTILINE
-)
 
 
 def kernarg(
@@ -133,10 +128,7 @@ def kinds_of(llvm_ir: str) -> Mapping[str, tuple[str, ...]]:
     >>> kinds_of("define protected amdgpu_kernel void @add(ptr addrspace(1) noundef %0, float %f, i32 %n) #0 {")
     {'add': ('ptr', 'float', 'i32')}
     """
-    return {
-        name.strip('"'): tuple(_kind(parameter) for parameter in split_operands(parameters) if parameter)
-        for name, parameters in _KERNEL.findall(llvm_ir)
-    }
+    return {name: tuple(map(_kind, parameters)) for name, parameters, _ in kernels(llvm_ir)}
 
 
 def _kind(parameter: str) -> str:

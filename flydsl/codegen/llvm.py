@@ -14,8 +14,9 @@ from flydsl import env
 from flydsl.arch import Arch
 from flydsl.codegen import inline_assembly, llvm_process
 from flydsl.codegen.isolate import ProcessEndedError
-from flydsl.codegen.llvm_bugs import barriers, bfloat_ranges, float_fences, indexed_writes
+from flydsl.codegen.llvm_bugs import barriers, bfloat_ranges, indexed_writes
 from flydsl.codegen.llvm_bugs.half_products import ITS_FEATURES
+from flydsl.codegen.llvm_bugs.ir_text import kernels
 from flydsl.codegen.llvm_process import Job, llvm_library
 from flydsl.codegen.llvm_worker import Request
 from flydsl.errors import CompileError, SourceLocation
@@ -26,7 +27,6 @@ _FEATURES = "+dumpcode"
 _ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
 _PLACE = re.compile(r"(?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<rest>.*)")
 
-_KERNEL = re.compile(r'^define [^@\n]*\bamdgpu_kernel\b[^@\n]*@(?:"([^"]*)"|([\w.$-]+))(.*)$', re.M)
 _ATTRIBUTE_GROUP = re.compile(r"^attributes (#\d+) = \{(.*)\}", re.M)
 _GROUP_NUMBER = re.compile(r"#\d+")
 _WORKGROUP_SIZES = re.compile(r'"amdgpu-flat-work-group-size"="(\d+),\d+"')
@@ -58,16 +58,14 @@ def expect(arch: Arch, opt_level: int) -> None:
 def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> Job:
     """Start to compile LLVM IR text in another process."""
     _require_known(options)
-    prepared = _prepared(llvm_ir)
     return Job(
         Request(
-            prepared,
+            _prepared(llvm_ir),
             arch.name,
             _FEATURES,
             opt_level,
             options,
             (indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER,) if indexed_writes.may_be_lost(llvm_ir) else (),
-            is_rewritten="half" in prepared or float_fences.has_fences(prepared),
             needs_object=not inline_assembly.occurs_in(llvm_ir),
             in_order=env.simulator_threads() == 1 or None,
         )
@@ -128,10 +126,10 @@ def smallest_workgroups(llvm_ir: str) -> dict[str, int]:
     """The kernels of LLVM IR text by name, with the smallest workgroup, in threads, that each declares."""
     groups = dict(_ATTRIBUTE_GROUP.findall(llvm_ir))
     found = {}
-    for quoted, name, attributes in _KERNEL.findall(llvm_ir):
+    for name, _, attributes in kernels(llvm_ir):
         texts = [attributes, *(groups.get(number, "") for number in _GROUP_NUMBER.findall(attributes))]
         if sizes := _WORKGROUP_SIZES.search(" ".join(texts)):
-            found[quoted or name] = int(sizes[1])
+            found[name] = int(sizes[1])
     return found
 
 

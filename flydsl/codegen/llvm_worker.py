@@ -36,10 +36,9 @@ class Request:
     """A module to compile.
 
     features: of the target, as LLVM writes them. options: of LLVM's command line; those of `emitter_options` hold for
-    the backend only. is_rewritten: whether halves and fences are changed in the text of the optimized module.
-    needs_object: False for a module whose inline assembly LLVM cannot assemble. in_order: make the object and the
-    listing one after the other, which takes less of the processors in all, but longer where one of them is idle; None:
-    where none is, and the module is small.
+    the backend only. needs_object: False for a module whose inline assembly LLVM cannot assemble. in_order: make the
+    object and the listing one after the other, which takes less of the processors in all, but longer where one of them
+    is idle; None: where none is, and the module is small.
     """
 
     def __init__(
@@ -51,7 +50,6 @@ class Request:
         options: tuple[str, ...] = (),
         emitter_options: tuple[str, ...] = (),
         *,
-        is_rewritten: bool,
         needs_object: bool,
         in_order: bool | None = None,
     ) -> None:
@@ -61,7 +59,6 @@ class Request:
         self.opt_level = opt_level
         self.options = options
         self.emitter_options = emitter_options
-        self.is_rewritten = is_rewritten
         self.needs_object = needs_object
         self.in_order = in_order
 
@@ -141,14 +138,12 @@ def _new_machine(cpu: str, features: str, opt_level: int) -> llvm_functions.Mach
 def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine) -> str:
     """The optimized module without what the backend gets wrong."""
 
-    def simplified(text: str) -> str:
+    def simplify(text: str) -> str:
         module = llvm_functions.Module(text)
         machine.combine_instructions(module)
         return str(module)
 
-    if not request.is_rewritten and not llvm_bugs.may_be_needed(optimized, request.opt_level):
-        return optimized
-    return llvm_bugs.work_around(optimized, request.opt_level, simplified, halves=request.is_rewritten)
+    return llvm_bugs.work_around(optimized, request.opt_level, simplify)
 
 
 def _emitted(bitcode: bytes, request: Request, machine: llvm_functions.Machine) -> tuple[bytes | None, str]:

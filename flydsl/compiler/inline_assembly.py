@@ -8,14 +8,13 @@ from mlir import ir
 
 from flydsl.codegen.inline_assembly import check_constraints, quoted
 from flydsl.codegen.llvm import parse_error
-from flydsl.codegen.llvm_bugs.ir_text import split_operands
+from flydsl.codegen.llvm_bugs.ir_text import declarations
 from flydsl.compiler.translation import to_llvm_ir
 from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 
 _NAME = "llvm.inline_asm"
-_DECLARATION = re.compile(r"^declare (.+) @asm(\d+)\((.*)\)$", re.M)
 _REASON = re.compile(r"error: (.+)")
 
 
@@ -24,8 +23,8 @@ def check_inline_assembly(device: ir.Module) -> None:
     found = [op for op in operations(device.operation) if op.name == _NAME]
     if not found:
         return
-    for result, number, operands in _DECLARATION.findall(to_llvm_ir(_declarations(found))):
-        _check(found[int(number)], result, operands)
+    for name, result, operands in declarations(to_llvm_ir(_declarations(found))):
+        _check(found[int(name.removeprefix("asm"))], result, operands)
 
 
 def _declarations(found: list[ir.Operation]) -> ir.Module:
@@ -49,14 +48,14 @@ def _in_function_type(type_: ir.Type) -> str:
     return str(type_).removeprefix("!llvm.")
 
 
-def _check(op: ir.Operation, result: str, operands: str) -> None:
+def _check(op: ir.Operation, result: str, operands: list[str]) -> None:
     at = source_location(op.location)
     constraints = ir.StringAttr(op.attributes["constraints"]).value
     try:
         check_constraints(constraints)
     except CompileError as error:
         raise error.located(at) from None
-    parameters = ", ".join(f"{type_} %{i}" for i, type_ in enumerate(filter(None, split_operands(operands))))
+    parameters = ", ".join(f"{type_} %{i}" for i, type_ in enumerate(operands))
     call = f'call {result} asm sideeffect "", "{quoted(constraints)}"({parameters})'
     message = parse_error(f"define void @k({parameters}) {{ {call} ret void }}")
     if message:
@@ -64,6 +63,6 @@ def _check(op: ir.Operation, result: str, operands: str) -> None:
         raise CompileError(
             f"the constraints {constraints!r} of inline assembly: {reason[1] if reason else message}",
             at=at,
-            hint=f"it has the operands ({operands}) and the result {result}; outputs (=v) come first, then inputs, "
-            "then clobbers (~{memory})",
+            hint=f"it has the operands ({', '.join(operands)}) and the result {result}; outputs (=v) come first, "
+            "then inputs, then clobbers (~{memory})",
         )

@@ -37,7 +37,7 @@ LINES = (
 def request(**changes: Any) -> Request:
     """For a vector addition, with these changes."""
     target = {"cpu": "gfx942", "features": "+dumpcode", "opt_level": 2}
-    return Request(**{"llvm_ir": VECTOR_ADD, **target, "is_rewritten": False, "needs_object": True, **changes})
+    return Request(**{"llvm_ir": VECTOR_ADD, **target, "needs_object": True, **changes})
 
 
 def test_compilations_run_side_by_side() -> None:

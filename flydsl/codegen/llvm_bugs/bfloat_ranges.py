@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 
+from flydsl.codegen.llvm_bugs.ir_text import NAME
+
 _ROUNDING = re.compile(
     r"^(?P<before>.* = fptrunc (?:[a-z]+ )*)(?P<type>float|double|<(?P<count>\d+) x (?P<element>float|double)>) "
-    r'(?P<value>%(?:"[^"]*"|[-\w.$]+)) to (?P<after>(?:<\d+ x )?half\b.*)$',
+    rf"(?P<value>{NAME}) to (?P<after>(?:<\d+ x )?half\b.*)$",
     re.M,
 )
 _WIDTHS = {"float": "f32", "double": "f64"}

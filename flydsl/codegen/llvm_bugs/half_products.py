@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from flydsl.codegen.llvm_bugs.ir_text import ANY_SIGN, NAME, split_operands
+from flydsl.codegen.llvm_bugs.ir_text import NAME, functions, has_any_sign, opaque, split_operands
 
 _PRODUCT = re.compile(
     rf"\s*(?P<name>{NAME}) = fmul (?P<flags>(?:[a-z]+ )*)(?P<type>float|<\d+ x float>) (?P<factors>.*)"
@@ -36,10 +36,7 @@ ITS_FEATURES = '"target-features"="'  # how LLVM IR says what a function's targe
 
 def keep_signs_of_products(llvm_ir: str) -> str:
     """LLVM IR text, as LLVM prints it, in which no product whose sign counts becomes an f16 as it is."""
-    if "fmul" not in llvm_ir or (" to half" not in llvm_ir and "x half>" not in llvm_ir):
-        return llvm_ir
-    parts = re.split(r"(?m)^(?=define )", llvm_ir)
-    changed = [_with_signed_zeros(part) for part in parts]
+    changed = [_with_signed_zeros(part) for part in functions(llvm_ir)]
     types = sorted({kind for _, kinds in changed for kind in kinds})
     return "".join(
         [text for text, _ in changed] + [f"\n{_declaration(kind)}\n" for kind in types if _is_new(kind, llvm_ir)]
@@ -50,7 +47,7 @@ def loses_signs(listing: str, llvm_ir: str) -> bool:
     """True if a product in the assembly of a module may have lost its sign, and the LLVM IR does not say it may."""
     if not _WITH_ADDEND_ZERO.search(listing):
         return False
-    return any(ANY_SIGN.isdisjoint(m["flags"].split()) for m in _MULTIPLIES.finditer(llvm_ir))
+    return any(not has_any_sign(m["flags"]) for m in _MULTIPLIES.finditer(llvm_ir))
 
 
 def hide_products(llvm_ir: str, *, vectors: bool) -> str:
@@ -61,7 +58,7 @@ def hide_products(llvm_ir: str, *, vectors: bool) -> str:
     kinds = set()
 
     def of_bfloats(found: re.Match[str]) -> str:
-        if not ANY_SIGN.isdisjoint(found["flags"].split()) or (found["type"] != "bfloat" and not vectors):
+        if has_any_sign(found["flags"]) or (found["type"] != "bfloat" and not vectors):
             return found[0]
         kinds.add(found["type"].replace("bfloat", "float"))
         return _in_f32(found)
@@ -78,11 +75,11 @@ def _opaque(rounding: re.Match[str]) -> str:
 def _hidden(kind: str, value: str, name: str) -> tuple[list[str], str]:
     """A value that the back end knows nothing of, element by element, as any number of them has registers then."""
     if kind == "float":
-        return [f'  %"{name}" = call float asm "", "=v,0"(float {value})'], f'%"{name}"'
+        return [opaque(f'%"{name}"', "float", value)], f'%"{name}"'
     lines, result = [], "poison"
     for i in range(int(kind[1:].partition(" ")[0])):
         lines.append(f'  %"{i} of {name}" = extractelement {kind} {value}, i32 {i}')
-        lines.append(f'  %"{i} {name}" = call float asm "", "=v,0"(float %"{i} of {name}")')
+        lines.append(opaque(f'%"{i} {name}"', "float", f'%"{i} of {name}"'))
         lines.append(f'  %"{i} in {name}" = insertelement {kind} {result}, float %"{i} {name}", i32 {i}')
         result = f'%"{i} in {name}"'
     return lines, result
@@ -115,7 +112,7 @@ def _with_signed_zeros(function: str) -> tuple[str, set[str]]:
         at = products[name]
         product = _PRODUCT.match(lines[at])
         assert product is not None
-        if ANY_SIGN.isdisjoint(product["flags"].split()):
+        if not has_any_sign(product["flags"]):
             lines[at] = _multiply_add(product)
             kinds.add(product["type"])
     return "\n".join(lines), kinds

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from flydsl.codegen.llvm_bugs.ir_text import opaque
+
 _NEGATIVE_ZERO = "half 0xH8000"
 # Stores next to each other become one of a vector; a select or a store of a vector may be split and put together again.
 _OPERATION = re.compile(r"\s*(?:%\S+ = (?:insertelement|shufflevector|select)|store) ")
@@ -16,8 +18,6 @@ _CONSTANT = re.compile(r"<(?P<count>\d+) x half> (?:<(?P<elements>half [^<>]*)>|
 
 def hide_negative_zeros(llvm_ir: str) -> str:
     """LLVM IR text, as LLVM prints it, in which no f16 vector is built from values and the constant -0.0."""
-    if _NEGATIVE_ZERO not in llvm_ir:
-        return llvm_ir
     lines = enumerate(llvm_ir.split("\n"))
     return "\n".join(
         _with_opaque_zeros(line, i) if _NEGATIVE_ZERO in line and _OPERATION.match(line) else line for i, line in lines
@@ -27,7 +27,7 @@ def hide_negative_zeros(llvm_ir: str) -> str:
 def _with_opaque_zeros(line: str, number: int) -> str:
     """One operation, preceded by those that make its constants. Their names have spaces, unlike LLVM's own."""
     zero = f'%"zero of line {number}"'
-    lines = [f'{zero} = call half asm "", "=s,0"({_NEGATIVE_ZERO})']
+    lines = [opaque(zero, "half", "0xH8000", scalar=True)]
 
     def named(constant: re.Match[str]) -> str:
         """The constant vector with its zeros inserted one after the other."""

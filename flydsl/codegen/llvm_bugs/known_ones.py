@@ -14,11 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from flydsl.codegen.llvm_bugs.ir_text import split_operands
+from flydsl.codegen.llvm_bugs.ir_text import NAME, opaque, split_operands
 
-_OR = re.compile(
-    r"(?m)^\s*(?P<name>%(?:\"[^\"]*\"|[-\w.$]+)) = or (?:disjoint )?(?P<type>i\d+|<\d+ x i\d+>) (?P<operands>.*)$"
-)
+_OR = re.compile(rf"(?m)^\s*(?P<name>{NAME}) = or (?:disjoint )?(?P<type>i\d+|<\d+ x i\d+>) (?P<operands>.*)$")
 _WRITE_OF_ONES = re.compile(
     r"(?m)^(?P<start>\s*%\S+ = insertelement <\d+ x (?P<element>i8|i16)> [^\n]*, (?P=element) )-1, (?P<index>i\d+ %.*)$"
 )
@@ -28,31 +26,31 @@ _ANSWER = re.compile(rf"@{re.escape(_KNOWN)}\(i32 (?P<operation>\d+), i32 (?P<wo
 _SOME_ELEMENT = -1  # instead of the number of a word
 
 
-def split_wide_ors(llvm_ir: str, simplified: Callable[[str], str]) -> str:
+def split_wide_ors(llvm_ir: str, simplify: Callable[[str], str]) -> str:
     """LLVM IR text, as LLVM prints it, in which no `or` has a word that the back end gets wrong.
 
-    simplified: what LLVM makes of a module when it looks for instructions that are known.
+    simplify: what LLVM makes of a module when it looks for instructions that are known.
     """
     llvm_ir = _WRITE_OF_ONES.sub(_of_opaque_ones, llvm_ir)
     found = [or_ for m in _OR.finditer(llvm_ir) if (or_ := _Or.of(m)) is not None]
     if not found:
         return llvm_ir
-    known = _known_words(llvm_ir, found, simplified)
+    known = _known_words(llvm_ir, found, simplify)
     return _replaced(llvm_ir, {or_: or_.by_words(known[i]) for i, or_ in enumerate(found) if i in known})
 
 
 def _of_opaque_ones(write: re.Match[str]) -> str:
     element, word, ones = write["element"], f'%"word of {write.start()}"', f'%"ones of {write.start()}"'
     return (
-        f'  {word} = call i32 asm "", "=s,0"(i32 -1)\n  {ones} = trunc i32 {word} to {element}\n'
+        f"{opaque(word, 'i32', '-1', scalar=True)}\n  {ones} = trunc i32 {word} to {element}\n"
         f"{write['start']}{ones}, {write['index']}"
     )
 
 
-def _known_words(llvm_ir: str, found: list[_Or], simplified: Callable[[str], str]) -> dict[int, set[int]]:
+def _known_words(llvm_ir: str, found: list[_Or], simplify: Callable[[str], str]) -> dict[int, set[int]]:
     """The words that are all ones, of each `or` that has one."""
     asking = _replaced(llvm_ir, {or_: "\n".join([*or_.questions(i), or_.text]) for i, or_ in enumerate(found)})
-    answers = simplified(f"{asking}\ndeclare void @{_KNOWN}(i32, i32, i1)\n")
+    answers = simplify(f"{asking}\ndeclare void @{_KNOWN}(i32, i32, i1)\n")
     known: dict[int, set[int]] = defaultdict(set)
     for answer in _ANSWER.finditer(answers):
         known[int(answer["operation"])].add(int(answer["word"]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from flydsl.codegen.llvm_bugs.ir_text import split_operands
+from flydsl.codegen.llvm_bugs.ir_text import opaque, split_operands
 
 _DIVISION = re.compile(
     r"(?m)^(?P<start>\s*%\S+ = u(?:div|rem) (?:exact )?)(?P<type>i32|i64|<\d+ x i(?:32|64)>) (?P<operands>.*)$"
@@ -22,9 +22,6 @@ def hide_numerators(llvm_ir: str) -> str:
     def with_hidden(division: re.Match[str]) -> str:
         kind, name = division["type"], f'%"numerator {division.start()}"'
         numerator, *rest = split_operands(division["operands"])
-        return (
-            f'  {name} = call {kind} asm "", "=v,0"({kind} {numerator})\n'
-            f"{division['start']}{kind} {', '.join([name, *rest])}"
-        )
+        return f"{opaque(name, kind, numerator)}\n{division['start']}{kind} {', '.join([name, *rest])}"
 
     return _DIVISION.sub(with_hidden, llvm_ir)

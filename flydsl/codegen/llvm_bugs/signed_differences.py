@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from flydsl.codegen.llvm_bugs.ir_text import ANY_SIGN, NAME, split_operands
+from flydsl.codegen.llvm_bugs.ir_text import NAME, has_any_sign, opaque, split_operands
 
 _ELEMENT = r"(?:half|bfloat|float|double)\b"
 _ZERO = r"(?<![-\w.])(?:0\.000000e\+00|0x[HR]0000)\b"
@@ -52,7 +52,7 @@ def _with_opaque_zeros(line: str, number: int, negated: set[str]) -> str:
     if name == "fneg" or (has_negated and not is_sum):
         negated.add(operation["name"])
     is_difference = (name == "fsub" and _is_zero_in(split_operands(operands)[0])) or (is_sum and has_negated)
-    if not is_difference or not ANY_SIGN.isdisjoint(operation["flags"].split()):
+    if not is_difference or has_any_sign(operation["flags"]):
         return line
     return "\n".join(_opaque(line, number, operation))
 
@@ -66,7 +66,7 @@ def _opaque(line: str, number: int, operation: re.Match[str]) -> list[str]:
     element, bits = operation["element"], _BITS[operation["element"]]
     word, zero = f'%"bits of the zero in line {number}"', f'%"zero in line {number}"'
     lines = [
-        f'  {word} = call i{bits} asm "", "=s,0"(i{bits} 0)',
+        opaque(word, f"i{bits}", "0", scalar=True),
         f"  {zero} = bitcast i{bits} {word} to {element}",
     ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from flydsl.codegen.llvm_bugs.ir_text import ANY_SIGN, NAME, split_operands
+from flydsl.codegen.llvm_bugs.ir_text import NAME, functions, has_any_sign, split_operands
 
 _INVERSE = {"olt": "uge", "ogt": "ule", "ult": "oge", "ugt": "ole"}
 _COMPARISON = re.compile(
@@ -22,9 +22,7 @@ _ZERO = re.compile(r"(?<![-\w.])(?P<minus>-?)0\.000000e\+00\b|0x[HR](?P<bits>[08
 
 def keep_signs_of_selections(llvm_ir: str) -> str:
     """Optimized LLVM IR text, as LLVM prints it, in which no selection is a minimum or maximum of another sign."""
-    if " select " not in llvm_ir or " fcmp " not in llvm_ir:
-        return llvm_ir
-    return "\ndefine ".join(map(_function_kept, llvm_ir.split("\ndefine ")))
+    return "".join(map(_function_kept, functions(llvm_ir)))
 
 
 def _function_kept(text: str) -> str:
@@ -43,7 +41,7 @@ def _kept(line: str, number: int, comparisons: Mapping[str, re.Match[str]]) -> s
         return line
     condition, first, second, *rest = split_operands(selection["operands"])
     known = comparisons.get(condition)
-    if known is None or not ANY_SIGN.isdisjoint((selection["flags"] + known["flags"]).split()):
+    if known is None or has_any_sign(selection["flags"] + known["flags"]):
         return line
     left, right = split_operands(known["operands"])[:2]
     chosen, other = (operand.removeprefix(known["type"]).strip() for operand in (first, second))
