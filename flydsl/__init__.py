@@ -11,10 +11,11 @@ from flydsl import env
 
 # Imported here, as the name is both that of the module and of the decorator.
 from flydsl.autotune import autotune
+from flydsl.compiler.interpreted import interpreting
 from flydsl.language import language
 from flydsl.sweeps import Config, sweep
 
-__all__ = ["Config", "autotune", "language", "sweep"]
+__all__ = ["Config", "autotune", "interpreting", "language", "sweep"]
 
 __version__: str
 

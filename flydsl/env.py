@@ -21,6 +21,7 @@
 | `FLYDSL_DEBUG_LOG_LEVEL` | `WARNING` | what the log `flydsl` lets through: DEBUG, INFO, WARNING or ERROR |
 | `FLYDSL_DEBUG_LOG_TO_CONSOLE` | 0 | write the log to stderr |
 | `FLYDSL_DEBUG_LOG_TO_FILE` | | write the log to this file |
+| `FLYDSL_INTERPRET` | 0 | run launches as Python, for debuggers: see `flydsl.interpreting` |
 | `FLYDSL_RUNTIME_CACHE_DIR` | `~/.flydsl/cache` | where caches are kept |
 | `FLYDSL_RUNTIME_ENABLE_CACHE` | 1 | keep compiled code there (what a process has compiled, it keeps anyway) |
 | `FLYDSL_RUNTIME_RUN_ONLY` | 0 | compile nothing: what is not in the cache is an error |

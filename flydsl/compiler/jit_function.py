@@ -20,6 +20,7 @@ from flydsl.compiler.capture import Launch, current_capture, stages_are_kept
 from flydsl.compiler.decorated import DecoratedFunction, refuse_options
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.hints import NO_HINTS, all_hints, compile_hints, hints_for
+from flydsl.compiler.interpreted import is_interpreting
 from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
 from flydsl.compiler.jit_cache_manager import CacheInfo, JitCacheManager
 from flydsl.compiler.mlir_compiler import MlirCompiler, ReplacedArtifact, is_replaced
@@ -101,6 +102,8 @@ class JitFunction(DecoratedFunction):
             return rewrite(self.function)(*args, **kwargs)
         values = self.signature.bind(args, kwargs)
         arguments, payloads = self._adapt(values)
+        if is_interpreting():
+            return self._interpret(arguments, values, payloads)
         capture = current_capture()
         if capture is not None and capture.trace_only:
             capture.launches.append(Launch(self, tuple(values), self._pipeline(arguments, values)))
@@ -115,6 +118,13 @@ class JitFunction(DecoratedFunction):
         elif not env.compile_only():
             artifact.launch_payloads(payloads)
         return None
+
+    def _interpret(self, arguments: tuple[Argument, ...], values: list[Any], payloads: Sequence[Any]) -> None:
+        """Run the call as Python: see `flydsl.interpreting`."""
+        from flydsl.compiler.interpretation import interpret  # which other launches do without
+
+        hints = hints_for(self.compile_hints)
+        interpret(self.function, self.signature, arguments, values, payloads, self._arch(arguments), hints)
 
     def _with_indices_checked(
         self, artifact: CompiledArtifact, arguments: tuple[Argument, ...], values: list[Any], payloads: Sequence[Any]

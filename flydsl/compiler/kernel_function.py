@@ -92,7 +92,7 @@ class KernelFunction(DecoratedFunction):
             self._trace(state, block, values, operands)
             return block
 
-        launcher = KernelLauncher(
+        launcher = (state.launcher or KernelLauncher)(
             state, self._name or self.function.__name__, emit, operands, at, self.known_block_size
         )
         state.waiting.append(launcher)
@@ -122,7 +122,7 @@ class KernelFunction(DecoratedFunction):
         ]
         state.in_kernel = True
         try:
-            with ir.InsertionPoint(block), regions_of_function():
+            with ir.InsertionPoint(block), regions_of_function(), state.entered(block):
                 result = self.signature.call(rewrite(self.function), inside)
                 _end(self.signature.location)
         finally:

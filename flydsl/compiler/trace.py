@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +71,7 @@ class CompilationContext:
     kernels: one record per launch. waiting: kernels that were called and are not launched yet.
     at_end: called when the trace ends. libraries: bitcode that kernels are linked with, by its path.
     is_looked_ahead, fatal: see `flydsl._mlir.lookahead`.
+    entered, launcher: where the interpreter is on, what executes the block of a function, and launches a kernel.
     """
 
     arch: Arch
@@ -84,6 +85,8 @@ class CompilationContext:
     libraries: dict[str, bytes] = field(default_factory=dict)
     is_looked_ahead: bool = False
     fatal: TraceError | None = None
+    entered: Callable[[ir.Block], AbstractContextManager[Any]] = lambda block: nullcontext()
+    launcher: Callable[..., Any] | None = None
 
     compile_hints = staticmethod(compile_hints)
     get_compile_hints = staticmethod(current_hints)
@@ -197,6 +200,21 @@ def trace(
         )
 
 
+@contextmanager
+def interpreted_context(arch: Arch) -> Iterator[CompilationContext]:
+    """The state of a launcher that is executed while it is traced in the `with` block."""
+    with lock, context(), ir.Location.unknown():
+        module = _empty_module(arch)
+        state = CompilationContext(arch, module, module.body.operations[0].regions[0].blocks[0])
+        token = _current.set(state)
+        try:
+            yield state
+        finally:
+            _current.reset(token)
+            for function_at_end in state.at_end:
+                function_at_end()
+
+
 def symbol(name: str) -> str:
     """A Python name as MLIR, LLVM and an assembler take it; `kernels` is the GPU module's.
 
@@ -242,7 +260,7 @@ def _trace_launcher(
         signature.location,
         {"llvm.emit_c_interface": ir.UnitAttr.get()},
     )
-    with ir.InsertionPoint(block), regions_closed():
+    with ir.InsertionPoint(block), regions_closed(), state.entered(block):
         incoming = iter(list(block.arguments))
         inside = [argument.traced(value, incoming) for argument, value in zip(arguments, values, strict=True)]
         state.stream = next(incoming) if extra_stream else inside[arguments.index(STREAM)].value

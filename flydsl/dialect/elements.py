@@ -67,6 +67,7 @@ NARROW_FLOATS = {
 FLOAT_BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16} | {name: kind.bits for name, kind in NARROW_FLOATS.items()}
 
 
+@cache
 def element_bits(name: str) -> int:
     """Width in bits of an element type.
 

@@ -25,6 +25,7 @@ from flydsl.expr.numbers.rounding_mode import RoundingMode, direction_of
 from flydsl.expr.numbers.truth import truth
 from flydsl.expr.printing.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
 from flydsl.expr.tracing.emit import emit, require_trace
+from flydsl.expr.tracing.executing import lanes_of, text_of_lanes
 from flydsl.expr.tracing.outlived import note
 from flydsl.expr.tracing.undefined import Undefined, refuse_undefined
 from flydsl.places import user_location
@@ -280,17 +281,28 @@ class Numeric(ArithValue, metaclass=NumericMeta):
             value = emit("arith.bitcast", [value], [target.ir_type]).result
         return bare_like(target.of(value), self)
 
+    @property
+    def lanes(self) -> Any:
+        """The number in each lane, as an array; one number if all have the same. Where the interpreter is on."""
+        return np.array([self.value]) if self.is_static else lanes_of(self.value, type(self).__name__)
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.value if self.is_static else '?'})"
+        name = type(self).__name__
+        return f"{name}({self.value})" if self.is_static else text_of_lanes(self.value, name) or f"{name}(?)"
 
     def __str__(self) -> str:
-        return repr(self) if self.is_static else TracedText(f"{self!r}{WHILE_TRACED}")
+        shown = repr(self)
+        return TracedText(f"{shown}{WHILE_TRACED}") if shown.endswith("(?)") else shown
 
     def __format__(self, spec: str) -> str:
         if self.is_static:
             return format(self.value if spec else repr(self), spec)
         if spec:
-            raise no_text(type(self).__name__, spec)
+            if text_of_lanes(self.value, type(self).__name__) is None:
+                raise no_text(type(self).__name__, spec)
+            numbers = self.lanes
+            shown = [format(number, spec) for number in numbers.tolist()]
+            return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
         return str(self)
 
     def __bool__(self) -> bool:

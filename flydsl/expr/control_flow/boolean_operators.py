@@ -22,6 +22,7 @@ from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.tree import is_leaf
 from flydsl.expr.numeric import Boolean, Numeric, as_numeric, is_python_number
 from flydsl.expr.printing.refusals import no_truth
+from flydsl.expr.tracing.executing import Executor, executing
 from flydsl.places import user_location
 
 Thunk = Callable[[], Any]
@@ -56,6 +57,8 @@ def _rest(thunks: Sequence[Thunk], stops_at: bool, objects: Reachable) -> Any:
 
 def _runtime(value: Any, decided: Boolean, others: Thunk, stops_at: bool, objects: Reachable) -> Any:
     """The value if its truth is `stops_at`, else the value of the others."""
+    if (executor := executing.get()) is not None:
+        return _executed(executor, value, decided, others, stops_at)
     at = user_location()
 
     def alike() -> Any:
@@ -65,6 +68,22 @@ def _runtime(value: Any, decided: Boolean, others: Thunk, stops_at: bool, object
     go_on = traced(alike, objects, at)
     stop = traced(lambda: value if _is_of_type(go_on[1], value) else stops_at, objects, at)
     found = chosen(decided, stop, go_on, at) if stops_at else chosen(decided, go_on, stop, at)
+    return Boolean(found) if isinstance(found, bool) else found
+
+
+def _executed(executor: Executor, value: Any, decided: Boolean, others: Thunk, stops_at: bool) -> Any:
+    """The same where the interpreter is on: the others are evaluated in the lanes that go on."""
+    seen: list[Any] = []
+
+    def go_on() -> Any:
+        other = others()
+        seen.append(other if _is_of_type(other, value) else as_condition(other))
+        return seen[0]
+
+    def stop() -> Any:
+        return value if not seen or _is_of_type(seen[0], value) else stops_at
+
+    found = executor.choose(~decided if stops_at else decided, go_on, stop)
     return Boolean(found) if isinstance(found, bool) else found
 
 

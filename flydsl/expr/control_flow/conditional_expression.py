@@ -19,6 +19,7 @@ from flydsl.expr.control_flow.joining import Join, Mismatch
 from flydsl.expr.control_flow.region import TracedRegion, regions_closed
 from flydsl.expr.control_flow.tree import leaf_like, leaf_value
 from flydsl.expr.numeric import Boolean
+from flydsl.expr.tracing.executing import executing
 from flydsl.expr.tracing.operands import FlyValue
 from flydsl.places import user_location
 
@@ -33,6 +34,8 @@ def conditional_expression(condition: Any, then: Thunk, otherwise: Thunk) -> Any
     decided = as_condition(condition)
     if not isinstance(decided, Boolean):
         return then() if decided else otherwise()
+    if (executor := executing.get()) is not None:
+        return executor.choose(decided, then, otherwise)
     at = user_location()
     objects = Reachable.from_here()
     sides = traced(then, objects, at), traced(otherwise, objects, at)

@@ -10,6 +10,7 @@ from flydsl.dialect.location import trace_error
 from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import unassigned
+from flydsl.expr.tracing.executing import executing
 from flydsl.places import user_location
 
 Thunks = Sequence[Callable[[], Any]]
@@ -24,6 +25,11 @@ class Construct:
 
     word = "construct"
     runtime = False
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        """One of the class, or where the interpreter is on of its twin, which is executed."""
+        executor = executing.get()
+        return super().__new__(cls if executor is None else executor.twins.get(cls, cls))
 
     def __init__(self, names: Sequence[str], thunks: Thunks) -> None:
         self._names = names

@@ -91,11 +91,15 @@ class IfStatement(Construct):
         join = Join()
         names = [self._joined_name(join, *sides) for sides in zip(self._names, then, otherwise, strict=True)]
         objects = self._joined_objects(join)
-        assert isinstance(self._condition, Boolean)
-        results = scf_if(self._condition, self._then, self._else, join, self._at)
+        results = self._results(join)
         for key, rebuild in objects.items():
             write(self._objects.objects[key], rebuild(results))
         return tuple(rebuild(results) for rebuild in names)
+
+    def _results(self, join: Join) -> list[Any]:
+        """The value of each difference between the branches."""
+        assert isinstance(self._condition, Boolean)
+        return scf_if(self._condition, self._then, self._else, join, self._at)
 
     def _without_left(self, values: Sequence[Any]) -> Sequence[Any]:
         """The names' values after a branch; one that always takes an exit need not have any."""

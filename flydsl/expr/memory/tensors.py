@@ -25,6 +25,7 @@ from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, as_numeric, nume
 from flydsl.expr.printing.assertions import assert_index
 from flydsl.expr.printing.refusals import ELEMENTS_WHILE_TRACED
 from flydsl.expr.tracing.emit import emit, emit_fly
+from flydsl.expr.tracing.executing import text_of_lanes
 from flydsl.expr.tracing.operands import (
     FlyValue,
     as_fly_value,
@@ -102,7 +103,7 @@ class Pointer(FlyValue, shows=(PointerType,)):
     type: PointerType
 
     def __str__(self) -> str:
-        return f"{self!r}{ELEMENTS_WHILE_TRACED}"
+        return text_of_lanes(self.value, type(self).__name__) or f"{self!r}{ELEMENTS_WHILE_TRACED}"
 
     @property
     def dtype(self) -> Scalar:

@@ -32,6 +32,7 @@ from flydsl.expr.numeric import (
 )
 from flydsl.expr.printing.refusals import WHILE_TRACED, TracedText
 from flydsl.expr.tracing.emit import emit
+from flydsl.expr.tracing.executing import lanes_of, text_of_lanes
 from flydsl.expr.tracing.outlived import note
 from flydsl.places import user_location
 
@@ -289,12 +290,18 @@ class Vector(ArithValue):
             return (self[(i,) + rest] for i in range(len(self)))  # noqa: RUF005 - needs Python 3.11
         return (self[position] for position in range(len(self)))
 
+    @property
+    def lanes(self) -> Any:
+        """The elements in each lane, as an array (lanes, elements), where the interpreter is on."""
+        return lanes_of(self.value, "Vector")
+
     def __repr__(self) -> str:
         shape = f", shape {self.shape}" if len(self.shape) != 1 else ""
-        return f"Vector({self.value.type}{shape})"
+        return text_of_lanes(self.value, "Vector") or f"Vector({self.value.type}{shape})"
 
     def __str__(self) -> str:
-        return TracedText(f"{self!r}{WHILE_TRACED}")
+        shown = repr(self)
+        return TracedText(f"{shown}{WHILE_TRACED}") if shown.startswith("Vector(vector<") else shown
 
 
 def full(shape: IntTupleLike, fill_value: Number, dtype: type[Numeric]) -> Vector:

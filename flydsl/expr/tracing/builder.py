@@ -14,6 +14,7 @@ from flydsl.errors import ArgumentError, FlyError
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import NumericMeta
 from flydsl.expr.tracing.emit import require_trace
+from flydsl.expr.tracing.executing import executed, executing
 from flydsl.expr.tracing.operands import FlyValue, as_ir_value
 from flydsl.expr.tracing.outlived import note_raw
 from flydsl.expr.tracing.trace_limit import count_operation
@@ -125,6 +126,7 @@ class MlirBuilder(Face):
                 made = self._target(*given, **by_name)
                 _verify(made)
                 note_raw(made)
+                _execute(made)
         except FlyError:
             raise
         except _WRONG_USE as error:
@@ -175,6 +177,16 @@ def _verify(made: Any) -> None:
         made = made.owner
     if isinstance(made, ir.OpView | ir.Operation) and not made.regions and not _ends_block(made.operation):
         made.operation.verify()
+
+
+def _execute(made: Any) -> None:
+    """Have the interpreter, where it is on, execute an operation, or the one whose results these are."""
+    if executing.get() is not None:
+        if isinstance(made, ir.OpResultList) and len(made):
+            made = made[0]
+        op = made.owner if isinstance(made, ir.Value) else made
+        if isinstance(op, ir.OpView | ir.Operation):
+            executed(op.operation)
 
 
 def _ends_block(op: ir.Operation) -> bool:

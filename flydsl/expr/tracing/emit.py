@@ -12,6 +12,7 @@ from flydsl.dialect import ops
 from flydsl.dialect.location import mlir_location, trace_error
 from flydsl.errors import FlyError, TraceError
 from flydsl.expr.numbers.fastmath_flags import flags_of_block
+from flydsl.expr.tracing.executing import executed
 from flydsl.expr.tracing.trace_limit import count_operation
 from flydsl.expr.tracing.undefined import refuse_undefined
 from flydsl.places import SourceLocation, user_location
@@ -54,7 +55,7 @@ def emit(
     _require_registered(name)
     count_operation()
     try:
-        return ir.Operation.create(
+        op = ir.Operation.create(
             name,
             results=list(results),
             operands=list(operands),
@@ -68,6 +69,7 @@ def emit(
         for operand in operands:
             refuse_undefined(operand)
         raise
+    return executed(op)
 
 
 def after_terminator(name: str) -> TraceError:
@@ -115,7 +117,7 @@ def emit_fly(
             ops.check(op)
         except FlyError as error:
             raise error.located(user_location()) from None
-    return op
+    return executed(op)
 
 
 def target_name() -> str | None:

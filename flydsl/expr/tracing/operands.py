@@ -19,6 +19,7 @@ from flydsl.errors import FlyError
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
 from flydsl.expr.tracing.emit import emit_fly, require_trace
+from flydsl.expr.tracing.executing import lanes_of, text_of_lanes
 from flydsl.expr.tracing.outlived import note, note_raw
 from flydsl.layout import ComposedLayout, IntLeaf, Layout, Swizzle, Tile
 from flydsl.layout.int_tuple import as_int_tuple
@@ -67,8 +68,14 @@ class FlyValue:
         """A value of the class, made of the one value that it consists of."""
         return cls(values[0])
 
+    @property
+    def lanes(self) -> Any:
+        """What the value holds in each lane, as an array, where the interpreter is on."""
+        return lanes_of(self.value, type(self).__name__)
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.type})"
+        name = type(self).__name__
+        return text_of_lanes(self.value, name) or f"{name}({self.type})"
 
 
 class StaticFlyValue:

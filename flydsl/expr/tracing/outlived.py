@@ -91,6 +91,30 @@ def values_end(module: ir.Module) -> Iterator[None]:
         raise error
 
 
+class _Unkept(dict[int, Any]):
+    """What MLIR's bindings gave out, where it may end as soon as nobody else keeps it."""
+
+    def __setitem__(self, key: int, value: Any) -> None:
+        """Keep nothing."""
+
+
+@contextmanager
+def values_end_unless_it_fails() -> Iterator[None]:
+    """Take the value of each object that was noted in the `with` block, but not if an error leaves it.
+
+    For what is interpreted: a debugger looks at the values behind the error. Nothing else is kept alive.
+    """
+    trace = _Trace(raw=_Unkept())
+    _traces.append(trace)
+    try:
+        yield
+    finally:
+        _traces.remove(trace)
+    for holder in trace.holders:
+        if (made := holder()) is not None:
+            made.value = _outlived()
+
+
 def _end(module: ir.Module) -> TraceError | None:
     """End a trace. Returns the error if it uses a value of an earlier one, whose use is taken out: that may end first.
 

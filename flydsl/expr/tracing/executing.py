@@ -1,0 +1,72 @@
+"""The interpreter's door: where it is on, each operation is executed as soon as it is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from flydsl.dialect.location import trace_error
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+class Executor(Protocol):
+    """A reader of operations that gives their values. `flydsl.interpreter` has the only one.
+
+    twins: class of a branch or loop -> the one that is executed in its place.
+    """
+
+    twins: ClassVar[Mapping[type[Any], type[Any]]]
+
+    def execute(self, op: ir.Operation) -> None:
+        """Execute an operation that has just been traced."""
+
+    def choose(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+        """`then()` in lanes in which a runtime condition holds, `otherwise()` in the others; one if all agree."""
+
+
+executing: ContextVar[Executor | None] = ContextVar("flydsl_executing", default=None)
+
+
+def executed(op: ir.Operation) -> ir.Operation:
+    """The operation, executed where the interpreter is on."""
+    executor = executing.get()
+    if executor is not None:
+        executor.execute(op)
+    return op
+
+
+class Shown(Protocol):
+    """What values hold, for people and debuggers."""
+
+    def text(self, value: ir.Value, name: str) -> str | None:
+        """The text of a value; None if nothing has executed it. name: of its type in the DSL."""
+
+    def lanes(self, value: ir.Value) -> Any:
+        """The array of a value, whose first axis is the lanes; None if nothing has executed it."""
+
+
+class _Door:
+    shown: Shown | None = None
+
+
+door = _Door()
+"""`flydsl.interpreter` enters here what shows its values."""
+
+
+def text_of_lanes(value: Any, name: str) -> str | None:
+    """What an `ir.Value` holds, where the interpreter has executed it, else None. name: of its type in the DSL."""
+    return None if door.shown is None else door.shown.text(value, name)
+
+
+def lanes_of(value: Any, name: str) -> Any:
+    """The array of what an `ir.Value` holds: its first axis is the lanes. TraceError where nothing executes it."""
+    found = None if door.shown is None else door.shown.lanes(value)
+    if found is None:
+        raise trace_error(
+            f"the lanes of a {name}, whose values are known on the device only",
+            "the interpreter knows them: with flydsl.interpreting(): ..., or FLYDSL_INTERPRET=1",
+        )
+    return found
