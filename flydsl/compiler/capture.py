@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from flydsl.simulator.timing import Trace
 
 
+_LONGEST = 60
+"""The most characters of an argument that are shown."""
+
+
 class Launcher(Protocol):
     """A function with `@flyc.jit`."""
 
@@ -37,19 +41,31 @@ class Launcher(Protocol):
         """Compile for these arguments and simulate the call, instruction by instruction."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Launch(Explained):
     """A call of a launcher that `capture_launches` saw.
 
     arguments: in parameter order, with defaults. pipeline: its compilation, up to the stage that failed, if any.
     counters: one for each kernel that it ran, if the simulator counted this launch. traces: likewise, if it was timed.
+    It prints as the call, with the types and shapes of tensors, then the table of each of the first, and the time and
+    the advice of each of the second.
     """
 
     function: Launcher
     arguments: tuple[Any, ...]
     pipeline: Pipeline
-    counters: list[LaunchCounters] = field(default_factory=list, repr=False)
-    traces: list[Trace] = field(default_factory=list, repr=False)
+    counters: list[LaunchCounters] = field(default_factory=list)
+    traces: list[Trace] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        named = zip(self.function.signature.parameters, self.arguments, strict=True)
+        parts = [f"{self.function.signature.name}({', '.join(f'{p.name}={_shown(value)}' for p, value in named)})"]
+        parts += [str(counters) for counters in self.counters]
+        if self.traces:
+            from flydsl.simulator.timing.advice import advise  # which counted launches do without
+
+            parts += [f"{trace!r}\n{advise(trace)}" for trace in self.traces]
+        return "\n\n".join(parts)
 
     @property
     def artifact(self) -> CompiledArtifact:
@@ -67,6 +83,15 @@ class Launch(Explained):
                 else "capture_launches(traced=True) times the first launch",
             )
         return self.traces[0]
+
+
+def _shown(value: Any) -> str:
+    """An argument in a few words: of a tensor its type and shape, never what is in it."""
+    if isinstance(shape := getattr(value, "shape", None), tuple):
+        kind = str(getattr(value, "dtype", type(value).__name__)).removeprefix("torch.")
+        return f"<{kind} {tuple(shape)}>"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"<{type(value).__name__}>"
 
 
 @dataclass

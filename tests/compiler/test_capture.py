@@ -71,3 +71,14 @@ def test_a_session_around_receives_the_traces_and_says_what_runs() -> None:
         double(A)
     assert [one.trace for one in around.launches] == launches[0].traces
     assert (A == 1).all()
+
+
+def test_a_launch_prints_tables_and_no_tensors() -> None:
+    A = torch.full((64,), 0.125)
+    with flyc.capture_launches(counted=True, traced=True) as launches:
+        double(A)
+    text = str(launches[0])
+    assert text.splitlines()[0] == f"{double.signature.name}(A=<float32 (64,)>)"
+    assert "executions" in text
+    assert "cycles at" in text
+    assert "0.125" not in text
