@@ -19,7 +19,8 @@ at `launching`, files at `loading`.
 
 Two backends execute the table: `lockstep/`, a machine of numpy arrays, and `native/`, host code, which `launch` uses by
 default. `checks` turns further checks on, and `lockstep/checked/` performs them. `stepping/` runs a lock-step machine
-instruction by instruction. `counters/` holds the results of `with counting()`, `timing/` those of `with tracing()`.
+instruction by instruction. `counters/` holds the results of `with counting()`, `timing/` those of `with tracing()`, and
+`observers` tells Python functions of what launches do.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from flydsl.simulator.launching import launch, prepare
     from flydsl.simulator.loading import LoadedKernel, LoadedModule, Struct, load
     from flydsl.simulator.memory.buffers import Memory
+    from flydsl.simulator.observers import Observer, observing
     from flydsl.simulator.stepping import Recording, Simulation
     from flydsl.simulator.timing import tracing
 
@@ -68,6 +70,7 @@ _NAMES = {
     "flydsl.simulator.launching": "launch prepare",
     "flydsl.simulator.loading": "LoadedKernel LoadedModule Struct load",
     "flydsl.simulator.memory.buffers": "Memory",
+    "flydsl.simulator.observers": "Observer observing",
     "flydsl.simulator.decoding.program": "Program",
     "flydsl.simulator.stepping": "Recording Simulation",
     "flydsl.simulator.timing": "tracing",
@@ -75,9 +78,10 @@ _NAMES = {
 
 __all__ = [
     "BarrierDeadlock", "GlobalRace", "InstructionLimit", "LaunchStatistics", "LdsRace", "ListingError", "LoadedKernel",
-    "LoadedModule", "Memory", "MemoryFault", "MisalignedAccess", "MissingWait", "Program", "Race", "Recording",
-    "RegisterFault", "Simulation", "Struct", "Trap", "UninitializedLds", "UninitializedRegister", "UnknownInstruction",
-    "UnsupportedMode", "checking", "counting", "launch", "limited", "load", "prepare", "tracing",
+    "LoadedModule", "Memory", "MemoryFault", "MisalignedAccess", "MissingWait", "Observer", "Program", "Race",
+    "Recording", "RegisterFault", "Simulation", "Struct", "Trap", "UninitializedLds", "UninitializedRegister",
+    "UnknownInstruction", "UnsupportedMode", "checking", "counting", "launch", "limited", "load", "observing",
+    "prepare", "tracing",
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from flydsl.simulator.counters.session import Counting, current_counting
 from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics, LdsSize
 from flydsl.simulator.memory.buffers import Memory
+from flydsl.simulator.observers import ObservedLaunch, current_observers
 from flydsl.simulator.timing.session import TracedLaunch, current_tracing
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def launch(
         dynamic_lds_bytes=dynamic_lds_bytes,
     )
     _refuse_repetition(dispatch)
+    _tell_observers(dispatch)
     limit, backend = instruction_limit or checks.instruction_limit(), _backend(backend)
 
     def run() -> LaunchStatistics:
@@ -122,6 +124,18 @@ def _refuse_repetition(dispatch: Dispatch) -> None:
         )
 
 
+def _tell_observers(dispatch: Dispatch) -> None:
+    """Tell observers of a launch. LaunchError inside of a block that looks at it in another way."""
+    observers = current_observers()
+    if observers and (checks.enabled_checks() or current_counting() or current_tracing()):
+        raise LaunchError(
+            f"kernel {dispatch.kernel_name!r} is observed, and checked, counted or timed as well",
+            hint="launch it twice, once in each block",
+        )
+    for observer in observers:
+        observer.launch(ObservedLaunch(dispatch.kernel_name, dispatch.grid, dispatch.block, dispatch.program))
+
+
 def _backend(name: str | None) -> str:
     """The backend of that name, by default what FLYDSL_SIMULATOR_BACKEND says; the one that has checks under checks."""
     name = name or env.simulator_backend()
@@ -129,7 +143,7 @@ def _backend(name: str | None) -> str:
         raise LaunchError(
             f"there is no simulator backend {name!r}", hint=f"it is one of {', '.join(env.SIMULATOR_BACKENDS)}"
         )
-    return "lockstep" if checks.enabled_checks() else name
+    return "lockstep" if checks.enabled_checks() or current_observers() else name
 
 
 def _execute(

@@ -17,6 +17,7 @@ from flydsl.simulator.lockstep.checked.nans import NanHistory, NanMachine
 from flydsl.simulator.lockstep.checked.races import RaceHistory
 from flydsl.simulator.lockstep.counting import CountingMachine
 from flydsl.simulator.lockstep.machine import Machine
+from flydsl.simulator.observers import current_observers
 
 _WAVES_PER_BATCH, _MOST_WAVES_PER_BATCH = 512, 8192
 _STATE_BYTES_PER_BATCH = 1 << 28
@@ -84,6 +85,10 @@ def _machine(
         return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled, races or _new_races(dispatch))
     waves = dispatch.waves(workgroup_ids)
     machine = (dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, limit)
+    if observers := current_observers():
+        from flydsl.simulator.lockstep.observed import ObservedMachine  # which most launches do without
+
+        return ObservedMachine(observers, *machine)
     return Machine(*machine) if counts is None else CountingMachine(*machine, counts=counts)
 
 
