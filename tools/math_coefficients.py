@@ -1,4 +1,5 @@
-"""Computes the polynomials of `flydsl/passes/to_rocdl/math_functions/coefficients.py`, and writes that file.
+"""Computes the polynomials of `flydsl/passes/to_rocdl/math_functions/coefficients.py`, and writes that file; those of
+f64 into `of_f64/coefficients.py` beside it.
 
 Each is the minimax approximation of its degree, by Remez's exchange algorithm in 60-digit arithmetic, printed with the
 largest error that it leaves. Needs mpmath. Usage: python tools/math_coefficients.py
@@ -134,6 +135,48 @@ def fits() -> list[Fit]:
     ]  # fmt: skip
 
 
+def fits_of_f64() -> list[Fit]:
+    quarter = mp.pi / 4 + mpf("0.02")
+    ln2_half = mp.log(2) / 2 + mpf("0.001")
+    tiny = mpf("1e-8")
+
+    def odd_fit(name: str, text: str, function: Function, high: mpf, terms: int) -> Fit:
+        return Fit(name, text, odd(function), odd_weight(function), tiny, high * high, terms, bits=53)
+
+    def log_rest(z: mpf) -> mpf:
+        s = mp.sqrt(z)
+        return ((2 * mp.atanh(s) - 2 * s) / s**3 - mpf(2) / 3) / z
+
+    return [
+        Fit(
+            "EXPM1", "(exp(r) - 1 - r) / r^2, |r| <= ln(2) / 2", lambda r: (mp.expm1(r) - r) / r**2,
+            lambda r: ln2_half**2, -ln2_half, ln2_half, 11, bits=53,
+        ),
+        Fit(
+            "LOG", "(log((1 + s) / (1 - s)) - 2 s - 2/3 s^3) / s^5 in s^2, |s| <= 0.1716", log_rest,
+            lambda z: z * z / 2, mpf("1e-6"), mpf("0.02945"), 8, bits=53,
+        ),
+        odd_fit("SIN", "(sin(r) - r) / r^3 in r^2, |r| <= pi / 4", mp.sin, quarter, 7),
+        Fit(
+            "COS", "(cos(r) - 1 + r^2 / 2) / r^4 in r^2, |r| <= pi / 4",
+            lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, lambda z: z**2 / mp.cos(mp.sqrt(z)),
+            mpf("1e-4"), quarter**2, 7, bits=53,
+        ),
+        odd_fit("ATAN", "(atan(x) - x) / x^3 in x^2, |x| <= 1", mp.atan, mpf(1), 22),
+        odd_fit("ASIN", "(asin(x) - x) / x^3 in x^2, |x| <= 1/2", mp.asin, mpf("0.5"), 14),
+        Fit(
+            "ERF", "erf(x) / x - 1 in x^2, |x| <= 0.95", lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
+            lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), tiny, mpf("0.95") ** 2, 13, bits=53,
+        ),
+        Fit(
+            "ERFC", "(1 + 2 x) erfc(x) exp(x^2) in (x - 4) / (x + 4), 0.45 <= x <= 28",
+            lambda t: (1 + 2 * erfc_argument(t)) * erfcx(erfc_argument(t)),
+            lambda t: 1 / ((1 + 2 * erfc_argument(t)) * erfcx(erfc_argument(t))),
+            (mpf("0.45") - 4) / (mpf("0.45") + 4), (mpf(28) - 4) / (mpf(28) + 4), 24, bits=53,
+        ),
+    ]  # fmt: skip
+
+
 def chunks(value: mpf, bits: int, count: int) -> list[mpf]:
     """`value` as a sum of `count` numbers, each with the next `bits` bits."""
     found = []
@@ -150,9 +193,9 @@ def rounded(value: mpf, bits: int) -> float:
         return float(+value)
 
 
-def main() -> None:
+def polynomials(fits: list[Fit]) -> list[str]:
     lines = ['"""Polynomials of the math functions, lowest power first. Written by tools/math_coefficients.py."""', ""]
-    for fit in fits():
+    for fit in fits:
         coefficients, error = remez(fit)
         lines += [
             f"# {fit.text}.",
@@ -161,7 +204,55 @@ def main() -> None:
             *(f"    {rounded(c, fit.bits)!r}," for c in coefficients),
             ")",
         ]
-    lines += [
+    return lines
+
+
+def in_parts(value: mpf, *bits: int) -> tuple[float, ...]:
+    """`value` as a sum: of a number of so many bits, of one that has the next ones, and so on."""
+    parts = []
+    for count in bits:
+        parts.append(rounded(value, count))
+        value -= mpf(parts[-1])
+    return tuple(parts)
+
+
+def turns_of_f64(count: int) -> list[float]:
+    """1 / (2 pi) in parts of 53 bits, each divided by the weight of its first bit."""
+    value, found = 1 / (2 * mp.pi), []
+    for _ in range(count):
+        value *= mpf(2) ** 53
+        found.append(float(mp.floor(value) / mpf(2) ** 53))
+        value -= mp.floor(value)
+    return found
+
+
+def lines_of_f64() -> list[str]:
+    third = mpf(1) / 3
+    with mp.workdps(420):
+        turns = turns_of_f64(23)
+    return [
+        *polynomials(fits_of_f64()),
+        "",
+        "# ln(2), log10(2) and pi / 2 in parts: the product of all but the last ones with an integer is exact.",
+        f"LN_2 = {in_parts(mp.log(2), 32, 53)}",
+        f"LOG10_2 = {in_parts(mp.log10(2), 32, 53)}",
+        f"HALF_PI = {in_parts(mp.pi / 2, 33, 33, 53, 53)}",
+        "# Sums of two f64.",
+        f"TWO_THIRDS = {in_parts(2 * third, 53, 53)}",
+        f"LN_2_PAIR = {in_parts(mp.log(2), 53, 53)}",
+        f"LOG2_E = {in_parts(1 / mp.log(2), 53, 53)}",
+        f"LOG10_E = {in_parts(1 / mp.log(10), 53, 53)}",
+        f"TWO_PI = {in_parts(2 * mp.pi, 53, 53)}",
+        "# 1 / (2 pi): part i counts 2^(-53 i).",
+        "TURN = (",
+        *(f"    {part!r}," for part in turns),
+        ")",
+    ]
+
+
+def main() -> None:
+    lines = [
+        *polynomials(fits()),
         "",
         "# 1 / (2 pi) in parts of 29 bits: their products with a 24-bit number are exact in 53 bits.",
         "TURN = (",
@@ -170,6 +261,7 @@ def main() -> None:
     high = rounded(mp.pi / 2, 53)
     lines += ["# pi / 2 in two parts of 53 bits.", f"HALF_PI = ({high!r}, {rounded(mp.pi / 2 - mpf(high), 53)!r})"]
     TARGET.write_text("\n".join(lines) + "\n")
+    (TARGET.parent / "of_f64" / TARGET.name).write_text("\n".join(lines_of_f64()) + "\n")
 
 
 if __name__ == "__main__":

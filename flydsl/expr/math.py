@@ -1,15 +1,12 @@
 """Mathematical functions of scalars and vectors.
 
 Each emits one operation of MLIR's `math` dialect, which the compiler turns into arithmetic and instructions without a
-device library (`flydsl.passes.to_rocdl.math_functions`). Results of f32 are within 4 ulp for every argument; those of
-f16 and bf16 are the rounded results of f32. Python numbers become Float32, or the type of the other operand.
+device library (`flydsl.passes.to_rocdl.math_functions`). Results of f32 and f64 are within 4 ulp for every argument;
+those of f16 and bf16 are the rounded results of f32. Python numbers become Float32, or the type of the other operand.
 
 fastmath: flags such as "afn" or "fast". With one of these two, exp, exp2, log, log2, log10, sqrt, rsqrt, sin, cos, tan
 and powf of f32 become the bare instructions: a few ulp, without denormals, and sin and cos less exact the larger the
 argument is.
-
-f64 is supported by absf, ceil, clampf, copysign, floor, fma, fpowi by a known exponent from -4 to 4, isfinite, isinf,
-isnan, isnormal, round, roundeven, rsqrt, sqrt, trunc. The other functions raise an error for f64, at the call.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl.dialect.elements import scalar_of
 from flydsl.dialect.location import argument_error
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.numbers.arith_value import ArithValue, add_methods
@@ -60,20 +56,6 @@ def _operands(name: str, values: tuple[Any, ...], wants_float: bool) -> list[ir.
     return operands
 
 
-_MOST_FACTORS = 4
-"""The largest exponent, when known, for which a power is a few products."""
-_OF_F64 = {
-    "absf", "ceil", "clampf", "copysign", "floor", "fma", "isfinite", "isinf", "isnan", "isnormal", "round",
-    "roundeven", "rsqrt", "sqrt", "trunc",
-}  # fmt: skip
-
-
-def _check_f64(name: str, operand: ir.Value, hint: str = "compute it in f32: x.to(fx.Float32)") -> None:
-    """Raise ArgumentError for an f64 of a function that has no formula for it."""
-    if name not in _OF_F64 and str(scalar_of(operand.type)) == "f64":
-        raise argument_error(f"math.{name} must be of f32 or a narrower float, got f64", hint)
-
-
 def _emit(name: str, operands: list[ir.Value], results: list[ir.Type], fastmath: Any = None) -> ir.Operation:
     return emit(f"math.{name}", operands, results, fastmath_attribute(fastmath))
 
@@ -82,7 +64,6 @@ def _float_function(name: str, count: int, summary: str) -> Callable[..., Any]:
     def function(*values: Value, fastmath: FastMath = None) -> ArithValue:
         _check_count(name, values, count)
         operands = _operands(name, values, True)
-        _check_f64(name, operands[0])
         result = _emit(name, operands, [operands[0].type], fastmath).result
         return bare_like(arith_result(result, shape=shape_of(*values)), *values)
 
@@ -176,7 +157,6 @@ ipowi = _integer_function("ipowi", 2, "x^n, wrapping; a negative n gives 1 / x^-
 def sincos(x: Value, *, fastmath: FastMath = None) -> tuple[ArithValue, ArithValue]:
     """(sin(x), cos(x)), cheaper than two calls; 2 ulp for every argument."""
     (operand,) = _operands("sincos", (x,), True)
-    _check_f64("sincos", operand)
     sine, cosine = _emit("sincos", [operand], [operand.type] * 2, fastmath).results
     return arith_result(sine, shape=shape_of(x)), arith_result(cosine, shape=shape_of(x))
 
@@ -189,8 +169,6 @@ def fpowi(base: Value, exponent: Number, *, fastmath: FastMath = None) -> ArithV
     number = Int32(exponent) if is_python_number(exponent) else as_numeric(exponent)
     base = as_numeric(base)
     (x,) = _operands("fpowi", (converted_like(base, base.dtype, number),), True)
-    if not (is_python_number(exponent) and abs(exponent) <= _MOST_FACTORS):
-        _check_f64("fpowi", x, "compute it in f32: x.to(fx.Float32), or give an exponent from -4 to 4")
     n = ir_value_of(converted_like(number, number.dtype, arith_result(x)))
     check_operands("math.fpowi", n, n, False)
     if shape_of(base) != shape_of(number) and None not in (shape_of(base), shape_of(number)):

@@ -217,6 +217,14 @@ class ElementwiseValue:
         return total
 
 
+def holds_anywhere(condition: ElementwiseValue) -> ir.Value:
+    """A truth value: true if the condition holds for one element."""
+    if not isinstance(condition.value.type, ir.VectorType):
+        return condition.value
+    kind = {"kind": ir.Attribute.parse("#vector.kind<or>")}
+    return create("vector.reduction", [condition.value], [element_type("i1")], condition.at, kind).result
+
+
 def approximate(name: str, x: ElementwiseValue) -> ElementwiseValue:
     """A hardware approximation of 1 ulp, which exists for scalars only: `rsq`, `rcp`. On the host: the function."""
     if _on_host():

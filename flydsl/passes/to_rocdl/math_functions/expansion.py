@@ -12,7 +12,14 @@ from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue, approximate
-from flydsl.passes.to_rocdl.math_functions import error_functions, exponential, powers, trigonometric
+from flydsl.passes.to_rocdl.math_functions import (
+    error_functions,
+    exponential,
+    inverse_trigonometric,
+    of_f64,
+    powers,
+    trigonometric,
+)
 
 # Exact, and selected by LLVM for f16, f32 and f64: operation -> intrinsic.
 _EXACT = {
@@ -22,7 +29,8 @@ _EXACT = {
 # Within 2 ulp in f32.
 _NATIVE = {"exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10", "sqrt": "sqrt"}
 _FORMULAS: dict[str, Callable[..., ElementwiseValue]] = {
-    "acos": trigonometric.acos, "asin": trigonometric.asin, "atan": trigonometric.atan, "atan2": trigonometric.atan2,
+    "acos": inverse_trigonometric.acos, "asin": inverse_trigonometric.asin, "atan": inverse_trigonometric.atan,
+    "atan2": inverse_trigonometric.atan2,
     "cos": trigonometric.cos, "sin": trigonometric.sin, "tan": trigonometric.tan,
     "acosh": exponential.acosh, "asinh": exponential.asinh, "atanh": exponential.atanh, "cbrt": exponential.cbrt,
     "cosh": exponential.cosh, "expm1": exponential.expm1, "log1p": exponential.log1p, "rsqrt": exponential.rsqrt,
@@ -45,7 +53,15 @@ _INTEGERS: dict[str, Callable[..., ElementwiseValue]] = {
     "ipowi": powers.ipowi,
 }
 
-_F64 = {*_EXACT, *_CLASSES, "sqrt", "rsqrt", "clampf"}
+# Those of f64 that have no formula in common with f32.
+_OF_F64: dict[str, Callable[..., ElementwiseValue]] = {
+    **{name: getattr(of_f64.exponential, name) for name in (
+        "cbrt", "cosh", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sinh", "tanh"
+    )},
+    "cos": of_f64.trigonometric.cos, "sin": of_f64.trigonometric.sin, "tan": of_f64.trigonometric.tan,
+    "erf": of_f64.error_functions.erf, "erfc": of_f64.error_functions.erfc,
+    "rsqrt": lambda x: 1.0 / x.llvm("sqrt"),
+}  # fmt: skip
 
 
 def expand(function: ir.Operation) -> None:
@@ -96,19 +112,12 @@ def _compute(op: ir.Operation, name: str, operands: Sequence[ElementwiseValue]) 
     if name in _INTEGERS:
         return [_INTEGERS[name](*operands)]
     element = str(x.element)
-    if element == "f64" and not _has_f64(name, operands):
-        hint = "convert it: .to(fx.Float32)"
-        raise CompileError(f"math.{name} of f64 is unsupported", at=source_location(op.location), hint=hint)
     if element == "bf16" or (element == "f16" and name not in _EXACT and name not in _CLASSES):
         operands = [v.to_float("f32") if v.is_float else v for v in operands]
     results = _compute_float(op, name, operands)
     if name in _CLASSES:
         return results
     return [result.to_float(element) for result in results]
-
-
-def _has_f64(name: str, operands: Sequence[ElementwiseValue]) -> bool:
-    return name in _F64 or (name == "fpowi" and powers.is_unrolled(operands[1]))
 
 
 def _compute_float(op: ir.Operation, name: str, operands: Sequence[ElementwiseValue]) -> list[ElementwiseValue]:
@@ -123,12 +132,13 @@ def _compute_float(op: ir.Operation, name: str, operands: Sequence[ElementwiseVa
         return [x.llvm("maximum", operands[1]).llvm("minimum", operands[2])]
     if approximately and str(x.element) == "f32" and name in _APPROXIMATIONS:
         return [_APPROXIMATIONS[name](*operands)]
+    is_f64 = str(x.element) == "f64"
+    if name == "sincos":
+        return list((of_f64.trigonometric if is_f64 else trigonometric).sincos(x))
+    if is_f64 and name in _OF_F64:
+        return [_OF_F64[name](*operands)]
     if name in _NATIVE:
         return [x.llvm(_NATIVE[name])]
-    if name == "sincos":
-        return list(trigonometric.sincos(x))
-    if name == "rsqrt" and str(x.element) == "f64":
-        return [1.0 / x.llvm("sqrt")]
     if name not in _FORMULAS:
         raise CompileError(
             f"{op.name} is unsupported", at=source_location(op.location), hint="write it with the functions of fx.math"

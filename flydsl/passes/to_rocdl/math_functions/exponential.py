@@ -1,4 +1,4 @@
-"""Exponentials and logarithms of f32 that LLVM has no instructions for.
+"""Exponentials and logarithms of f32 that LLVM has no instructions for; asinh, acosh and atanh of f64, too.
 
 Bounds are in units in the last place (ulp) against the exact result; the tests measure them.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue, approximate
 from flydsl.passes.to_rocdl.math_functions import coefficients
+from flydsl.passes.to_rocdl.math_functions.of_f64 import exponential as of_f64
 
 _LOG2_E = 1.4426950408889634
 # ln(2) in two parts: the product of the first with an integer up to 2^9 is exact in f32.
@@ -76,23 +77,36 @@ def asinh(x: ElementwiseValue) -> ElementwiseValue:
     """asinh(x), within 4 ulp."""
     a = x.abs()
     z = a * a
-    small = log1p(a + z / ((z + 1.0).llvm("sqrt") + 1.0))
-    large = a.llvm("log") + 0.6931471805599453
-    return (a > 4096.0).choose(large, small).copysign(x)
+    small = _log1p(a + z / ((z + 1.0).llvm("sqrt") + 1.0))
+    large = _log(a) + 0.6931471805599453
+    return (a > _large(x)).choose(large, small).copysign(x)
 
 
 def acosh(x: ElementwiseValue) -> ElementwiseValue:
     """acosh(x), within 4 ulp; NaN below 1, where the root's operand is positive again from -1 downwards."""
     t = x - 1.0
-    small = log1p(t + (t.fma(t, t + t)).llvm("sqrt"))
-    large = x.llvm("log") + 0.6931471805599453
-    return (x < 1.0).choose(_NAN, (x > 4096.0).choose(large, small))
+    small = _log1p(t + (t.fma(t, t + t)).llvm("sqrt"))
+    large = _log(x) + 0.6931471805599453
+    return (x < 1.0).choose(_NAN, (x > _large(x)).choose(large, small))
 
 
 def atanh(x: ElementwiseValue) -> ElementwiseValue:
     """atanh(x), within 4 ulp."""
     a = x.abs()
-    return (0.5 * log1p((a + a) / (1.0 - a))).copysign(x)
+    return (0.5 * _log1p((a + a) / (1.0 - a))).copysign(x)
+
+
+def _log(x: ElementwiseValue) -> ElementwiseValue:
+    return x.llvm("log") if str(x.element) == "f32" else of_f64.log(x)
+
+
+def _log1p(x: ElementwiseValue) -> ElementwiseValue:
+    return log1p(x) if str(x.element) == "f32" else of_f64.log1p(x)
+
+
+def _large(x: ElementwiseValue) -> float:
+    """A number whose square's neighbour below is no other one to the type."""
+    return 4096.0 if str(x.element) == "f32" else 2.0**28
 
 
 def cbrt(x: ElementwiseValue) -> ElementwiseValue:

@@ -1,4 +1,5 @@
-"""Powers: of f32 by logarithm and exponential in f64, whose 53 bits leave one rounding; of integers by squaring."""
+"""Powers of floats by logarithm and exponential, which have more bits than the result: f64 for one of f32, sums of two
+f64 for one of f64. Powers of integers by squaring."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from flydsl.dialect.elements import element_type
 from flydsl.passes.rewriting import constant, create, splat_of
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
 from flydsl.passes.to_rocdl.math_functions import coefficients
+from flydsl.passes.to_rocdl.math_functions.of_f64.exponential import logarithm, natural, scaled_exp, with_its_limits
+from flydsl.passes.to_rocdl.math_functions.of_f64.pairs import Pair, exact_product
 
 _INFINITY = float("inf")
 # Up to this exponent a known power is a product of at most three factors, faster and as exact.
@@ -54,16 +57,30 @@ def _power(
 ) -> ElementwiseValue:
     """x to the power of y, which is f64; whole, odd: whether y is an integer, and an odd one."""
     a = x.abs()
-    exponent = (y * _log2(a.to_float("f64"))).clamp(-300.0, 300.0)
-    magnitude = _exp2(exponent).to_float("f32")
+    magnitude = _of_f64(a, y) if str(x.element) == "f64" else _of_f32(a, y)
     negative = x.bits() < 0
     result = (negative & odd).choose(-magnitude, magnitude)
     undefined = (x < 0.0) & whole.op("arith.xori", whole.constant(1)) & (a < _INFINITY)
     result = undefined.choose(float("nan"), result)
-    result = (x.equals(x) & y.equals(y)).choose(result, x + y.to_float("f32"))
+    result = (x.equals(x) & y.equals(y)).choose(result, x + y.to_float(str(x.element)))
     # 1 whatever the other is, NaN too; and (-1)^(+-inf).
     one = y.equals(0.0) | x.equals(1.0) | (a.equals(1.0) & y.abs().equals(_INFINITY))
     return one.choose(1.0, result)
+
+
+def _of_f32(x: ElementwiseValue, y: ElementwiseValue) -> ElementwiseValue:
+    """A positive f32 to the power of an f64."""
+    exponent = (y * _log2(x.to_float("f64"))).clamp(-300.0, 300.0)
+    return _exp2(exponent).to_float("f32")
+
+
+def _of_f64(x: ElementwiseValue, y: ElementwiseValue) -> ElementwiseValue:
+    """A positive f64 to the power of an f64."""
+    log = natural(*logarithm(x))
+    product = exact_product(y, with_its_limits(x, log.high))
+    beyond = product.high.abs() > 800.0  # or infinite, where what it lacks has no meaning
+    low = beyond.choose(0.0, y.fma(log.low, product.low))
+    return scaled_exp(Pair(product.high.clamp(-800.0, 800.0), low))
 
 
 def _log2(x: ElementwiseValue) -> ElementwiseValue:

@@ -1,4 +1,4 @@
-"""Trigonometric functions of f32 and their inverses.
+"""Sine, cosine and tangent of f32.
 
 The argument is reduced in f64, where two multiply-adds are exact enough for any argument below 2^30. Larger ones take
 a branch: the product with 1 / (2 pi) in parts, each exact; only their fractions count.
@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.dialect.elements import element_type
 from flydsl.passes.rewriting import create
-from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue, approximate
+from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue, holds_anywhere
 from flydsl.passes.to_rocdl.math_functions import coefficients
 
 _PI = 3.141592653589793
-# pi and pi / 2 as f32, and what these lack.
-_PI_HIGH, _PI_LOW = 3.1415927410125732, -8.742278000372485e-08
-_HALF_PI_HIGH, _HALF_PI_LOW = 1.5707963705062866, -4.3711390001862426e-08
 _LARGE = 2.0**30
 
 
@@ -58,20 +54,12 @@ def _reduce(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:
     large = x.abs() >= _LARGE
     wide = x.to_float("f64")
     types = [wide.value.type, x.like("i32")]
-    branch = ir.Operation.create("scf.if", types, [_any(large)], regions=2, loc=x.at)
+    branch = ir.Operation.create("scf.if", types, [holds_anywhere(large)], regions=2, loc=x.at)
     for region, reduction in zip(branch.regions, (_reduce_large, _reduce_small), strict=True):
         with ir.InsertionPoint(region.blocks.append()):
             create("scf.yield", [value.value for value in reduction(wide)], [], x.at)
     r, quadrant = (ElementwiseValue(result, x.at) for result in branch.results)
     return r.to_float("f32"), quadrant
-
-
-def _any(condition: ElementwiseValue) -> ir.Value:
-    """A truth value: true if the condition holds for one element."""
-    if not isinstance(condition.value.type, ir.VectorType):
-        return condition.value
-    kind = {"kind": ir.Attribute.parse("#vector.kind<or>")}
-    return create("vector.reduction", [condition.value], [element_type("i1")], condition.at, kind).result
 
 
 def _reduce_small(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:
@@ -104,59 +92,3 @@ def _parts_that_count(x: ElementwiseValue) -> list[ElementwiseValue]:
 def _fraction(x: ElementwiseValue) -> ElementwiseValue:
     """The difference to the nearest integer, exact."""
     return x - x.nearest()
-
-
-def atan(x: ElementwiseValue) -> ElementwiseValue:
-    """atan(x), within 3 ulp."""
-    a = x.abs()
-    inverted = a > 1.0
-    p = _atan_small(inverted.choose(approximate("rcp", a), a))
-    return inverted.choose(_HALF_PI_HIGH - (p - _HALF_PI_LOW), p).copysign(x)
-
-
-def _atan_small(x: ElementwiseValue) -> ElementwiseValue:
-    """atan(x) for 0 <= x <= 1."""
-    z = x * x
-    return (x * z).fma(z.polynomial(coefficients.ATAN), x)
-
-
-def atan2(y: ElementwiseValue, x: ElementwiseValue) -> ElementwiseValue:
-    """The angle of the point (x, y), within 4 ulp; zeros and infinities as in C."""
-    a, b = y.abs(), x.abs()
-    steep = a > b
-    large, small = steep.choose(a, b), steep.choose(b, a)
-    ratio = small / large
-    ratio = large.equals(0.0).choose(0.0, small.equals(float("inf")).choose(1.0, ratio))
-    p = _atan_small(ratio)
-    p = steep.choose(_HALF_PI_HIGH - (p - _HALF_PI_LOW), p)
-    left = x.bits() < 0
-    angle = left.choose(_PI_HIGH - (p - _PI_LOW), p).copysign(y)
-    ordered = x.equals(x) & y.equals(y)
-    return ordered.choose(angle, x + y)
-
-
-def _asin_small(x: ElementwiseValue) -> ElementwiseValue:
-    """asin(x) for |x| <= 1/2."""
-    z = x * x
-    return (x * z).fma(z.polynomial(coefficients.ASIN), x)
-
-
-def _asin_of_root(a: ElementwiseValue) -> ElementwiseValue:
-    """asin(sqrt((1 - a) / 2)), half of acos(a), for a >= 1/2."""
-    return _asin_small(((1.0 - a) * 0.5).llvm("sqrt"))
-
-
-def asin(x: ElementwiseValue) -> ElementwiseValue:
-    """asin(x), within 3 ulp."""
-    a = x.abs()
-    large = _HALF_PI_HIGH - (2.0 * _asin_of_root(a) - _HALF_PI_LOW)
-    return (a <= 0.5).choose(_asin_small(a), large).copysign(x)
-
-
-def acos(x: ElementwiseValue) -> ElementwiseValue:
-    """acos(x), within 3 ulp."""
-    a = x.abs()
-    middle = _HALF_PI_HIGH - (_asin_small(x) - _HALF_PI_LOW)
-    outer = 2.0 * _asin_of_root(a)
-    outer = (x < 0.0).choose(_PI_HIGH - (outer - _PI_LOW), outer)
-    return (a <= 0.5).choose(middle, outer)
