@@ -177,7 +177,7 @@ def language() -> str:
 
 
 def is_language_0_2_2() -> bool:
-    """Whether operators follow FlyDSL 0.2.2. Every operator on two types asks for it."""
+    """True if operators follow FlyDSL 0.2.2. Every operator on two types asks for it."""
     return (_LANGUAGE in _environment or bool(_replaced.get() or _of_process)) and language() == "0.2.2"
 
 

@@ -21,7 +21,7 @@ FORMATS = "fly.formats"
 HOST_FORMATS = "fly.host_formats"
 """That of the formats of its launcher."""
 HOST_PRINTF = "flydsl_host_printf"
-"""What a printf of a launcher calls, with the number of its `Format`, from 1, and the address of its values."""
+"""The function that a launcher's printf calls, with its `Format`'s number, from 1, and the address of its values."""
 HEADER_WORDS = 6
 RECORD_WORDS = 5
 THREAD_BITS = 10

@@ -1,4 +1,4 @@
-"""What the user calls is not traced by `torch.compile`: it breaks the graph, and runs as it does without."""
+"""Functions that `torch.compile` does not trace: a call breaks the graph, and runs as it does without."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_what_is_taken_for_old_was_not_looked_at(collections: list[int]) -> None
         gc.enable()
 
 
-def test_what_somebody_froze_stays_frozen() -> None:
+def test_frozen_objects_stay_frozen() -> None:
     frozen = Cycle()
     gc.freeze()
     try:

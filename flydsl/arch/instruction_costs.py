@@ -43,7 +43,7 @@ _OF_BOTH_HALVES = re.compile(
     r"|(max|min|add|sub|mad)_[iu]16|mul_lo_u16|(not|and|or|xor)_b16|(lshl|lshr|ashr)rev_[bi]16"
     r"|dot2c?_(f32|f16|bf16)_(f16|bf16))$"
 )
-"""What RDNA 3 and 4 execute for all 64 lanes at once: the operations that pairs of instructions are made of, and some
+"""Operations that RDNA 3 and 4 execute for all 64 lanes at once: those that pairs of instructions are made of, and some
 of 16 bits. Source: Mesa's ACO; measured by Chips and Cheese in "Microbenchmarking AMD's RDNA 3"."""
 _NOT_FULL_RATE = re.compile(r"v_(mul_(lo|hi)|mad_(u64|i64))_")
 

@@ -142,7 +142,7 @@ def _part_types(annotation: Any) -> tuple[Any, ...]:
 
 
 OWN: list[Callable[[type], bool]] = []
-"""What else says whether values of a class are arguments: the registry of launchers' arguments enters itself."""
+"""Others that say whether values of a class are arguments: the registry of launchers' arguments enters itself."""
 
 
 def shown(value: Any) -> str:

@@ -32,7 +32,7 @@ from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError, FlyError, LayoutError, SourceLocation
 
 TEXT = "-"
-"""What MLIR calls a text that is not a file, in the places it gives to operations."""
+"""MLIR's name for a text that is not a file, in the places it gives to operations."""
 
 _LONGEST_ALIGNED = 4000  # characters of a line in which an error's column is looked for
 

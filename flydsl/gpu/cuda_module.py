@@ -1,4 +1,4 @@
-"""What stands in place of torch.cuda's functions while a GPU poses. `REPLACED` names them."""
+"""Stand-ins for torch.cuda's functions while a GPU poses. `REPLACED` names them."""
 
 from __future__ import annotations
 

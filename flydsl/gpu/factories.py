@@ -1,4 +1,4 @@
-"""What makes tensors on "cuda" where torch was built without it: the two operators that all factories come down to.
+"""Tensors on "cuda" where torch was built without it: the two operators that all factories come down to.
 
 `torch.randn(..., device="cuda")` allocates with `aten::empty` or `aten::empty_strided` and fills what it gets. These
 two are registered for CUDA as long as a GPU poses, for every thread.

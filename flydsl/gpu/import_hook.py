@@ -114,7 +114,7 @@ class ImportHook(importlib.abc.MetaPathFinder):
                 self._changes[module.__name__](module)
 
     def _found(self, fullname: str) -> importlib.machinery.ModuleSpec | None:
-        """What the finders after this one find."""
+        """The module as the finders after this one find it."""
         sys.meta_path.remove(self)
         try:
             return importlib.util.find_spec(fullname)

@@ -47,7 +47,7 @@ Call = tuple[Program, Sizes, tuple[tuple[int, int], ...]]
 
 
 class Launches:
-    """What a GPU was asked to do. times: of each program, by kernel and sizes."""
+    """The work that a GPU was asked to do. times: of each program, by kernel and sizes."""
 
     def __init__(self, product: Product) -> None:
         self._product = product
@@ -109,12 +109,12 @@ class Launches:
 
 
 def _sizes(dispatch: Dispatch, kernarg: bytes) -> Sizes:
-    """What the time of a launch depends on. The addresses among its arguments count the buffers of the launch."""
+    """The key of a launch's time. The addresses among its arguments count the buffers of the launch."""
     return dispatch.kernel_name, tuple(dispatch.grid), tuple(dispatch.block), dispatch.lds_bytes, kernarg
 
 
 def _places(memory: Memory) -> tuple[tuple[int, int], ...]:
-    """Where the host has the memory of a launch."""
+    """The places where the host has the memory of a launch."""
     return tuple((buffer.data.ctypes.data, buffer.data.size) for buffer in memory.buffers().values())
 
 

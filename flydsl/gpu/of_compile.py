@@ -46,7 +46,7 @@ def begin(replaced: Replacements) -> None:
 
 
 def changes(replaced: Replacements) -> dict[str, Callable[[ModuleType], None]]:
-    """What is changed in the modules of Dynamo and Inductor."""
+    """The changes to the modules of Dynamo and Inductor."""
 
     def tensors_without_memory(module: Any) -> None:
         """FakeTensorMode would otherwise make a real tensor to wake the GPU up."""
@@ -118,7 +118,7 @@ _ASKED = (
     "current_device", "set_device", "device_count", "stream", "current_stream", "set_stream", "synchronize",
     "get_device_properties", "memory_allocated", "is_bf16_supported",
 )  # fmt: skip
-"""What Dynamo's view of torch.cuda keeps of it."""
+"""The names of torch.cuda that Dynamo's view of it keeps."""
 
 
 def _wrapped(module: Any, builder: Any, value: GpuTensor) -> Any:

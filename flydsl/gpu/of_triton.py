@@ -17,7 +17,7 @@ from flydsl.gpu.streams import time_ms
 
 
 def changes(replaced: Replacements) -> dict[str, Callable[[ModuleType], None]]:
-    """What is changed in Triton's modules."""
+    """The changes to Triton's modules."""
 
     def launch_on_simulator(module: Any) -> None:
         from flydsl import triton

@@ -59,7 +59,7 @@ class Averages(list[KernelEvent]):
 
 
 class Profile:
-    """What stands in place of `torch.profiler.profile`."""
+    """The stand-in for `torch.profiler.profile`."""
 
     def __init__(
         self,

@@ -125,7 +125,7 @@ class Clock:
     is_watched = is_trial = False
     unknown = ""
     log: list[Work] | None = None
-    """Where a profiler wants the work of streams to be written."""
+    """The place where a profiler wants the work of streams to be written."""
 
     def reset(self) -> None:
         """Begin at 0, on the default stream."""

@@ -318,7 +318,7 @@ _TRACING = tuple(getattr(torch._C._TorchDispatchModeKey, name) for name in ("FAK
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether torch traces, or one of some values is a tensor without memory: it needs none of a GPU's."""
+    """True if torch traces, or one of some values is a tensor without memory: it needs none of a GPU's."""
     if any(torch._C._get_dispatch_mode(key) is not None for key in _TRACING):
         return True
     return any(

@@ -1,4 +1,4 @@
-"""What stands in place of functions of torch, of its tensors, modules and files, while a GPU poses."""
+"""Stand-ins for functions of torch, of its tensors, modules and files, while a GPU poses."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def stay_on_host(storage: Any, location: str) -> Any:
 
 
 def _placed(value: Any) -> Any:
-    """What was read from a file, on the GPU where it was, or where it is wanted."""
+    """A value read from a file, on the GPU where it was, or where it is wanted."""
     if not isinstance(value, torch.Tensor) or isinstance(value, GpuTensor):
         return value
     place = _places.get(value.untyped_storage()._cdata)

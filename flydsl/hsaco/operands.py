@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 VCC, M0, EXEC = 106, 124, 126
 """Indices of the special registers in the scalar file; the numbers are those of the machine encoding."""
 CLUSTER_STATE = 125
-"""Where the scalar file, which has no register there, keeps the hardware register IB_STS2 for `s_getreg_b32`."""
+"""The place of the scalar file, where no register is, that keeps the hardware register IB_STS2 for `s_getreg_b32`."""
 
 SGPR_FILE_SIZE = 128
 

@@ -59,7 +59,7 @@ _is_posing = False
 
 
 def pose(is_posing: bool) -> None:
-    """Whether "cuda" is the simulator's: while `flydsl.gpu` lets a GPU pose that is not there."""
+    """True if "cuda" is the simulator's: while `flydsl.gpu` lets a GPU pose that is not there."""
     global _is_posing
     _is_posing = is_posing
 

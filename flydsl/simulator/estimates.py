@@ -50,7 +50,7 @@ LEGEND = (
     "± is what 9 of 10 launches of the kind that were compared with a GPU are within; with ~ none was, and it is what "
     "the uncertainty of the model's figures makes; ? is not known"
 )
-"""What the errors in a table mean."""
+"""The meaning of the errors in a table."""
 
 
 def together(estimates: Iterable[Estimate]) -> Estimate:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_SCRATCH_BYTES = 131_056
 """The most scratch that LLVM's back end for gfx9 gives a thread."""
 _MOST_WORKGROUPS_YZ = 1 << 16
-"""Where 16 bits hold the workgroup's y and z each."""
+"""The register whose halves hold the workgroup's y and z."""
 
 
 def launch(

@@ -12,7 +12,7 @@ from workbench.kit.highlight import COLORS
 _SCRIPTS = ("line_list.js", "panes.js", "room.js")
 _STYLES = ("theme.css", "line_list.css", "panes.css", "room.css")
 TAGS = {kind: f'<span class="{kind}">' for kind in (*COLORS, "comment")} | {"fold": '<span class="fold"><span>'}
-"""What `highlight` takes for lines of the list."""
+"""The tags that `highlight` takes for lines of the list."""
 
 
 def script() -> str:

@@ -49,7 +49,7 @@ class Outstanding:
 
 
 def outstanding(instructions: Sequence[MachineInstruction], graph: Sequence[Block], arch: Arch) -> Outstanding:
-    """What is under way in a function, whose blocks are those of `blocks`."""
+    """The operations under way in a function, whose blocks are those of `blocks`."""
     listed = tuple(ListedInstruction(i.text, i.index + 1, i.location) for i in instructions)
     facts = facts_of(Listing(listed, {label: i.index for i in instructions for label in i.labels}), arch)
     sizes = wait_counters(arch).sizes

@@ -17,7 +17,7 @@ FORMS = (
     *("dwords", "f32", "f16", "bf16", "f64", "f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ", "f8E8M0FNU"),
     *("f6E2M3FN", "f6E3M2FN", "f4E2M1FN", "i32", "ui32", "i16", "ui16", "i8", "ui8", "i4", "ui4", "i64", "ui64"),
 )
-"""What values can be shown as: "dwords" in hexadecimal, else an element type by its name in MLIR."""
+"""The forms in which values can be shown: "dwords" in hexadecimal, else an element type by its name in MLIR."""
 
 
 def bits_of(form: str) -> int:

@@ -53,7 +53,7 @@ class Bug:
 
     @property
     def function(self) -> Callable[..., str]:
-        """What rewrites the text."""
+        """The function that rewrites the text."""
         module, _, name = self.rewrite.partition(".")
         return getattr(__import__(f"{__name__}.{module}", fromlist=[name]), name)
 

@@ -23,7 +23,7 @@ _DECLARATION = re.compile(r"(?m)^declare (?P<result>.+) @(?P<name>[\w.$-]+)\((?P
 
 
 def functions(llvm_ir: str) -> list[str]:
-    """What stands before the first function, and each function with what follows it. Joined they are the text.
+    """The lines before the first function, and each function with what follows it. Joined they are the text.
 
     >>> functions("target\\ndefine void @a() {}\\ndefine void @b() {}")
     ['target\\n', 'define void @a() {}\\n', 'define void @b() {}']

@@ -1,1 +1,1 @@
-"""How a call becomes an operation: operands, the operation's place and line, and values whose trace has ended."""
+"""The way of a call to an operation: operands, the operation's place and line, and values whose trace has ended."""

@@ -16,7 +16,7 @@ from flydsl.simulator.counters.raw import LINE_BYTES
 NO_ESTIMATE = (
     "no caches, no latencies and no launch, so no estimate of the time: products took 0.7 to 10 times as long on a GPU"
 )
-"""How far from a time on a GPU it is: `timing/ACCURACY.md` has the comparison."""
+"""Its distance from a time on a GPU: `timing/ACCURACY.md` has the comparison."""
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ class Semantics:
 
 
 ENTERED: dict[str, Semantics] = {}
-"""What has been entered so far, for families that build on others."""
+"""The rows that have been entered so far, for families that build on others."""
 _effects: dict[str, Effect] = {}
 _begun: set[str] = set()
 _complete: set[str] = set()

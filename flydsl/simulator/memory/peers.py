@@ -15,7 +15,7 @@ from flydsl import env
 from flydsl.errors import DeviceError
 
 _GRACE_S = 2.0
-"""What a process wrote before it ended is seen long before."""
+"""Time enough to see what a process wrote before it ended."""
 _LOOKS_S = 0.1
 _YIELDS = 8
 _LONGEST_PAUSE_S = 1e-3

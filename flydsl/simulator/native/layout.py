@@ -39,7 +39,7 @@ MODE_CHANGED = 5
 DONE, SLICE_OVER, DEADLOCK, LIMIT_REACHED, WAITING = 16, 17, 18, 19, 20
 
 LOADS, STORES, ATOMIC = range(3)
-"""What a vector access does, as `resolve` is told."""
+"""The kinds of vector accesses, as `resolve` is told."""
 
 SPACES = ("global", "lds", "scratch", "flat", "tensor_global", "tensor_lds")
 """The spaces of vector accesses, as an observer is told of them; the last two are of a whole tile, told of as lines in

@@ -28,7 +28,7 @@ from flydsl.simulator.waves import WAITING, Waves
 MOST_STEPS = 20_000
 _MOST_BYTES = 1 << 29
 _ARRAYS = ("sgpr", "scc", "pc", "status", "executed", "lds")
-"""What a moment has besides vector registers, which are kept row by row."""
+"""The parts of a moment besides vector registers, which are kept row by row."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ _COMPARED = (GFX942.name, GFX950.name)
 _ERROR_PERCENT = {"short": 20.0, "memory": 25.0, "matrix": 35.0, "latency": 55.0, "stream": 20.0, "cached stream": 50.0}
 
 LEAST_PERCENT = _ERROR_PERCENT["matrix"]
-"""What is said at least of a kind that nobody has compared: the error of the worst kind of products."""
+"""The least error of a kind that nobody has compared: that of the worst kind of products."""
 
 
 def kind_of(replay: Replayed, time_us: float) -> str | None:

@@ -214,7 +214,7 @@ def touched_lines(streams: Iterable[Array]) -> Array:
 
 
 LDS_WORD, LINE_WORD = 0x8000_0000, 0xC000_0000
-"""What marks a word that is a number of LDS passes, and one that is a line of memory."""
+"""The marks of a word that is a number of LDS passes, and one that is a line of memory."""
 
 
 def _threads(threads: int | None, workgroups: int) -> int:

@@ -1,4 +1,4 @@
-"""What a wave has under way at each instruction, and which uses come too early.
+"""Operations that a wave has under way at each instruction, and uses that come too early.
 
 How to read this package: `instructions` gives the facts of each instruction of a listing, `flow` carries what is under
 way along every path, `hazards` the wait states that the hardware does not count itself, and `missing` makes findings

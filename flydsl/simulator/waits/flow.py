@@ -1,4 +1,4 @@
-"""What is under way before each instruction, along every path of control.
+"""Operations under way before each instruction, along every path of control.
 
 An operation is under way from its instruction until every stream that counts it has let it go. For each there is an
 interval: at least and at most so many younger ones of its stream have been issued, on some path. A wait until at most n

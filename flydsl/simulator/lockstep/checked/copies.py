@@ -1,4 +1,4 @@
-"""What operations read and write past the registers while they are under way: loads to LDS, asynchronous copies, tiles.
+"""Memory that operations under way read and write past the registers: loads to LDS, asynchronous copies, tiles.
 
 Until their wave has waited for them, an access to what they write, or a write of what they read, comes too early, also
 by the same wave.

@@ -52,7 +52,7 @@ class Made:
 
 
 class NanHistory:
-    """What a launch made, and what its memory held before. made: by the index of the instruction, in order of time."""
+    """The NaNs that a launch made, and those in memory before it. made: by the instruction's index, ordered by time."""
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.made: dict[int, Made] = {}

@@ -13,7 +13,7 @@ from flydsl.simulator.native.layout import Shared, declarations_of, fields
 LOAD, STORE, ATOMIC, LOAD_TO_LDS, WAIT, BARRIER, END, BARRIER_SIGNAL, BARRIER_WAIT = range(1, 10)
 """Kinds of instructions, besides the unit."""
 VECTOR_COUNTER, LDS_COUNTER, STORE_COUNTER, SCALAR_COUNTER = range(COUNTERS := 4)
-"""What counts accesses under way. CDNA counts stores with the loads, and scalar loads with the accesses of LDS."""
+"""The counters of accesses under way. CDNA counts stores with the loads, and scalar loads with the accesses of LDS."""
 MAX_RANGES = 16
 REGISTERS = 129 + 2 * 256
 IGNORED_REGISTERS = 3 << EXEC
