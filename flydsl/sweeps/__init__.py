@@ -10,7 +10,8 @@ function that puts these together. `flydsl.autotune` searches with the same part
 """
 
 from flydsl.sweeps.config import Config
+from flydsl.sweeps.row import Row
 from flydsl.sweeps.sweep import show_progress_with, sweep
-from flydsl.sweeps.table import Row, Table
+from flydsl.sweeps.table import Table
 
 __all__ = ["Config", "Row", "Table", "show_progress_with", "sweep"]

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from flydsl import env
 from flydsl.errors import ArchError, ArgumentError, FlyError
 from flydsl.sweeps.bench import Estimated, do_bench, estimated
+from flydsl.sweeps.limits import limits
+from flydsl.sweeps.row import ERROR, IS_COMPARED
 from flydsl.sweeps.space import Point
-from flydsl.sweeps.table import ERROR, IS_COMPARED
 
 if TYPE_CHECKING:
     from flydsl.codegen import Kernel
@@ -214,6 +215,7 @@ def _add_counters(values: dict[str, Any], found: Estimated) -> str | None:
     except ArchError as error:
         return f"no estimate: {error.message}"
     values["estimate_us"] = estimate.time_us
+    values |= limits(found)
     if estimate.error_percent is not None:
         values[ERROR], values[IS_COMPARED] = estimate.error_percent, estimate.is_compared
     return f"estimated by the roofline, as {found.by_roofline}" if found.by_roofline else None

@@ -14,8 +14,9 @@ from flydsl.errors import ArgumentError
 from flydsl.sweeps.config import Config
 from flydsl.sweeps.journal import Journal
 from flydsl.sweeps.point import SweepJob
+from flydsl.sweeps.row import Row, cell_text
 from flydsl.sweeps.space import Configs, Launchers, Point, Shapes, check_parameters, named, points
-from flydsl.sweeps.table import Row, Table, cell_text
+from flydsl.sweeps.table import Table
 from flydsl.sweeps.workers import RETRIES, Lost, MakesExecutor, results
 
 Progress = Callable[[Table], None]

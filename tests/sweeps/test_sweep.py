@@ -133,6 +133,34 @@ def test_best_and_pareto() -> None:
     assert [row["n"] for row in swept().best_of_each()] == [100, 300]
 
 
+def test_rows_say_what_limits_them() -> None:
+    for row in swept():
+        assert row["main_stall"].startswith("wait for ")
+        assert 0 < row["roofline_percent"] <= 100
+        assert 0 <= row["l1_hit_percent"] <= 100
+        assert 0 <= row["l2_hit_percent"] <= 100
+        assert row["hbm_bytes"] >= 2 * 4 * row["n"], "x is read, and y written"
+
+
+def test_a_comparison_says_why_a_row_is_faster() -> None:
+    table = swept(shapes={"n": [300, 30_000]}, configs={"block": [64]})
+    comparison = table.compare(1, 0)
+    assert comparison.faster is table[0]
+    few, many = comparison.differences["instructions"]
+    assert few < many
+    lines = repr(comparison).splitlines()
+    assert lines[0].startswith("scale(n=300, block=64) on gfx942: ")
+    assert "+" in lines[1]
+    assert any(line.startswith("  bytes of HBM: ") for line in lines)
+    assert "waves_per_simd" not in comparison.differences
+
+
+def test_rows_without_a_time_cannot_be_compared() -> None:
+    table = swept([Config(block=64), Config(block=2048)], {"n": [64]})
+    with pytest.raises(ArgumentError, match="has no time to compare"):
+        table.compare(0, 1)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from flydsl.sweeps import Row, Table
-from flydsl.sweeps.table import cell_text
+from flydsl.sweeps.row import cell_text
 from workbench.kit.html import PAPER, svg_image
 from workbench.kit.kinds import require
 from workbench.kit.plot_theme import AXIS, PLOT, ink

@@ -8,7 +8,8 @@ from math import ceil
 from flydsl.errors import ArgumentError
 from flydsl.simulator.estimates import LEGEND
 from flydsl.sweeps import Row, Table
-from flydsl.sweeps.table import TIMES, cell_text, heading, table_text
+from flydsl.sweeps.row import TIMES, cell_text
+from flydsl.sweeps.table import heading, table_text
 from workbench.kit.html import code, details, escape, message, nowrap, table, title
 from workbench.sweeps.choice import best_or_none
 

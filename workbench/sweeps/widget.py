@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.sweeps import Table
-from flydsl.sweeps.table import cell_text
+from flydsl.sweeps.row import cell_text
 from workbench.kit.controls import dropdown
 from workbench.kit.live_view import HtmlPart, LiveView
 from workbench.kit.notebook import ipywidgets as widgets

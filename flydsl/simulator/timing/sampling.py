@@ -35,7 +35,7 @@ from flydsl.simulator.timing.left_out import LeftOut
 from flydsl.simulator.timing.recording import Lines, WaitsForOthers
 from flydsl.simulator.timing.replay import Replayed, Work, replayed
 from flydsl.simulator.timing.together import record_together
-from flydsl.simulator.timing.trace import WAVE, Trace, TracedInstruction
+from flydsl.simulator.timing.trace import WAVE, MemoryUse, Trace, TracedInstruction
 
 _RECORDED_COMPUTE_UNITS = 1
 _EVENT_ROOM = 400_000
@@ -261,6 +261,16 @@ class Sample:
         simds = self.dies * self.timing.compute_units_per_xcd.value * self.arch.lds_simds
         return of_all / simds
 
+    def memory_use(self, replay: Replayed) -> MemoryUse:
+        """What the caches and the memory do, those of the workgroups that were left out included."""
+        state, scale = replay.state, self.dispatch.workgroup_count / len(self.plan.chosen)
+        return MemoryUse(
+            l1_hit_percent=100 * (1 - state.l2_requests / max(state.l1_requests, 1)),
+            l2_hit_percent=100 * (1 - state.l2_misses / max(state.l2_requests, 1)),
+            hbm_read_bytes=round(state.read_bytes * scale),
+            hbm_write_bytes=round(state.write_bytes * scale),
+        )
+
     def sentence(self, replay: Replayed) -> str:
         """A sentence about what was replayed, and how the rest follows."""
         chosen, every = len(self.plan.chosen), self.dispatch.workgroup_count
@@ -309,6 +319,7 @@ def estimate(
         instructions=tuple(_traced(i) for i in dispatch.program.instructions),
         waves=waves,
         events=events,
+        memory=sample.memory_use(replay),
     )
 
 

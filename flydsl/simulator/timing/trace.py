@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -84,6 +84,23 @@ EVENT = np.dtype(
         ("reason", np.uint8),  # a Stall
     ]
 )
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """What the caches and the memory do for a launch. Bytes are those of the whole launch, as lines of a cache."""
+
+    l1_hit_percent: float
+    l2_hit_percent: float
+    hbm_read_bytes: int
+    hbm_write_bytes: int
+
+    @property
+    def hbm_bytes(self) -> int:
+        """Bytes that cross the memory's bus."""
+        return self.hbm_read_bytes + self.hbm_write_bytes
+
+
 _ORIGINS = ("model", "rocprofv3")
 
 
@@ -95,7 +112,7 @@ class Trace(Explained):
     them. error_percent, is_compared: how far off such estimates are, for this kind of kernel, see
     `flydsl.simulator.estimates`; None where nobody knows. origin: "model" or "rocprofv3". waves, events: arrays of
     WAVE and EVENT; events are sorted by wave, then by issue.
-    clock_mhz: NaN where nobody knows it; the time is NaN then.
+    clock_mhz: NaN where nobody knows it; the time is NaN then. memory: of the model; None of a recording.
 
     Raises ArgumentError for arrays of another type, and for events in another order, or of waves, instructions or
     reasons that there are not.
@@ -112,6 +129,7 @@ class Trace(Explained):
     waves: Array
     events: Array
     is_compared: bool = True
+    memory: MemoryUse | None = None
 
     def __post_init__(self) -> None:
         if self.origin not in _ORIGINS:
@@ -151,6 +169,7 @@ class Trace(Explained):
         fields = {name: getattr(self, name) for name in _SCALARS}
         fields["clock_mhz"] = self.clock_mhz if math.isfinite(self.clock_mhz) else None  # JSON has no NaN
         fields["instructions"] = [[i.address, i.text, int(i.unit), i.file, i.line] for i in self.instructions]
+        fields["memory"] = None if self.memory is None else asdict(self.memory)
         for name, array in (("waves", self.waves), ("events", self.events)):
             fields[name] = {column: array[column].tolist() for column in array.dtype.names or ()}
         return json.dumps(fields, separators=(",", ":"), allow_nan=False)
@@ -163,13 +182,14 @@ class Trace(Explained):
             instructions = tuple(TracedInstruction(a, t, Unit(u), f, n) for a, t, u, f, n in fields["instructions"])
             waves, events = _array(fields["waves"], WAVE), _array(fields["events"], EVENT)
             scalars = _scalars(fields)
+            memory = None if fields.get("memory") is None else _memory_use(fields["memory"])
             if not all(isinstance(i.text, str) and isinstance(i.address, int) for i in instructions):
                 raise TypeError("an instruction is [address, text, unit, file, line]")
             if not all(_is_place(i.file, i.line) for i in instructions):
                 raise TypeError("the file and the line of an instruction are a text and a number, or null")
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise ArgumentError(f"this is not a trace: {error}", hint="Trace.to_json() writes one") from error
-        return cls(**scalars, instructions=instructions, waves=waves, events=events)
+        return cls(**scalars, instructions=instructions, waves=waves, events=events, memory=memory)
 
 
 _SCALARS: Mapping[str, type | tuple[type, ...]] = {
@@ -191,6 +211,13 @@ def _scalars(fields: Mapping[str, Any]) -> dict[str, Any]:
     if wrong is not None:
         raise TypeError(f"{wrong} is {found[wrong]!r}")
     return found | {"clock_mhz": math.nan if found["clock_mhz"] is None else found["clock_mhz"]}
+
+
+def _memory_use(fields: Mapping[str, Any]) -> MemoryUse:
+    """The use of memory, its numbers checked."""
+    if not all(isinstance(number, int | float) for number in fields.values()):
+        raise TypeError(f"memory is {fields!r}")
+    return MemoryUse(**fields)
 
 
 def _is_place(file: Any, line: Any) -> bool:
