@@ -13,6 +13,7 @@ from pathlib import Path
 from traceback import walk_stack
 from typing import Any, NoReturn
 
+from flydsl import interpreting
 from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
 from flydsl.binary import capture_binary_launches, open_binary
 from flydsl.compiler import Pipeline, capture_launches
@@ -83,6 +84,12 @@ def _flykernel_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--name", metavar="NAME", help="bind the pipeline to a variable; a list of them where there are several"
+    )
+    parser.add_argument(
+        "--interpret",
+        action="store_true",
+        help="run the launches as Python and show nothing: breakpoint() in a kernel and the debugger's breakpoints "
+        "stop with the values of all lanes; after an error %%debug looks at them",
     )
     _add_other_compilers(parser)
     _add_form(parser)
@@ -239,6 +246,9 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
     archs, shown = _archs(options.arch), Shown(_sections(options.show), _stage(options.stage))
     _check_name(options.name)
     _check_foreign(options)
+    if options.interpret:
+        _interpret(shell, options, f"# %%flykernel {line}\n{cell}")
+        return
     if options.language is not None:
         run_source(shell, options, cell, archs, shown.sections)
         return
@@ -267,6 +277,18 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
     for binary_report in binary_reports(binary_launches, shown.sections):
         display(explore(binary_report.launch) if options.live else binary_report)
     failure = failure or next((report.error for report in _flat(found) if report.error), None)
+    if failure is not None:
+        raise failure
+
+
+def _interpret(shell: Any, options: argparse.Namespace, cell: str) -> None:
+    """Run a cell whose launches are interpreted."""
+    others = {"--arch": options.arch, "--step": options.step, "--language": options.language, "--hsaco": options.hsaco}
+    for name, given in others.items():
+        if given is not None:
+            raise ArgumentError(f"%%flykernel: --interpret with {name}", hint="nothing is compiled: omit one of them")
+    with interpreting():
+        failure = _run(shell, cell)
     if failure is not None:
         raise failure
 

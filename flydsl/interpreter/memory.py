@@ -196,12 +196,14 @@ class RegisterSpace(Space):
         np.put_along_axis(self.data, places, np.where(mask[:, None], data, before), axis=1)
 
     def _places(self, address: Array, size: int) -> Array:
-        start: Array = np.clip(address, 0, self.data.shape[1] - size)
+        last = self.data.shape[1] - size
+        start: Array = np.where((address < 0) | (address > last), last, address)
         return start[:, None] + np.arange(size)
 
     def _clamped(self, start: int, size: int) -> int:
-        """An index past the last element means the last one: see `flydsl.expr.numbers.operators`."""
-        return max(0, min(start, self.data.shape[1] - size))
+        """An index past the last element, or a negative one, means the last: see `flydsl.expr.numbers.operators`."""
+        last: int = self.data.shape[1] - size
+        return start if 0 <= start <= last else last
 
 
 class ResourceSpace(Space):

@@ -515,3 +515,11 @@ def test_a_gpu_poses(notebook):
         assert any("global_load" in str(shown) and "gfx950" in str(shown) for shown in launched.shown)
     finally:
         assert "no GPU poses" in notebook.run("%gpu off").text
+
+
+def test_a_cell_whose_launches_are_interpreted(notebook):
+    outcome = notebook.run(f"%%flykernel --interpret\nC.zero_()\n{RUN}\nresult = torch.equal(C, A + B)")
+    assert outcome.error is None
+    assert notebook.shell.user_ns["result"] is True
+    assert not outcome.shown
+    assert "omit one of them" in notebook.run(f"%%flykernel --interpret --arch gfx950\n{RUN}").text

@@ -6,6 +6,7 @@ functions of `flydsl.layout` and `flydsl.dialect.atom_inference`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -35,7 +36,7 @@ from flydsl.dialect.inference import (
     single_leaf,
     vector_pieces,
 )
-from flydsl.dialect.leaves import dynamic_leaves, erase_values, with_leaves
+from flydsl.dialect.leaves import dynamic_leaves, erase_values, is_static, with_leaves
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME, attributes_of
 from flydsl.dialect.stated import as_stated
 from flydsl.dialect.types import AnyLayout, MemRefType, TiledMmaType, fly_type
@@ -69,8 +70,20 @@ class LaneTensor:
 
     def part(self, layout: AnyLayout, coordinate: Any) -> LaneTensor:
         """The part of the tensor, seen with a layout, that a coordinate leaves open."""
-        part, offset = algebra.slice_and_offset(coordinate, layout)
+        part, offset = _part_and_offset(layout, coordinate)
         return replace(self, offset=self.offset + offset, layout=part)
+
+
+def _part_and_offset(layout: AnyLayout, coordinate: Any) -> tuple[Any, Any]:
+    if is_static(layout) and is_static(coordinate):
+        return _known_part_and_offset(layout, coordinate)
+    return algebra.slice_and_offset(coordinate, layout)
+
+
+@functools.lru_cache(maxsize=4096)
+def _known_part_and_offset(layout: AnyLayout, coordinate: Any) -> tuple[Any, Any]:
+    """The same of what a kernel asks for again and again."""
+    return algebra.slice_and_offset(coordinate, layout)
 
 
 def in_bytes(offset: Any, element: str) -> Array:
@@ -433,7 +446,9 @@ def _move(x: Execution, kind: Any, atom: dict[str, Array], source: LaneTensor, t
     value = load(x, start if source.kind.space == "register" else start.moved(moved), vector)
     if op.lowering in (Lowering.ATOMIC, Lowering.BUFFER_ATOMIC):
         element = element_type(value_name(target.kind.element))
-        copies.update(x, op.operation, value, element, end.moved(moved))
+        single = op.bits == op.element_bits
+        updated, kind_updated = (value.reshape(-1), element) if single else (value, vector)
+        copies.update(x, op.operation, updated, kind_updated, end.moved(moved))
         return
     store(x, value, vector, end if target.kind.space == "register" else end.moved(moved))
 

@@ -13,6 +13,7 @@ from flydsl.dialect.elements import element_bits
 from flydsl.interpreter.elements import Array, element_name, rounded
 from flydsl.interpreter.execution import Execution, means
 from flydsl.interpreter.meanings.arith import unsigned, wrapped
+from flydsl.simulator.lockstep import exact
 
 _each = np.vectorize
 
@@ -28,7 +29,7 @@ _FLOATS: dict[str, Callable[..., Any]] = {
     "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,
     "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "erf": _each(math.erf, otypes=[np.float64]), "erfc": _each(math.erfc, otypes=[np.float64]), "powf": np.power,
-    "atan2": np.arctan2, "copysign": np.copysign, "fma": lambda a, b, c: a * b + c,
+    "atan2": np.arctan2, "copysign": np.copysign,
     "clampf": lambda v, low, high: np.minimum(np.maximum(v, low), high), "fpowi": np.power,
 }  # fmt: skip
 _TESTS: dict[str, Callable[..., Any]] = {
@@ -48,6 +49,12 @@ for _name, _function in _FLOATS.items():
     means(f"math.{_name}")(_float_function(_function))
 for _name, _function in _TESTS.items():
     means(f"math.{_name}")(lambda x, op, value, function=_function: function(value))
+
+
+@means("math.fma", "vector.fma")
+def _fma(x: Execution, op: ir.Operation, a: Array, b: Array, c: Array) -> Array:
+    """a * b + c, rounded once; of bf16 in float32 first."""
+    return rounded(exact.fma(*np.broadcast_arrays(a, b, c)), element_name(op.result.type))
 
 
 @means("math.isnormal")

@@ -112,11 +112,6 @@ def _transpose(x: Execution, op: ir.Operation, value: Array) -> Array:
     return value.transpose(0, *[1 + mode for mode in order])
 
 
-@means("vector.fma")
-def _fma(x: Execution, op: ir.Operation, a: Array, b: Array, c: Array) -> Array:
-    return rounded(a.astype(np.float64) * b + c, element_name(op.result.type))
-
-
 _COMBINE = {
     "add": np.add, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "minsi": np.minimum, "maxsi": np.maximum, "minui": np.minimum, "maxui": np.maximum, "minnumf": np.fmin,

@@ -1,0 +1,151 @@
+"""Debuggers stop in the kernel's own lines, and names hold the values of all lanes there."""
+
+from __future__ import annotations
+
+import io
+import pdb
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import flydsl
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import SimulatorError, TraceError
+
+
+def session(monkeypatch: pytest.MonkeyPatch, launch: Callable[[], Any], commands: str) -> str:
+    """What pdb shows of a launch whose kernel calls breakpoint()."""
+    shown = io.StringIO()
+    debugger = pdb.Pdb(stdin=io.StringIO(commands), stdout=shown, nosigint=True, readrc=False)
+    debugger.prompt = ""
+    monkeypatch.setattr(sys, "breakpointhook", lambda: debugger.set_trace(sys._getframe(1)))
+    before = sys.gettrace()
+    try:
+        with flydsl.interpreting():
+            launch()
+    finally:
+        sys.settrace(before)
+    return shown.getvalue()
+
+
+@flyc.kernel
+def stopping_kernel(a: fx.Tensor, out: fx.Tensor, n: fx.Int32):
+    i = fx.thread_idx.x
+    x = a[i]
+    breakpoint()
+    if i < n:
+        x = x + 0.5
+        out[i] = x
+    tile = fx.make_rmem_tensor((2, 2), fx.Float32)
+    tile.fill(1.0)
+    tile[0, 1] = x
+    y = tile.load()
+    out[i] = y[0]
+
+
+@flyc.jit
+def stopping(a: fx.Tensor, out: fx.Tensor, n: fx.Int32):
+    stopping_kernel(a, out, n).launch(grid=1, block=8)
+
+
+def test_pdb_shows_lanes_steps_and_respects_masks(monkeypatch: pytest.MonkeyPatch):
+    a = torch.arange(8.0)
+    commands = "p x\np n\np x * 2\nn\nn\nn\np x\nn\nn\nn\nn\np tile\np a\nc\n"
+    shown = session(monkeypatch, lambda: stopping(a, torch.zeros(8), 3), commands)
+    assert "-> x = x + 0.5" in shown
+    assert "0: 0  1  2  3  4  5  6  7" in shown
+    assert "Int32(3)" in shown
+    assert "0:  0   2   4   6   8  10  12  14" in shown  # an expression of the debugger's is executed, too
+    assert "in 8 lanes, 3 of them active" in shown
+    assert "0: 0.5  1.5  2.5    ·    ·    ·    ·    ·" in shown
+    assert "Tensor of f32 in registers, (2,2):(1,2)" in shown
+    assert "[[1. , 0.5]," in shown
+    assert "Tensor of f32 in global memory, (8):(1)" in shown
+
+
+@flyc.kernel
+def conditional_kernel(a: fx.Tensor, out: fx.Tensor):
+    i = fx.thread_idx.x
+    total = fx.Float32(0.0)
+    for k in range(8):
+        total = total + a[k]
+        if np.isnan(total.lanes).any():
+            breakpoint()
+    out[i] = total
+
+
+@flyc.jit
+def conditional(a: fx.Tensor, out: fx.Tensor):
+    conditional_kernel(a, out).launch(grid=1, block=4)
+
+
+def test_a_breakpoint_with_a_condition_of_python(monkeypatch: pytest.MonkeyPatch):
+    a = torch.arange(8.0)
+    a[5] = torch.nan
+    shown = session(monkeypatch, lambda: conditional(a, torch.zeros(4)), "p k\nc\nc\nc\n")
+    assert "Int32(5)" in shown
+    assert shown.count("breakpoint()") <= 3
+
+
+@flyc.kernel
+def failing_kernel(a: fx.Tensor, out: fx.Tensor):
+    i = fx.thread_idx.x
+    index = i * 3
+    out[i] = a[index]
+
+
+@flyc.jit
+def failing(a: fx.Tensor, out: fx.Tensor):
+    failing_kernel(a, out).launch(grid=1, block=8)
+
+
+def test_values_stand_behind_an_error():
+    with flydsl.interpreting(), pytest.raises(SimulatorError, match="lane 3 reads 4 bytes at element 9") as failed:
+        failing(torch.zeros(8), torch.zeros(8))
+    frames = [frame for frame, _ in traceback.walk_tb(failed.value.__traceback__)]
+    kernel = next(frame for frame in frames if frame.f_code.co_name == "failing_kernel")
+    assert "0:  0   3   6   9  12  15  18  21" in repr(kernel.f_locals["index"])
+    assert kernel.f_locals["index"].lanes.tolist() == list(range(0, 24, 3))
+
+
+@flyc.kernel
+def printing_kernel(a: fx.Tensor, out: fx.Tensor):
+    i = fx.thread_idx.x
+    x = a[i]
+    print("x is", x)
+    print(f"half of it {x / 2:.2f}, {fx.make_layout((4, 2), (2, 1))}")
+    out[i] = x
+
+
+@flyc.jit
+def printing(a: fx.Tensor, out: fx.Tensor):
+    printing_kernel(a, out).launch(grid=1, block=4)
+
+
+def test_print_prints_values(capsys: pytest.CaptureFixture[str]):
+    with flydsl.interpreting():
+        printing(torch.arange(4.0), torch.zeros(4))
+    shown = capsys.readouterr().out
+    assert "x is Float32 in 4 lanes\n     0: 0  1  2  3" in shown
+    assert "half of it [0.00, 0.50, 1.00, 1.50], (4,2):(2,1)" in shown
+
+
+def test_lanes_are_known_to_the_interpreter_only():
+    @flyc.kernel
+    def kernel(out: fx.Tensor):
+        out[fx.thread_idx.x] = float(fx.thread_idx.x.lanes[0])
+
+    @flyc.jit
+    def launch(out: fx.Tensor):
+        kernel(out).launch(grid=1, block=4)
+
+    with flydsl.interpreting():
+        launch(torch.zeros(4))
+    with pytest.raises(TraceError, match="whose values are known on the device only"):
+        launch(torch.zeros(4))
