@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from flydsl.places import SourceLocation, innermost_place
 
@@ -52,7 +53,7 @@ class FlyError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """IPython's hook: what a notebook shows instead of the stack."""
-        return f"{type(self).__name__}: {self}".splitlines()
+        return [*f"{type(self).__name__}: {self}".splitlines(), *getattr(self, "__notes__", ())]
 
 
 class LayoutError(FlyError, ValueError):
@@ -111,6 +112,33 @@ class DeviceAssertion(DeviceError, AssertionError):
 
 class SimulatorError(DeviceError):
     """The simulated program did something that hardware would not survive, or that the simulator does not support."""
+
+    _again: Callable[[], Any] | None = None
+    _recording: Any = None
+
+    def offer_simulation(self, again: Callable[[], Any]) -> None:
+        """Have `simulation` made by a function, and say that it is there."""
+        self._again = again
+        if hasattr(self, "add_note"):  # from Python 3.11 on
+            self.add_note(
+                "  error.simulation stands before this instruction, and goes back; in a notebook, error.explore()"
+            )
+
+    @property
+    def simulation(self) -> Any:
+        """A `flydsl.simulator.Recording` of the workgroup, which stands before the instruction and can go back.
+
+        It is made when it is asked for, on copies of the call's tensors as they are then: what the failed launch has
+        written is in them. Raises MissingName for an error of no call of a launcher, and SimulatorError if the error
+        does not come again.
+        """
+        if self._again is None:
+            raise MissingName(
+                "this error has no simulation", hint="the error of a call of a @flyc.jit function has one"
+            )
+        if self._recording is None:
+            self._recording = self._again()
+        return self._recording
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

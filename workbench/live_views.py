@@ -12,8 +12,9 @@ from typing import Any
 from flydsl.binary import BinaryKernel, BinaryLaunch
 from flydsl.codegen import Kernel
 from flydsl.compiler import CompiledArtifact, JitFunction, Launch, Pipeline, Stage
-from flydsl.errors import ArgumentError, FlyError
+from flydsl.errors import ArgumentError, FlyError, SimulatorError
 from flydsl.simulator.counters import Counting, LaunchCounters
+from flydsl.simulator.stepping.recording import Recording
 from flydsl.simulator.stepping.simulation import Simulation
 from flydsl.simulator.timing import Trace, TracedLaunch, Tracing
 from flydsl.sweeps import Table
@@ -80,6 +81,18 @@ def explore_simulation(simulation: Simulation) -> Any:
     from workbench.run.stepper_widget import Stepper
 
     return Stepper(simulation)
+
+
+def explore_recording(recording: Recording) -> Any:
+    """The stepper, where the recording stands."""
+    from workbench.run.stepper_widget import Stepper
+
+    return Stepper(recording)
+
+
+def explore_fault(error: SimulatorError) -> Any:
+    """The stepper, before the instruction that raised the error of a launch, with what led there."""
+    return explore_recording(error.simulation)
 
 
 def explore_run(launch: Launch | BinaryLaunch) -> Any:
@@ -157,6 +170,8 @@ EXPLORERS: dict[type, Callable[..., Any]] = {
     Kernel: explore_kernel,
     Comparison: explore_comparison,
     Simulation: explore_simulation,
+    Recording: explore_recording,
+    SimulatorError: explore_fault,
     Launch: explore_run,
     BinaryLaunch: explore_run,
     BinaryKernel: explore_binary_kernel,

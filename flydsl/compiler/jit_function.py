@@ -32,7 +32,7 @@ from flydsl.compiler.tensor_spec import argument_of_type, is_type
 from flydsl.compiler.trace import CompilationContext, is_tracing, trace
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
-from flydsl.errors import CompileError
+from flydsl.errors import CompileError, SimulatorError
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.garbage import collection_paused
 from flydsl.progress import Task
@@ -114,10 +114,19 @@ class JitFunction(DecoratedFunction):
         if capture is not None:
             with capture.add(Launch(self, tuple(values), artifact.pipeline)):
                 if not env.compile_only():
-                    artifact.launch_payloads(payloads)
+                    self._launch(artifact, payloads, values)
         elif not env.compile_only():
-            artifact.launch_payloads(payloads)
+            self._launch(artifact, payloads, values)
         return None
+
+    def _launch(self, artifact: CompiledArtifact, payloads: Sequence[Any], values: list[Any]) -> None:
+        try:
+            artifact.launch_payloads(payloads)
+        except SimulatorError as error:
+            from flydsl.compiler.faults import offer_simulation  # which right programs do without
+
+            offer_simulation(error, self, values)
+            raise
 
     def _interpret(self, arguments: tuple[Argument, ...], values: list[Any], payloads: Sequence[Any]) -> None:
         """Run the call as Python: see `flydsl.interpreting`."""

@@ -74,13 +74,14 @@ accesses, atomics that return, loads straight to LDS, messages. An error are
 
 - the use of a register, reading or writing, that an operation is still to write;
 - an access to LDS that a load of the same wave is still to write, or that an access of another wave, which arrived at
-  the barrier before it had completed, may still touch;
+  the barrier before it had completed, may still touch; a copy from LDS that begins before its wave's stores are there;
 - an instruction that comes before the wait states that the ISA asks for and no hardware counts: behind matrix
   instructions, scalar registers and EXEC that the vector ALU writes, DPP, on gfx1250 transcendentals.
 
 LLVM waits for what it compiles, so this is about inline assembly, copies to LDS, and code of others. A compilation that
 has any of the first two warns of what no path waits for without running it (`flydsl.compiler.missing_waits`). Not
-checked are image instructions, exports, the order of stores in memory, and `s_delay_alu`, which is a hint.
+checked are image instructions, exports, the order of stores in memory, scalar registers that RDNA 4 reads before
+`s_wait_alu`, and `s_delay_alu`, which is a hint.
 
 `checking("late")`, which goes alone and is in no other, shows what a missing wait may do: loads bring their data at the
 last moment that the waits allow, so that a program that does not wait computes with what was there before. Copies of

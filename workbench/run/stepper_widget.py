@@ -33,8 +33,9 @@ _HINT = (
 class Stepper(LiveView):
     """A simulation with its past. An error of the simulated program is shown, and leaves it before the instruction."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation, self.recording = simulation, Recording(simulation)
+    def __init__(self, stepped: Simulation | Recording) -> None:
+        self.recording = stepped if isinstance(stepped, Recording) else Recording(stepped)
+        self.simulation = simulation = self.recording.simulation
         self._kernel = ""
         self.line = widgets.Text(description="Line", placeholder="17, kernel.py:17 or isa:42", style=_STYLE)
         self._position = Slider(description="Position", min=0, max=0, value=0)

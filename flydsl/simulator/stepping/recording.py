@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from flydsl.errors import SimulatorError
+from flydsl.hsaco.operands import Register
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.simulation import Breakpoint, Simulation
-from flydsl.simulator.stepping.wave_state import register_names
+from flydsl.simulator.stepping.wave_state import WaveState, register_names
 from flydsl.simulator.waves import WAITING, Waves
 
 MOST_STEPS = 20_000
@@ -94,6 +95,12 @@ def _parts(waves: Waves, count: int, lds_bytes: int) -> dict[str, Array]:
     return {name: getattr(waves, name)[: lds_bytes if name == "lds" else count] for name in _ARRAYS}
 
 
+def _result_names(instruction: Instruction) -> set[str]:
+    """The registers that an instruction names as its results."""
+    registers = [operand.atom for operand in instruction.results if isinstance(operand.atom, Register)]
+    return {f"{r.file}{r.first + i}" for r in registers for i in range(r.count)}
+
+
 class KernelRecord:
     """The steps of a workgroup in one kernel, and its state after any of them."""
 
@@ -134,6 +141,20 @@ class KernelRecord:
             self._at -= 1
             self._shown.apply(self.steps[self._at], back=True)
         return self._shown
+
+    def has_written(self, number: int, place: str | int, wave: int, lane: int | None) -> bool:
+        """True if a step wrote a register of a wave, or of one of its lanes, or a byte of LDS."""
+        step = self.steps[number]
+        if isinstance(place, int):
+            return bool((step.touched == self.lds_bytes + place).any())
+        if (wave, place) in register_names(step.changes, self._newest.first_agpr):
+            return lane is None or place[0] not in "va" or self._is_active(number, wave, lane)
+        if wave not in step.waves or place not in _result_names(step.executed):
+            return False
+        return lane is None or place[0] not in "va" or self._is_active(number, wave, lane)
+
+    def _is_active(self, number: int, wave: int, lane: int) -> bool:
+        return bool(WaveState(self.state(number), wave).active[lane])
 
     def current(self, position: int) -> tuple[int, ...]:
         """The waves that go on after so many steps."""
@@ -302,6 +323,24 @@ class Recording:
             while wave is not None and self.position and not self._is_next(wave):
                 self._move(self.position - 1)
         return self
+
+    def back_to_write(self, place: str | int, *, wave: int = 0, lane: int | None = None) -> Recording:
+        """Go back to before the last instruction of this kernel that wrote what is asked for: who wrote this?
+
+        place: a register of the wave ("v6", "a0", "s4", "vcc"), of one lane if that is given; or an address in LDS, in
+        bytes, whoever wrote there. Raises SimulatorError, and stays, if nothing recorded has written it.
+        """
+        record, inside = self._place(min(self.position, self.last - self._is_full))
+        first = min(self.position, self.last - self._is_full) - inside
+        for number in reversed(range(inside)):
+            if record.has_written(number, place, wave, lane):
+                self._move(first + number)
+                return self
+        what = f"LDS at {place:#x}" if isinstance(place, int) else f"{place} of wave {wave}"
+        raise SimulatorError(
+            f"no recorded instruction before this has written {what}",
+            hint="what a kernel begins with was written by the launch",
+        )
 
     def restart(self) -> Recording:
         """Go back to the beginning."""

@@ -1,0 +1,56 @@
+"""From the error of a launch into the debugger: the call once more, step by step, up to the error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
+
+from flydsl.arch.launch_limits import Dim3
+from flydsl.compiler.copies import on_cpu
+from flydsl.errors import SimulatorError
+from flydsl.simulator.checks import checking, enabled_checks, instruction_limit, limited
+
+if TYPE_CHECKING:
+    from flydsl.simulator import Recording, Simulation
+
+_WORKGROUP = re.compile(r"workgroup \((\d+), (\d+), (\d+)\)")
+
+
+class Simulated(Protocol):
+    """A launcher."""
+
+    def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0)) -> Simulation:
+        """Simulate the call, instruction by instruction."""
+
+
+def offer_simulation(error: SimulatorError, launcher: Simulated, values: Sequence[Any]) -> None:
+    """Give the error of a call its `simulation`. values: of the call, in parameter order."""
+    checks, limit = enabled_checks() - {"index"}, instruction_limit()
+
+    def again() -> Recording:
+        with checking(*sorted(checks)) if checks else nullcontext(), limited(instructions=limit):
+            return _stopped(error, launcher, values)
+
+    error.offer_simulation(again)
+
+
+def _stopped(error: SimulatorError, launcher: Simulated, values: Sequence[Any]) -> Recording:
+    """The recording of the workgroup that the error names, which stands before the instruction that raises it."""
+    from flydsl.simulator import Recording  # which most programs do without
+
+    named = _WORKGROUP.search(str(error))
+    workgroup = (int(named[1]), int(named[2]), int(named[3])) if named else (0, 0, 0)
+    recording = Recording(launcher.simulate(*on_cpu(values), workgroup=workgroup))
+    try:
+        recording.run()
+    except SimulatorError as found:
+        if type(found) is type(error):
+            return recording
+        raise
+    raise SimulatorError(
+        f"the {type(error).__name__} does not come again in workgroup {workgroup}: the failed launch has changed what "
+        "the kernel reads, or other workgroups have a part in it",
+        hint="make the tensors as they were, and step through with .simulate(...)",
+    )
