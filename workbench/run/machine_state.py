@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.stepping.wave_state import WaveState
@@ -25,13 +25,17 @@ def values_text(data: Array, form: str) -> str:
     return " ".join(value.rjust(width) for value in texts(data, form))
 
 
-def register_file_lines(wave: WaveState, file: str, first_lane: int = 0, form: str = "dwords") -> Iterator[str]:
-    """A file of registers, one a line. file: of FILES; of vector registers LANES_SHOWN lanes from one on."""
+def register_file_lines(
+    wave: WaveState, file: str, first_lane: int = 0, form_of: Callable[[str], str] = lambda register: "dwords"
+) -> Iterator[str]:
+    """A file of registers, one a line. file: of FILES; of vector registers LANES_SHOWN lanes from one on.
+    form_of: the number format of a register, of scalar ones that of the first in a line."""
     letter = FILES[file]
     if letter == "s":
         for number in range(0, len(wave.sgpr), LANES_SHOWN):
-            yield f"s{number:<4} {values_text(wave.sgpr[number : number + LANES_SHOWN], form)}"
+            yield f"s{number:<4} {values_text(wave.sgpr[number : number + LANES_SHOWN], form_of(f's{number}'))}"
         return
     registers = wave.vgpr if letter == "v" else wave.agpr
     for number, lanes in enumerate(registers):
+        form = form_of(f"{letter}{number}")
         yield f"{letter}{number:<4} {values_text(lanes[first_lane : first_lane + LANES_SHOWN], form)}"

@@ -13,8 +13,9 @@ from flydsl.dialect.elements import NARROW_FLOATS, NarrowFloat, element_bits, is
 
 _PLAIN = {"dwords": "<u4", "f64": "<f8", "f32": "<f4", "f16": "<f2", "i64": "<i8", "ui64": "<u8", "i32": "<i4"}
 _PLAIN |= {"ui32": "<u4", "i16": "<i2", "ui16": "<u2", "i8": "<i1", "ui8": "<u1"}
+DWORDS = "dwords"
 FORMS = (
-    *("dwords", "f32", "f16", "bf16", "f64", "f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ", "f8E8M0FNU"),
+    *(DWORDS, "f32", "f16", "bf16", "f64", "f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ", "f8E8M0FNU"),
     *("f6E2M3FN", "f6E3M2FN", "f4E2M1FN", "i32", "ui32", "i16", "ui16", "i8", "ui8", "i4", "ui4", "i64", "ui64"),
 )
 """The forms in which values can be shown: "dwords" in hexadecimal, else an element type by its name in MLIR."""

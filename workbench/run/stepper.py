@@ -11,8 +11,11 @@ from workbench.kit.html import code, details, escape, listing, table, title
 from workbench.run.lds_picture import lds_html
 from workbench.run.lds_views import LdsView
 from workbench.run.machine_state import LANES_SHOWN, register_file_lines, values_text
+from workbench.run.number_formats import DWORDS, FORMS, bits_of
 
 CHANGED = "changed"
+AS_WRITTEN = "as written"
+"""The format of values for which each register has the type of the instruction that wrote it."""
 _GENERAL = re.compile(r"([sva])(\d+)")
 
 
@@ -21,8 +24,8 @@ class State:
     """Display options for a workgroup.
 
     wave: the wave whose registers are shown. registers: CHANGED, or a file of `machine_state.FILES`. first_lane: the
-    first lane shown of vector registers. form: the number format, one of `number_formats.FORMS`. lds_start: the first
-    byte of LDS shown, or row of lds_view. is_open: whether LDS is unfolded.
+    first lane shown of vector registers. form: the number format, AS_WRITTEN or one of `number_formats.FORMS`.
+    lds_start: the first byte of LDS shown, or row of lds_view. is_open: whether LDS is unfolded.
     """
 
     wave: int = 0
@@ -43,9 +46,10 @@ def registers_html(at: Standing, state: State) -> str:
     """Registers of one wave, and LDS."""
     parts = [_changed_html(at, state) if state.registers == CHANGED else _file_html(at, state)]
     if at.lds.size:
-        form = state.form if state.lds_view is None else state.lds_view.element
+        plain = DWORDS if state.form == AS_WRITTEN else state.form
+        form = plain if state.lds_view is None else state.lds_view.element
         summary = f"LDS, {at.lds.size} bytes, as {form}"
-        shown = lds_html(at, state.form, state.lds_start, state.lds_view)
+        shown = lds_html(at, plain, state.lds_start, state.lds_view)
         parts.append(details(summary, shown, is_open=state.is_open))
     return "".join(parts)
 
@@ -55,13 +59,30 @@ def _changed_html(at: Standing, state: State) -> str:
     names = at.changed.get(state.wave, ())
     if not names:
         return title(f"The last step changed no register of wave {state.wave}.")
-    rows = [[code(name), escape(register_text(wave, name, state.first_lane, state.form))] for name in names]
-    head = (f"changed in wave {state.wave}", f"value; of vector registers in {_lanes_text(state)}")
+    forms = {name: form_of(at, state, name) for name in names}
+    rows = [[code(name), escape(register_text(wave, name, state.first_lane, forms[name]))] for name in names]
+    head = [f"changed in wave {state.wave}", f"value; of vector registers in {_lanes_text(state)}"]
+    if state.form == AS_WRITTEN:
+        head.insert(1, "type")
+        rows = [[name, code("" if forms[register] == DWORDS else forms[register]), value]
+                for register, (name, value) in zip(names, rows, strict=True)]  # fmt: skip
     return table(head, rows)
 
 
+def form_of(at: Standing, state: State, register: str) -> str:
+    """The number format of a register: the one that was chosen, or that of the instruction that wrote it, if it is of
+    one register."""
+    if state.form != AS_WRITTEN:
+        return state.form
+    kind = at.type_of(state.wave, register)
+    return kind if kind in FORMS and bits_of(kind) <= 32 else DWORDS
+
+
 def _file_html(at: Standing, state: State) -> str:
-    lines = list(register_file_lines(at.wave(state.wave), state.registers, state.first_lane, state.form))
+    def form(register: str) -> str:
+        return form_of(at, state, register)
+
+    lines = list(register_file_lines(at.wave(state.wave), state.registers, state.first_lane, form))
     lanes = "" if state.registers == "SGPR" else f", {_lanes_text(state)}"
     head = title(f"{state.registers}s of wave {state.wave}{lanes}, as {state.form}")
     return head + (listing(escape("\n".join(lines))) if lines else title("The kernel has none."))

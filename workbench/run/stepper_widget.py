@@ -17,8 +17,8 @@ from workbench.kit.slider import Slider
 from workbench.run.lds_picture import BYTES_SHOWN
 from workbench.run.lds_views import LdsView, views_of
 from workbench.run.machine_state import FILES, LANES_SHOWN
-from workbench.run.number_formats import FORMS
-from workbench.run.stepper import CHANGED, State, registers_html, simulation_html
+from workbench.run.number_formats import DWORDS, FORMS
+from workbench.run.stepper import AS_WRITTEN, CHANGED, State, registers_html, simulation_html
 from workbench.run.stepper_code import SteppedCode
 
 _STYLE = {"description_width": "initial"}
@@ -58,7 +58,7 @@ class Stepper(LiveView):
         self._registers = dropdown("Registers", (CHANGED, *FILES), CHANGED)
         firsts = range(0, simulation.wave(0).active.size, LANES_SHOWN)
         self._lanes = dropdown("Lanes", [(f"{lane} to {lane + LANES_SHOWN - 1}", lane) for lane in firsts], 0)
-        self._form = dropdown("Values as", FORMS, FORMS[0])
+        self._form = dropdown("Values as", (AS_WRITTEN, *FORMS), AS_WRITTEN)
         self._lds_view = dropdown("LDS as", [(_BYTES, _AS_BYTES)], _AS_BYTES)
         self._lds_layout = widgets.Text(
             description="LDS layout", placeholder="(16,32):(33,1)", style=_STYLE, continuous_update=False
@@ -175,7 +175,7 @@ class Stepper(LiveView):
             layout = parse(text)
         except FlyError:
             return None
-        element = "ui32" if self._form.value == "dwords" else self._form.value
+        element = "ui32" if self._form.value in (AS_WRITTEN, DWORDS) else self._form.value
         return LdsView(element, layout, self._lds_start.value) if isinstance(layout, Layout | ComposedLayout) else None
 
     def static_html(self) -> str:

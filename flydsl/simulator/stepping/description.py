@@ -65,6 +65,11 @@ class Standing(ABC):
     def changed(self) -> dict[int, tuple[str, ...]]:
         """The changes of what was done last, by wave: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
 
+    def type_of(self, wave: int, register: str) -> str:
+        """The element type, by its name in MLIR, that the last instruction to write a register of a wave has computed:
+        "v6", "a0", "s4". "" where that is not known: only a `Recording` knows it, of what it has recorded."""
+        return ""
+
     def wave(self, number: int) -> WaveState:
         """One wave of the workgroup. IndexError if there is no such wave."""
         if not 0 <= number < self.wave_count:

@@ -11,6 +11,7 @@ as a simulation always takes the same, and then new ones.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import Register
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import Instruction, Program
+from flydsl.simulator.decoding.result_type import result_type
 from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.simulation import Breakpoint, Simulation
@@ -95,10 +97,10 @@ def _parts(waves: Waves, count: int, lds_bytes: int) -> dict[str, Array]:
     return {name: getattr(waves, name)[: lds_bytes if name == "lds" else count] for name in _ARRAYS}
 
 
-def _result_names(instruction: Instruction) -> set[str]:
+def _result_names(instruction: Instruction) -> frozenset[str]:
     """The registers that an instruction names as its results."""
     registers = [operand.atom for operand in instruction.results if isinstance(operand.atom, Register)]
-    return {f"{r.file}{r.first + i}" for r in registers for i in range(r.count)}
+    return frozenset(f"{r.file}{r.first + i}" for r in registers for i in range(r.count))
 
 
 class KernelRecord:
@@ -111,6 +113,8 @@ class KernelRecord:
         self._newest = self._state(simulation)
         self._shown, self._at = self._state(simulation), 0
         self._standings = [self._standing(simulation)]
+        self._results: dict[int, frozenset[str]] = {}  # by instruction
+        self._written: dict[tuple[int, str], list[int]] = {}  # by wave and register: the steps whose result it is
         self.bytes = 0
 
     def _state(self, simulation: Simulation) -> State:
@@ -128,9 +132,17 @@ class KernelRecord:
     def add(self, simulation: Simulation, executed: Instruction, waves: tuple[int, ...], touched: Array) -> None:
         """Keep a step that was just taken."""
         changes = self._newest.step_to(simulation.state, self.wave_count, self.lds_bytes)
+        for name in self._results_of(executed):
+            for wave in waves:
+                self._written.setdefault((wave, name), []).append(len(self.steps))
         self.steps.append(Step(executed, waves, changes, touched))
         self._standings.append(self._standing(simulation))
         self.bytes += sum(change.before.nbytes + change.after.nbytes for change in changes.values())
+
+    def _results_of(self, instruction: Instruction) -> frozenset[str]:
+        if instruction.index not in self._results:
+            self._results[instruction.index] = _result_names(instruction)
+        return self._results[instruction.index]
 
     def state(self, position: int) -> State:
         """The state after so many steps; the arrays are used again for the next one that is asked for."""
@@ -147,11 +159,16 @@ class KernelRecord:
         step = self.steps[number]
         if isinstance(place, int):
             return bool((step.touched == self.lds_bytes + place).any())
-        if (wave, place) in register_names(step.changes, self._newest.first_agpr):
-            return lane is None or place[0] not in "va" or self._is_active(number, wave, lane)
-        if wave not in step.waves or place not in _result_names(step.executed):
+        is_result = wave in step.waves and place in self._results_of(step.executed)
+        if not is_result and (wave, place) not in register_names(step.changes, self._newest.first_agpr):
             return False
         return lane is None or place[0] not in "va" or self._is_active(number, wave, lane)
+
+    def writer(self, position: int, wave: int, register: str) -> Instruction | None:
+        """The last instruction of so many steps that has a register of a wave among its results."""
+        numbers = self._written.get((wave, register), [])
+        last = bisect_left(numbers, position)
+        return self.steps[numbers[last - 1]].executed if last else None
 
     def _is_active(self, number: int, wave: int, lane: int) -> bool:
         return bool(WaveState(self.state(number), wave).active[lane])
@@ -209,6 +226,10 @@ class Moment(Standing):
     @property
     def _steps(self) -> list[Step]:
         return self.record.steps[self.since : self.position]
+
+    def type_of(self, wave: int, register: str) -> str:
+        writer = self.record.writer(self.position, wave, register)
+        return "" if writer is None else result_type(writer.mnemonic)
 
     @property
     def changed(self) -> dict[int, tuple[str, ...]]:

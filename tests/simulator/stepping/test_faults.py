@@ -10,7 +10,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import MissingName, SimulatorError
-from flydsl.simulator import MemoryFault, MissingWait, checking
+from flydsl.simulator import MemoryFault, MissingWait, Recording, checking
 from tests.launchers import launcher_of
 
 
@@ -91,3 +91,16 @@ def test_what_does_not_come_again_is_said() -> None:
         launch(x, torch.zeros(4, dtype=torch.int32))
     with pytest.raises(SimulatorError, match="does not come again in workgroup"):
         _ = caught.value.simulation
+
+
+def test_registers_have_the_type_of_the_instruction_that_wrote_them() -> None:
+    recording = Recording(beyond.simulate(torch.arange(192.0), torch.zeros(192), 192))
+    while not recording.now.instruction.mnemonic.startswith("v_add_f32"):
+        recording.step()
+    (result,) = (operand.atom for operand in recording.now.instruction.results)
+    name = f"v{result.first}"
+    assert recording.now.type_of(0, name) != "f32"  # a load's result, or an address
+    recording.step()
+    assert recording.now.type_of(0, name) == "f32"
+    assert recording.now.type_of(0, "v31") == ""
+    assert (recording.now.wave(0).vgpr[result.first].view("f4") == torch.arange(1.0, 65.0).numpy()).all()
