@@ -5,15 +5,17 @@ import flydsl.expr as fx            # what a kernel body calls
 import flydsl.layout                # the algebra alone: no MLIR, no GPU
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flydsl import env
 
 # Imported here, as the name is both that of the module and of the decorator.
 from flydsl.autotune import autotune
-from flydsl.compiler.interpreted import interpreting
 from flydsl.language import language
 from flydsl.sweeps import Config, sweep
+
+if TYPE_CHECKING:
+    from flydsl.compiler.interpreted import interpreting
 
 __all__ = ["Config", "autotune", "interpreting", "language", "sweep"]
 
@@ -24,4 +26,8 @@ def __getattr__(name: str) -> Any:
     """`flydsl.__version__`, by which programs ask for FlyDSL's release; the workbench has its own in pyproject.toml."""
     if name == "__version__":
         return env.language()
+    if name == "interpreting":  # asked for by few, and its package imports MLIR
+        from flydsl.compiler.interpreted import interpreting
+
+        return interpreting
     raise AttributeError(f"module 'flydsl' has no attribute {name!r}")
