@@ -7,7 +7,7 @@ of the kernel is known, its types do (`kinds_of`).
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,33 +27,17 @@ _FLOATS = {"half": "<e", "float": "<f", "double": "<d"}
 _INTEGERS = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 
 
-def kernarg(
-    kernel: str, segment_bytes: int, parameters: Sequence[KernelArg], kinds: Sequence[str], values: Sequence[Any]
-) -> tuple[bytes, Memory]:
-    """The kernel argument segment of a call, and the memory that its pointers lie in.
+def new_memory() -> Memory:
+    """Memory of a launch, whose tensors may hold the addresses of others."""
+    return Memory(find=host_tensor_memory)
 
-    kinds: LLVM's type of each parameter, where it is known. Raises ArgumentError for what does not fit.
+
+def bytes_of(kinds: Mapping[int, str], parameter: KernelArg, value: Any, memory: Memory) -> bytes:
+    """The bytes of an argument. kinds: LLVM's types of the parameters by offset, where they are known.
+
+    Raises ArgumentError for what does not fit.
     """
-    if len(values) != len(parameters):
-        names = ", ".join(_label(p, i) for i, p in enumerate(parameters)) or "none"
-        raise ArgumentError(
-            f"{kernel} takes {len(parameters)} arguments ({names}), not {len(values)}",
-            hint="pass one for each parameter, in their order; the launch's size goes in grid= and block=",
-        )
-    # Tensors may hold the addresses of others.
-    memory, segment = Memory(find=host_tensor_memory), bytearray(segment_bytes)
-    for i, (parameter, value) in enumerate(zip(parameters, values, strict=True)):
-        named = parameter._replace(name=_label(parameter, i))
-        data = _bytes_of(named, kinds[i] if i < len(kinds) else "", value, memory)
-        segment[parameter.offset : parameter.offset + parameter.size] = data
-    return bytes(segment), memory
-
-
-def _label(parameter: KernelArg, position: int) -> str:
-    return parameter.name or f"argument {position}"
-
-
-def _bytes_of(parameter: KernelArg, kind: str, value: Any, memory: Memory) -> bytes:
+    kind = kinds.get(parameter.offset, "")
     if hasattr(value, "data_ptr"):
         return struct.pack("<Q", _address(parameter, value, memory))
     if value is None and (parameter.kind == "global_buffer" or kind == "ptr"):

@@ -7,20 +7,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from flydsl.arch.launch_limits import Dim3
-from flydsl.binary.arguments import kernarg, kinds_of
+from flydsl.binary.arguments import bytes_of, kinds_of, new_memory
 from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, FlyError, LaunchError, MissingName, did_you_mean
 from flydsl.hsaco import KernelArg
-from flydsl.simulator import launch, prepare
 from flydsl.simulator.counters import LaunchCounters
 from flydsl.simulator.counters.session import counted_into
 from flydsl.simulator.decoding.program import Program
-from flydsl.simulator.memory.buffers import Memory
+from flydsl.simulator.loading import LoadedKernel, named
 from flydsl.simulator.timing import Trace
 from flydsl.simulator.timing.session import traced_into
 
@@ -135,10 +134,7 @@ class BinaryKernel:
     def parameters(self) -> tuple[KernelArg, ...]:
         """The arguments as the code object describes them."""
         explicit = [arg for arg in self.resources.info.args if not arg.kind.startswith("hidden_")]
-        names = self.module.argument_names.get(self.symbol, ())
-        if len(names) != len(explicit):
-            return tuple(explicit)
-        return tuple(arg._replace(name=name) for arg, name in zip(explicit, names, strict=True))
+        return named(explicit, self.module.argument_names.get(self.symbol, ()))
 
     @user_facing
     def __call__(self, *arguments: Any, grid: Any = None, block: Any = None, smem: int = 0) -> BinaryLaunch:
@@ -152,17 +148,8 @@ class BinaryKernel:
         Raises ArgumentError, LaunchError, and SimulatorError for what the program does wrong.
         """
         made = BinaryLaunch(self, arguments, dim3("grid", grid), dim3("block", block), smem)
-        segment, memory = self._kernarg(arguments)
         with _recorded(made):
-            launch(
-                self.module.program,
-                self.symbol,
-                grid=made.grid,
-                block=made.block,
-                kernarg=segment,
-                memory=memory,
-                dynamic_lds_bytes=smem,
-            )
+            self._loaded.launch(made.grid, made.block, arguments, smem)
         return made
 
     @user_facing
@@ -170,24 +157,22 @@ class BinaryKernel:
         self, *arguments: Any, grid: Any = None, block: Any = None, smem: int = 0, workgroup: Dim3 = (0, 0, 0)
     ) -> Simulation:
         """The same launch, instruction by instruction; see `flydsl.simulator.Simulation`."""
-        from flydsl.simulator import Simulation
+        sizes = dim3("grid", grid), dim3("block", block)
+        return self._loaded.simulate(*sizes, arguments, smem, workgroup=workgroup)
 
-        segment, memory = self._kernarg(arguments)
-        prepared = prepare(
+    @cached_property
+    def _loaded(self) -> LoadedKernel:
+        """The kernel with what torch's tensors and LLVM's types add to its arguments."""
+        kinds = self.module.argument_kinds.get(self.symbol, ())
+        offsets = (parameter.offset for parameter in self.parameters)
+        return LoadedKernel(
             self.module.program,
             self.symbol,
-            grid=dim3("grid", grid),
-            block=dim3("block", block),
-            kernarg=segment,
-            memory=memory,
-            dynamic_lds_bytes=smem,
+            partial(bytes_of, dict(zip(offsets, kinds, strict=False))),
+            new_memory,
+            self.name,
+            self.module.argument_names.get(self.symbol, ()),
         )
-        return Simulation([prepared], workgroup, keep_alive=list(arguments))
-
-    def _kernarg(self, arguments: tuple[Any, ...]) -> tuple[bytes, Memory]:
-        info = self.resources.info
-        kinds = self.module.argument_kinds.get(self.symbol, ())
-        return kernarg(self.name, info.kernarg_bytes, self.parameters, kinds, arguments)
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{p.name or '?'}: {_described(p)}" for p in self.parameters)

@@ -7,7 +7,7 @@ module.kernel("vector_add_kernel").launch(grid=(4, 1, 1), block=(256, 1, 1), arg
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,14 +140,24 @@ class LoadedModule:
 
 @dataclass(frozen=True)
 class LoadedKernel:
-    """A kernel of a loaded module. parameters: its arguments as the code object describes them."""
+    """A kernel of a loaded module. name: its symbol.
+
+    pack: makes the bytes of an argument; by default those of `launch` below. new_memory: makes the memory that a launch
+    reaches. title: the kernel's name in errors. names: of its parameters, where the code object does not have them.
+    """
 
     program: Program
     name: str
+    pack: Callable[[KernelArg, Any, Memory], bytes] | None = None
+    new_memory: Callable[[], Memory] = Memory
+    title: str = ""
+    names: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[KernelArg, ...]:
-        return tuple(arg for arg in self.program.kernels[self.name].args if not arg.kind.startswith("hidden_"))
+        """Its arguments as the code object describes them."""
+        explicit = [arg for arg in self.program.kernels[self.name].args if not arg.kind.startswith("hidden_")]
+        return named(explicit, self.names)
 
     def launch(self, grid: Dim3, block: Dim3, args: Sequence[Any], smem: int = 0) -> LaunchStatistics:
         """Run the kernel. grid counts workgroups, block threads, smem bytes of dynamic LDS.
@@ -157,7 +167,7 @@ class LoadedKernel:
         or its bytes; `Struct` for either, where the addresses of arrays are inside. Raises ArgumentError for what does
         not fit, and what `launch` raises.
         """
-        memory = Memory()
+        memory = self.new_memory()
         kernarg = self._kernarg(args, memory)
         return launch(
             self.program, self.name, grid=grid, block=block, kernarg=kernarg, memory=memory, dynamic_lds_bytes=smem
@@ -169,7 +179,7 @@ class LoadedKernel:
         """The same launch, instruction by instruction: see `Simulation`."""
         from flydsl.simulator.stepping.simulation import Simulation
 
-        memory = Memory()
+        memory = self.new_memory()
         kernarg = self._kernarg(args, memory)
         prepared = prepare(
             self.program, self.name, grid=grid, block=block, kernarg=kernarg, memory=memory, dynamic_lds_bytes=smem
@@ -178,17 +188,27 @@ class LoadedKernel:
 
     def _kernarg(self, args: Sequence[Any], memory: Memory) -> bytes:
         parameters = self.parameters
-        if len(args) != len(parameters):
-            names = ", ".join(p.name for p in parameters)
+        labelled = [p._replace(name=p.name or f"argument {i}") for i, p in enumerate(parameters)]
+        if len(args) != len(labelled):
             raise ArgumentError(
-                f"{self.name} takes {len(parameters)} arguments ({names}), not {len(args)}",
-                hint="one for each: a tensor of a kernel is its array, then its sizes and strides",
+                f"{self.title or self.name} takes {len(labelled)} arguments "
+                f"({', '.join(p.name for p in labelled) or 'none'}), not {len(args)}",
+                hint="pass one for each parameter, in their order; a tensor of a kernel of this package is its array, "
+                "then its sizes and strides; the launch's size goes in grid= and block=",
             )
+        pack = self.pack or packed
         segment = bytearray(self.program.kernels[self.name].kernarg_bytes)
-        for parameter, value in zip(parameters, args, strict=True):
-            data = packed(parameter, value, memory)
+        for parameter, value in zip(labelled, args, strict=True):
+            data = pack(parameter, value, memory)
             segment[parameter.offset : parameter.offset + parameter.size] = data
         return bytes(segment)
+
+
+def named(parameters: Sequence[KernelArg], names: Sequence[str]) -> tuple[KernelArg, ...]:
+    """The parameters with these names, if there is one for each."""
+    if len(names) != len(parameters):
+        return tuple(parameters)
+    return tuple(parameter._replace(name=name) for parameter, name in zip(parameters, names, strict=True))
 
 
 def packed(parameter: KernelArg, value: Any, memory: Memory) -> bytes:
