@@ -37,6 +37,7 @@ from flydsl.passes.rewriting import (
     values_of,
 )
 from flydsl.passes.to_rocdl import (
+    async_copies,
     atomics,
     buffers,
     copy_support,
@@ -349,9 +350,10 @@ def _copy_buffer_to_lds(op: ir.Operation, atom: ir.Value, source: ir.Value, targ
 def _copy_global_to_lds(op: ir.Operation, atom: ir.Value, source: ir.Value, target: ir.Value) -> None:
     addresses = [operand_of(source, "make_view"), operand_of(target, "make_view")]
     i32 = element_type("i32")
-    numbers = {"size": fly_type(atom.type).op.bits // 8, "offset": 0, "aux": 0}
+    copy = fly_type(atom.type).op
+    numbers = {"size": copy.bits // 8, "offset": 0, "aux": 0}
     attributes = {name: ir.IntegerAttr.get(i32, number) for name, number in numbers.items()}
-    create("rocdl.global.load.lds", addresses, [], op.location, attributes)
+    create("rocdl.global.load.lds", addresses, [], op.location, attributes | async_copies.mark(copy))
 
 
 def _read_transposed(op: ir.Operation, atom: ir.Value, source: ir.Value) -> None:

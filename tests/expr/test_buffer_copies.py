@@ -185,6 +185,47 @@ def test_asynchronous_copies_into_lds_of_cdna_4(monkeypatch: pytest.MonkeyPatch)
 
 
 @flyc.kernel
+def staged_kernel(source: fx.Tensor, out: fx.Tensor, atom: fx.Constexpr, other: fx.Constexpr):
+    """Two copies are under way; the first half of LDS is read while the second one may still be."""
+    lane = fx.thread_idx.x
+    shared = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 512, 16]).peek()
+    halves = [fx.make_view(shared.ptr + 256 * half, fx.make_layout((4, 64), (1, 4))) for half in (0, 1)]
+    tiles = fx.logical_divide(fx.rocdl.make_buffer_tensor(source), fx.make_layout(4, 1))
+    for half, copy in enumerate((atom, other)):
+        fx.copy(fx.make_copy_atom(copy, fx.Float32), tiles[None, lane + 64 * half], halves[half][None, lane])
+    for half in fx.range_constexpr(2):
+        fx.rocdl.s_waitcnt(vmcnt=1 - half)
+        rocdl.s_barrier()
+        for i in fx.range_constexpr(4):
+            out[half, lane * 4 + i] = halves[half][3 - i, lane]
+
+
+staged = launcher_of(staged_kernel, grid=1, block=64)
+
+
+@pytest.mark.parametrize(
+    ("atoms", "waits_itself"),
+    [
+        ((fx.rocdl.cdna4.BufferLoadAsyncLDS128b(), fx.rocdl.cdna4.BufferLoadAsyncLDS128b()), True),
+        ((fx.rocdl.BufferCopyLDS128b(), fx.rocdl.BufferCopyLDS128b()), False),
+        ((fx.rocdl.cdna4.BufferLoadAsyncLDS128b(), fx.rocdl.BufferCopyLDS128b()), False),
+    ],
+    ids=["asynchronous", "waited for", "both"],
+)
+def test_a_program_waits_itself_for_asynchronous_copies(
+    atoms: Any, waits_itself: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LLVM adds no waits for them, as FlyDSL's does not: only the copy that is read next has to be there."""
+    monkeypatch.setenv("FLYDSL_GPU_ARCH", "gfx950")
+    source, out = torch.randn(512), torch.zeros(2, 256)
+    staged(source, out, *atoms)
+    assert torch.equal(out, source.view(2, 64, 4).flip(2).view(2, 256))
+    before_reads = staged.lower(source, out, *atoms).artifact.isa.partition("ds_read")[0]
+    assert "vmcnt(1)" in before_reads
+    assert ("vmcnt(0)" not in before_reads) == waits_itself
+
+
+@flyc.kernel
 def scalar_kernel(source: fx.Tensor, out: fx.Tensor):
     whole = fx.get_iter(fx.rocdl.make_buffer_tensor(source, max_size=False))
     four = fx.rocdl.s_buffer_load(whole, 4, count=4)

@@ -99,6 +99,11 @@ BUGS = (
         "half_products.keep_signs_of_products",
         _has(("fmul",), (" to half", "x half>")),
     ),
+    Bug(
+        "waits for asynchronous copies before each access to LDS",
+        "async_copies.wait_for_none",
+        _has(('"flydsl.async_copies"',)),
+    ),
 )
 
 

@@ -38,11 +38,11 @@ def kernels(llvm_ir: str) -> Iterator[tuple[str, list[str], str]]:
     [('add', ['ptr byref(%S) %0', 'i32 %n'], ' memory(read) #0 {')]
     """
     for found in _KERNEL.finditer(llvm_ir):
-        parameters, attributes = _up_to_closing(found["rest"])
+        parameters, attributes = up_to_closing(found["rest"])
         yield found["quoted"] or found["name"], list(filter(None, split_operands(parameters))), attributes
 
 
-def _up_to_closing(text: str) -> tuple[str, str]:
+def up_to_closing(text: str) -> tuple[str, str]:
     """A text before and behind the parenthesis that closes one before it."""
     depth = 1
     for i, character in enumerate(text):

@@ -13,7 +13,7 @@ from flydsl.dialect.elements import element_type, llvm_pointer_type, memory_bits
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of
-from flydsl.passes.to_rocdl import atomics
+from flydsl.passes.to_rocdl import async_copies, atomics
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 from flydsl.passes.to_rocdl.uniform import split_sum
 
@@ -56,9 +56,11 @@ def _cache_modifier(atom: ir.Value, at: ir.Location) -> ir.Value:
 
 def load_to_lds(atom: ir.Value, view: ir.Value, target: ir.Value, at: ir.Location) -> None:
     """Load each lane's part of a view of a buffer tensor into LDS, from the first lane's address `target` on."""
+    copy = fly_type(atom.type).op
     resource, offset, shared = _address(atom, view, at)
-    size, zero = constant(fly_type(atom.type).op.bits // 8, 32, at), constant(0, 32, at)
-    create("rocdl.raw.ptr.buffer.load.lds", [resource, target, size, offset, shared, zero, zero], [], at)
+    size, zero = constant(copy.bits // 8, 32, at), constant(0, 32, at)
+    operands = [resource, target, size, offset, shared, zero, zero]
+    create("rocdl.raw.ptr.buffer.load.lds", operands, [], at, async_copies.mark(copy))
 
 
 def update(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> None:

@@ -15,6 +15,8 @@ TYPES = ("i1", "i8", "i32", "i33", "i64", "<2 x i8>", "<4 x i32>")
 FLOATS = {"float": "0.000000e+00", "half": "0xH0000", "bfloat": "0xR0000", "double": "0.000000e+00"}
 MINUS_ZEROS = {"half": "0xH8000", "bfloat": "0xR8000"}
 
+COPY = "tail call void @llvm.amdgcn.raw.ptr.buffer.load.lds(ptr addrspace(8) %x), !alias.scope !1"
+
 
 def instructions() -> list[str]:
     """One of each kind and type that a rewriter looks for, and their like."""
@@ -40,6 +42,9 @@ def instructions() -> list[str]:
         "  %r = insertelement <2 x half> <half 0xH8000, half poison>, half %x, i32 1",
         "define void @f() {\n  %p = fmul float %x, %y\n  %r = fptrunc float %p to half\n}",
     ]
+    for copies in ((COPY,), (COPY, COPY.partition(",")[0])):  # all of them marked, and one that is not
+        lines = [f"  {copy}" for copy in copies] + ["  %r = load i32, ptr addrspace(3) %p, align 4"]
+        found.append("\n".join([*lines, "}", "!1 = !{!2}", '!2 = !{!"flydsl.async_copies", !3}', '!3 = !{!"flydsl"}']))
     for kind, index in itertools.product(("i8", "i16", "i32"), ("i32 %i", "i64 %i", "i32 1")):
         found.append(f"  %r = insertelement <4 x {kind}> %x, {kind} -1, {index}")
     return found

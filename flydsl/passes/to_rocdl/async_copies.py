@@ -1,0 +1,20 @@
+"""Copies into LDS for which the program itself waits are marked, so that LLVM's back end adds no waits of its own.
+
+The mark is an alias scope. LLVM's optimizer learns nothing from it, as no access is said to be outside of it; behind
+the optimizer `codegen.llvm_bugs.async_copies` says so of the accesses to LDS.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from flydsl.atoms import BufferLoadAsyncLDS, CopyOp, GlobalLoadAsyncLDS
+
+_SCOPE = '#llvm.alias_scope<id = "flydsl.async_copies", domain = <id = "flydsl">>'
+
+
+def mark(copy: CopyOp) -> dict[str, ir.Attribute]:
+    """The attributes of an operation that copies into LDS: none if LLVM waits for it."""
+    if not isinstance(copy, BufferLoadAsyncLDS | GlobalLoadAsyncLDS):
+        return {}
+    return {"alias_scopes": ir.ArrayAttr.get([ir.Attribute.parse(_SCOPE)])}
