@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flydsl.testing.failures import uses
+
 if TYPE_CHECKING:
     from flydsl.compiler import Launch
 
@@ -39,7 +41,7 @@ class Pages:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
         """Keep the launches of a test of kernels."""
-        if not {"gpu", "kernel_figures"} & set(getattr(item, "fixturenames", ())):
+        if not uses(item, "gpu", "kernel_figures"):
             return (yield)
         from flydsl.compiler import capture_launches
 

@@ -88,6 +88,7 @@ def rehearse(run: Callable[[SimulatedDevice], Any]) -> None:
 def undone() -> Iterator[None]:
     """Launch inside of the `with` block as always, without output; behind it, all memory has what it had before."""
     before: list[tuple[Array, Array]] = []
+    alive: list[Memory] = []  # a program may let go of a tensor when it has launched
 
     def kept(buffer: Buffer | None) -> Buffer | None:
         if buffer is not None and buffer.data.flags.writeable:
@@ -97,6 +98,7 @@ def undone() -> Iterator[None]:
     def around(
         dispatch: Dispatch, kernarg: bytes, memory: Memory, run: Callable[[], LaunchStatistics]
     ) -> LaunchStatistics:
+        alive.append(memory)
         for buffer in memory.buffers().values():
             kept(buffer)
         if find := memory.find:

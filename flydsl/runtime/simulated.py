@@ -33,6 +33,7 @@ class SimulatedDevice(Device):
 
     def address(self, name: str, tensor: Any, session: Memory) -> int:
         argument = NamedTensor(name, tensor)
+        session.owners.append(tensor)
         return session.map(
             argument.address,
             argument.size_bytes,

@@ -15,8 +15,10 @@ and the tensors that it does not name are results.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -29,6 +31,7 @@ class Case:
 
     operands: by the launcher's names, in their order. expected: what operands must hold after the call, by name; None
     where `reference` says so. name: of a variant. gpus: those that it is for, by product or architecture; none for all.
+    check: called with the operands after the call in place of all that; raises AssertionError for wrong ones.
     rtol, atol: as `torch.testing.assert_close` has them, None for its own by type.
     """
 
@@ -37,6 +40,7 @@ class Case:
     expected: Mapping[str, Any] | None = None
     name: str = ""
     gpus: tuple[str, ...] = ()
+    check: Callable[[Mapping[str, Any]], None] | None = field(default=None, kw_only=True)
     rtol: float | None = field(default=None, kw_only=True)
     atol: float | None = field(default=None, kw_only=True)
 
@@ -50,8 +54,8 @@ class Case:
 
         Raises ArgumentError if nothing says so.
         """
-        if self.expected is not None:
-            return dict(self.expected)
+        if self.expected is not None or self.check is not None:
+            return dict(self.expected or {})
         if reference is None:
             raise ArgumentError(
                 f"nothing says what {self.title} computes", hint="write a reference(...), or pass expected= to the Case"
@@ -74,6 +78,8 @@ class Case:
         """Raise AssertionError for an operand that does not hold what it must."""
         import torch
 
+        if self.check is not None:
+            self.check(self.operands)
         for name, expected in results.items():
             said = f"{name} is wrong: {{}}".format
             torch.testing.assert_close(
@@ -100,26 +106,49 @@ def launchers_of(module: ModuleType) -> dict[str, Any]:
     }
 
 
+_Cached = type(cache(len))
+
+
 def reached_from(value: Any) -> Iterator[Any]:
-    """A launcher, and the launchers that its code calls, and that of its kernels and functions."""
+    """A launcher, and the launchers that its code calls, and that of its kernels, functions and classes."""
     from flydsl.compiler import JitFunction
     from flydsl.compiler.decorated import DecoratedFunction
-    from flydsl.compiler.dependencies import names_of
 
-    pending, seen = [value], set()
+    pending, seen = [value], {}
     while pending:
         value = pending.pop()
         if id(value) in seen:
             continue
-        seen.add(id(value))
+        seen[id(value)] = value
         if isinstance(value, JitFunction):
             yield value
-        function = value.function if isinstance(value, DecoratedFunction) else getattr(value, "func", value)
-        if isinstance(function, FunctionType):
-            names, *_ = names_of(function.__code__)
-            cells = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
-            found = [*(function.__globals__.get(name) for name in names), *cells, *vars(function).values()]
-            pending += [other for other in found if isinstance(other, DecoratedFunction | FunctionType)]
+        if isinstance(value, DecoratedFunction):
+            pending.append(value.function)
+        elif isinstance(value, partial):
+            pending += [value.func, *value.args, *value.keywords.values()]
+        elif isinstance(value, _Cached):
+            pending.append(value.__wrapped__)
+        elif isinstance(value, type):
+            pending += [getattr(item, "__func__", item) for item in vars(value).values()]
+        elif isinstance(value, FunctionType):
+            pending += _named_in(value)
+
+
+def _named_in(function: FunctionType) -> Iterator[Any]:
+    """What the code of a function names: globals, attributes of the user's modules, and variables around it."""
+    from flydsl.compiler.dependencies import is_library, names_of
+
+    names, attributes, _ = names_of(function.__code__)
+    found = [function.__globals__.get(name) for name in names]
+    for module in [value for value in found if isinstance(value, ModuleType)]:
+        if not is_library(module):
+            found += [getattr(module, name, None) for name in attributes]
+    found += [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+    yield from (value for value in found if not (isinstance(value, type) and is_library(_module_of(value))))
+
+
+def _module_of(kind: type) -> ModuleType | None:
+    return sys.modules.get(kind.__module__)
 
 
 def _is_filled(cell: Any) -> bool:

@@ -70,12 +70,18 @@ class Checker:
 
     def check(self, path: Path) -> Iterator[Outcome]:
         """The outcomes of a module, or of those in a folder, as they come."""
-        for file in modules_in(path):
-            module = load(file)
+        modules = [(file, load(file)) for file in modules_in(path)]
+        launched: list[Any] = []
+        for file, module in modules:
             source = self._source_of_cases(file, module)
             yield from missing_parts(module, source)
             if source is not None and hasattr(module, "SHAPES"):
-                yield from self._of_module(file, module, source)
+                yield from self._of_module(file, module, source, launched)
+        covered = {id(launcher) for first in launched for launcher in reached_from(first)}
+        for _, module in modules:
+            for name, launcher in launchers_of(module).items():
+                if id(launcher) not in covered:
+                    yield Outcome(module.__name__, name, "", "failed", "no case launches it")
 
     def _source_of_cases(self, file: Path, module: ModuleType) -> Any:
         """The module with the function `cases`; None without one."""
@@ -84,12 +90,14 @@ class Checker:
         other = self.cases_in / file.name if self.cases_in is not None else None
         return load(other) if other is not None and other.is_file() else None
 
-    def _of_module(self, file: Path, module: ModuleType, source: Any) -> Iterator[Outcome]:
-        launched: list[Any] = []
+    def _of_module(self, file: Path, module: ModuleType, source: Any, launched: list[Any]) -> Iterator[Outcome]:
         measured: dict[str, KernelFigures] = {}
         for arch in arch_names(self.gpus):
             for shape in module.SHAPES[: self.shapes]:
                 for case, title in self._cases(source, shape, arch):
+                    if isinstance(case, str):
+                        yield Outcome(module.__name__, title, arch, "failed", case)
+                        continue
                     launched.append(case.launcher)
                     if case.gpus and arch not in arch_names(case.gpus):
                         continue
@@ -98,18 +106,21 @@ class Checker:
                     yield outcome
         if self.update and measured:
             baseline.write(baseline.place_of(file), measured)
-        covered = {id(launcher) for first in launched for launcher in reached_from(first)}
-        for name, launcher in launchers_of(module).items():
-            if id(launcher) not in covered:
-                yield Outcome(module.__name__, name, "", "failed", "no case launches it")
 
-    def _cases(self, source: Any, shape: Any, arch: str) -> Iterator[tuple[Case, str]]:
-        """The cases of a shape, with random numbers that do not depend on others, and what each is called."""
+    def _cases(self, source: Any, shape: Any, arch: str) -> Iterator[tuple[Case | str, str]]:
+        """The cases of a shape, with random numbers that do not depend on others, and what each is called.
+
+        An error in the place of cases that cannot be made, as text.
+        """
         from flydsl.sweeps.point import seeded
 
         values = shape if isinstance(shape, tuple | list) else (shape,)
-        with seeded(0), env.replaced({"FLYDSL_GPU_ARCH": arch}):
-            found = list(source.cases(*values))
+        try:
+            with seeded(0), env.replaced({"FLYDSL_GPU_ARCH": arch}):
+                found = list(source.cases(*values))
+        except Exception as error:  # noqa: BLE001 - whatever a module does wrong, the others are checked
+            yield f"{type(error).__name__}: {error}", f"cases{tuple(values)}"
+            return
         for case in found:
             yield case, f"{case.title} {tuple(values)}"
 
@@ -166,18 +177,13 @@ def _compared(outcome: Outcome, place: Path) -> Outcome:
 
 
 def missing_parts(module: ModuleType, source: Any) -> Iterator[Outcome]:
-    """What a module of kernels lacks. Without launchers, SHAPES and cases it is none."""
-    launchers = ", ".join(launchers_of(module))
+    """What a module of kernels lacks. Without SHAPES and cases it is none."""
     if source is None and not hasattr(module, "SHAPES"):
-        if launchers:
-            yield Outcome(module.__name__, launchers, "", "failed", "the module has neither SHAPES nor cases(*shape)")
         return
     if source is None:
         yield Outcome(module.__name__, "SHAPES", "", "failed", "no cases(*shape) says how a shape is launched")
     elif not getattr(module, "SHAPES", ()):
         yield Outcome(module.__name__, "cases", "", "failed", "the module has no SHAPES")
-    if not hasattr(module, "reference"):
-        yield Outcome(module.__name__, "SHAPES", "", "failed", "no reference(...) says what the result must be")
 
 
 def modules_in(path: Path) -> list[Path]:

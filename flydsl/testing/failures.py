@@ -41,10 +41,15 @@ def begin_with(report: pytest.TestReport, lines: Iterable[str]) -> None:
 
 
 def gpu_of(item: Any) -> str | None:
-    """The architecture that a test runs on; None without the fixture `gpu`."""
-    callspec = getattr(item, "callspec", None)
-    found = callspec.params.get("gpu") if callspec else None
-    return found if isinstance(found, str) else None
+    """The architecture that a test runs on; None without this plugin's fixture `gpu`."""
+    return item.callspec.params["gpu"] if uses(item, "gpu") else None
+
+
+def uses(item: Any, *fixtures: str) -> bool:
+    """True if a test has one of these fixtures, and it is this plugin's rather than one of its own of that name."""
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    found = (known[name][-1].func for name in fixtures if known.get(name))
+    return any(function.__module__ == "flydsl.testing.plugin" for function in found)
 
 
 def _name(item: Any) -> str:

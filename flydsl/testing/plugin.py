@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flydsl.testing.failures import begin_with, first_lines, gpu_of, on_some_gpus, uses
+
 if TYPE_CHECKING:
     from flydsl.arch import Arch
     from flydsl.testing.baseline import Sections
@@ -57,7 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test that asks for `gpu` once for each GPU."""
-    if "gpu" not in metafunc.fixturenames:
+    own = metafunc.definition.iter_markers("parametrize")
+    if not uses(metafunc.definition, "gpu") or any("gpu" in _names_of(mark) for mark in own):
         return
     from flydsl.arch import DEFAULT_ARCH
     from flydsl.errors import ArchError
@@ -75,6 +78,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     reason = f"the test is for {', '.join(meant)}, and the run for {', '.join(asked)}"
     metafunc.parametrize("gpu", [pytest.param(meant[0], marks=pytest.mark.skip(reason=reason))], indirect=True)
+
+
+def _names_of(mark: pytest.Mark) -> list[str]:
+    """The parameters of a mark `parametrize`."""
+    names = mark.args[0] if mark.args else mark.kwargs["argnames"]
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
 
 
 @pytest.fixture
@@ -118,7 +127,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
             finally:
                 item.user_properties += [(_SECONDS.format(kind), seconds[kind]) for kind in _KINDS]
     except ArchError as error:
-        if "gpu" in getattr(item, "fixturenames", ()):
+        if uses(item, "gpu"):
             pytest.skip(error.message)
         raise
     if worse := item.stash.get(DIFFERENCES, []):
@@ -131,7 +140,7 @@ def _said_of(differences: Iterable[Difference]) -> str:
 
 
 def _is_of_kernels(item: pytest.Item) -> bool:
-    return not {"gpu", "kernel_figures"}.isdisjoint(getattr(item, "fixturenames", ()))
+    return uses(item, "gpu", "kernel_figures")
 
 
 def _checks(item: pytest.Item) -> list[str] | None:
@@ -234,8 +243,6 @@ def pytest_runtest_makereport(
     report = yield
     if not (_is_of_kernels(item) or _checks(item) is not None):
         return report
-    from flydsl.testing.failures import begin_with, first_lines, gpu_of
-
     if report.failed and call.excinfo is not None and not isinstance(call.excinfo.value, pytest.fail.Exception):
         begin_with(report, first_lines(item, call.excinfo.value))
         if differences := item.stash.get(DIFFERENCES, []):
@@ -259,8 +266,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _tell_of_gpus(terminalreporter: Any, failed: Iterable[Any], passed: Iterable[Any]) -> None:
-    from flydsl.testing.failures import on_some_gpus
-
     def pairs(reports: Iterable[Any]) -> Iterator[tuple[str, str]]:
         for report in reports:
             arch = dict(report.user_properties).get(_GPU)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 from _pytest.runner import runtestprotocol
 
+from flydsl.testing.failures import uses
+
 if TYPE_CHECKING:
     from flydsl.testing.remembered import Known, Result
 
@@ -42,8 +44,8 @@ def _known(item: pytest.Item) -> Known | None:
     from flydsl.testing.baseline import place_of as file_of_figures
     from flydsl.testing.remembered import content_of, place_of
 
-    names, config = getattr(item, "fixturenames", ()), item.config
-    if not {"gpu", "kernel_figures"} & set(names) or config.getoption("update_figures") or config.getoption("usepdb"):
+    config = item.config
+    if not uses(item, "gpu", "kernel_figures") or config.getoption("update_figures") or config.getoption("usepdb"):
         return None
     options = [config.getoption(name) for name in ("pose", "check")] + config.getini("figure_tolerances")
     marks = [(mark.name, repr(mark.args), repr(mark.kwargs)) for mark in item.iter_markers()]

@@ -1,9 +1,8 @@
-"""What every kernel of the library has: a definition, figures, shapes, a reference, a choice by measurement, tests."""
+"""What every kernel of the library has: cases that are right, a docstring with figures, a choice by measurement."""
 
 from __future__ import annotations
 
 import importlib
-import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -11,11 +10,33 @@ from typing import Any
 
 import pytest
 
+import flydsl.runtime.simulated
 import kernels
 from flydsl.autotune import Autotuner
-from tests.kernels.cases import every_case, gemm, gfx1250, rdna, rows
+from flydsl.simulator import launch
+from flydsl.testing import Checker
+from flydsl.testing.check import Outcome
+from tests.kernels.cases import gemm, gfx1250, rdna, rows
 
 HERE = Path(__file__).parent
+LIBRARY = Path(kernels.__file__).parent
+# Kernels of several stages, or for several ranks, and parts of kernels: not one call, and compared in these.
+COMPARED_ELSEWHERE = {
+    "attention_common": "test_flash_attn_gfx950.py",  # a part of several
+    "custom_all_reduce_kernel": "test_custom_all_reduce.py",
+    "dispatch_combine_intranode_kernel": "test_dispatch_combine.py",
+    "gemm_fp8fp4_gfx1250": "test_gemm_fp8fp4_gfx1250.py",
+    "mixed_moe_gemm_2stage": "test_mixed_moe_gemm_2stage.py",
+    "mla_fwd_decode": "test_mla_fwd_decode.py",
+    "moe_blockscale_2stage": "test_moe_blockscale_2stage.py",
+    "moe_gemm_2stage": "test_moe_gemm_2stage.py",
+    "moe_gemm_2stage_mxscale_gfx1250": "test_moe_gemm_2stage_gfx1250.py",
+    "moe_gemm_2stage_wmma_gfx1250": "test_moe_gemm_2stage_gfx1250.py",
+    "moe_routes": "test_moe_gemm_2stage.py",  # a part of these
+    "pa_decode_swa": "test_pa_decode_swa.py",
+}
+# One GPU of each kind that the kernels are for; `make sweep` has all, and more shapes.
+GPUS = ("gfx942", "gfx950", "gfx1201", "gfx1250")
 # Rows and products; the families of attention and of experts have contracts of their own.
 CASES = gemm.CASES | gfx1250.CASES | rdna.CASES | rows.CASES
 KERNELS = sorted({case.kernel for case in CASES.values()})
@@ -24,32 +45,6 @@ OTHERS = (
     "flash_attn_generic", "mixed_moe_gemm_2stage", "mla_fwd_decode", "moe_blockscale_2stage", "moe_gemm_2stage",
     "moe_gemm_2stage_mxscale_gfx1250", "moe_gemm_2stage_wmma_gfx1250", "pa_decode_fp8", "pa_decode_swa",
 )  # fmt: skip
-# What kernels of one family share.
-WITHOUT_CASES = {"fp8_gemm_utils", "norms"}
-# Modules with a kernel that lack one of the four parts, and why.
-LACKING = {
-    ("dispatch_combine_intranode_kernel", "case"): "nobody has published figures to compare with",
-    ("dispatch_combine_intranode_kernel", "test"): "test_dispatch_combine.py has several processes",
-    ("fp8_gemm_utils", "case"): "those of fp8_gemm_4wave and fp8_gemm_8wave",
-    ("fp8_gemm_utils", "test"): "test_fp8_gemm.py",
-    ("mixed_moe_gemm_2stage", "reference"): "that of moe_gemm_2stage, with other scales",
-    ("mla_fwd_decode_m16x8_fp8_fp8", "reference"): "that of mla_fwd_decode, which launches it",
-    ("mla_fwd_decode_m16x8_fp8_fp8", "SHAPES"): "likewise",
-    ("moe_gemm_2stage_common_gfx1250", "reference"): "that of moe_gemm_2stage",
-    ("moe_gemm_2stage_common_gfx1250", "SHAPES"): "those of moe_gemm_2stage_mxscale_gfx1250 and _wmma_gfx1250",
-    ("moe_gemm_2stage_common_gfx1250", "case"): "likewise",
-    ("moe_gemm_2stage_common_gfx1250", "test"): "test_moe_gemm_2stage_gfx1250.py",
-    ("norms", "case"): "those of layernorm_kernel and rmsnorm_kernel",
-    ("paged_attention_launch", "reference"): "that of pa_decode_fp8",
-    ("paged_attention_launch", "SHAPES"): "likewise",
-    ("paged_attention_launch", "case"): "likewise",
-    ("paged_attention_launch", "test"): "test_pa_decode_fp8.py",
-    ("vector_add", "case"): "an example, whose figures nobody compares",
-    ("wmma_pipeline", "reference"): "those of rdna_f16_gemm and rdna3_f16_gemm",
-    ("wmma_pipeline", "SHAPES"): "likewise",
-    ("wmma_pipeline", "case"): "likewise",
-    ("wmma_pipeline", "test"): "test_rdna_f16_gemm.py",
-}
 # A docstring says what the code takes: registers, instructions, waves.
 FIGURES = re.compile(r"(\d|two|three|eight) (registers|VGPRs|instructions|waves|workgroups)")
 
@@ -58,14 +53,39 @@ def module(name: str) -> Any:
     return importlib.import_module(f"kernels.{name}")
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_has_all_parts(name: str) -> None:
-    kernel = module(name)
-    assert kernel.SHAPES
-    assert all(isinstance(extent, int) for shape in kernel.SHAPES for extent in shape)
-    assert inspect.getdoc(kernel.reference)
-    tests = {case.test_file for case in CASES.values() if case.kernel == name}
-    assert all((HERE / test).is_file() for test in tests)
+def check(gpus: tuple[str, ...], shapes: int) -> list[Outcome]:
+    """`workbench check kernels --cases tests/kernels/checked`, without what is compared elsewhere."""
+    found = Checker(gpus, ("races", "uninitialized"), shapes, HERE / "checked").check(LIBRARY)
+    return [outcome for outcome in found if outcome.module.removeprefix("kernels.") not in COMPARED_ELSEWHERE]
+
+
+@pytest.fixture
+def _one_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches are counted, which those on both backends are not."""
+    monkeypatch.setattr(flydsl.runtime.simulated, "launch", launch)
+
+
+@pytest.mark.usefixtures("_one_backend")
+def test_every_kernel_is_right_on_its_gpus() -> None:
+    """The first of its shapes. A new kernel without cases fails, too."""
+    outcomes = check(GPUS[:1], 1)
+    checked = {outcome.module for outcome in outcomes if outcome.state == "ok"}
+    assert not [str(outcome) for outcome in outcomes if outcome.state == "failed"]
+    assert {f"kernels.{name}" for name in ("softmax_kernel", "preshuffle_gemm", "flash_attn_generic")} <= checked
+
+
+@pytest.mark.sweep
+@pytest.mark.usefixtures("_one_backend")
+@pytest.mark.parametrize("gpu", GPUS[1:])
+def test_every_kernel_is_right_on_other_gpus(gpu: str) -> None:
+    assert not [str(outcome) for outcome in check((gpu,), 2) if outcome.state == "failed"]
+
+
+@pytest.mark.parametrize(("name", "test"), COMPARED_ELSEWHERE.items())
+def test_what_is_compared_elsewhere(name: str, test: str) -> None:
+    assert (HERE / test).is_file()
+    assert not (HERE / "checked" / f"{name}.py").exists()
+    assert module(name)
 
 
 @pytest.mark.parametrize("name", [*KERNELS, *OTHERS])
@@ -85,24 +105,8 @@ def test_docstring_has_definition_use_and_figures(name: str) -> None:
     assert FIGURES.search(text), "no figures"
 
 
-def test_a_module_with_a_kernel_has_reference_shapes_case_and_test() -> None:
-    cases = {case.kernel: case.test_file for case in every_case().values()}
-    lacking = set()
-    for path in Path(*kernels.__path__).glob("*.py"):
-        if "@flyc.kernel" not in path.read_text() and "flyc.kernel(" not in path.read_text():
-            continue
-        name = path.stem
-        parts = {
-            "reference": any(part.startswith("reference") for part in vars(module(name))),
-            "SHAPES": hasattr(module(name), "SHAPES"),
-            "case": name in cases,
-            "test": (HERE / cases.get(name, f"test_{name}.py")).is_file(),
-        }
-        lacking |= {(name, part) for part, is_there in parts.items() if not is_there}
-    assert lacking == LACKING.keys()
-
-
-def test_every_kernel_has_cases() -> None:
+def test_every_kernel_is_in_the_table() -> None:
+    """Which is made of `cases`."""
     modules = [found.name for found in pkgutil.iter_modules(kernels.__path__)]
     named = [name for name in modules if re.search("gemm|norm|quant|softmax", name) and "moe" not in name]
-    assert {name for name in named if hasattr(module(name), "SHAPES")} - WITHOUT_CASES <= set(KERNELS)
+    assert {name for name in named if hasattr(module(name), "SHAPES")} - {"fp8_gemm_utils", "norms"} <= set(KERNELS)

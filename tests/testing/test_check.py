@@ -70,7 +70,7 @@ def test_a_module_that_is_right(tmp_path: Path) -> None:
         ("inner(y, i, x", "inner(y, 0, x", "GlobalRace"),
         ("SHAPES = ((64,), (128,))", "", "the module has no SHAPES"),
         ("def cases", "def _cases", "no cases(*shape) says how a shape is launched"),
-        ("def reference", "def _reference", "no reference(...) says what the result must be"),
+        ("def reference", "def _reference", "nothing says what double computes"),
         ("@flyc.kernel", "@flyc.jit\ndef other(x: fx.Tensor):\n    pass\n\n\n@flyc.kernel", "no case launches it"),
         ("return x * 2", "return x * 2, x", "reference returned 2 results for the tensors that it does not take: y"),
     ],

@@ -52,6 +52,20 @@ def test_on_two(gpu, x):
 
 def test_without_a_gpu():
     pass
+
+
+@pytest.mark.parametrize("gpu", ["radeon"])
+def test_with_a_parameter_of_its_own(gpu):
+    assert gpu == "radeon"
+
+
+class TestFixture:
+    @pytest.fixture
+    def gpu(self):
+        return "instinct"
+
+    def test_with_a_fixture_of_its_own(self, gpu):
+        assert gpu == "instinct"
 """
 ON_CUDA = """
 import torch
@@ -101,10 +115,10 @@ def test_a_test_runs_once_for_each_gpu(tmp_path: Path) -> None:
     text = project.run("--gpu", "mi300x,rx9070xt", "-v")
     for name in ("test_everywhere[gfx942]", "test_everywhere[gfx1201]", "test_on_two[gfx942]", "test_without_a_gpu"):
         assert f"{name} PASSED" in text
-    assert "4 passed" in text
+    assert "6 passed" in text
     project.write("pytest.ini", "[pytest]\ngpus = gfx1250\n")
     text = project.run()
-    assert "2 passed, 1 skipped" in text
+    assert "4 passed, 1 skipped" in text
     assert "the test is for gfx942, gfx950, and the run for gfx1250" in text
 
 

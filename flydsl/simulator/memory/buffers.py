@@ -96,7 +96,8 @@ class Memory:
 
     in_place: memory of the host at its own addresses. find: asked for the memory at any other address of the host;
     None if there is none. others: the processes that share some of the memory (`peers.Peers`), None without any.
-    null_hint: a likely cause of an access near address 0, if known.
+    null_hint: a likely cause of an access near address 0, if known. owners: what the host's memory belongs to, where
+    whoever maps it says so: it lives as long as this does.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class Memory:
         self.find = find
         self.others = others
         self.null_hint: str | None = None
+        self.owners: list[Any] = []
         self._lock = threading.Lock()
 
     def map(
