@@ -146,7 +146,7 @@ class Checker:
 
         results = case.results(reference)
         with checking(*self.checks) if self.checks else no_checks():
-            found = measure(lambda: case.launcher(*case.operands.values()))
+            found = measure(lambda: case.launcher(*case.operands.values()), Path.cwd())
         case.compare(results)
         return found
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Passage:
 Code = tuple[Passage, ...]
 
 
-def code_of(launch: LaunchCounters) -> Code:
-    """The code of the kernel of a launch, with the cycles of its trace."""
+def code_of(launch: LaunchCounters, root: Path) -> Code:
+    """The code of the kernel of a launch, with the cycles of its trace. root: what files are called from."""
     instructions = launch.program.instructions_of(launch.kernel)
     cycles = dict(_cycles(launch.trace)) if launch.trace is not None else {}
     passages = []
@@ -62,7 +62,7 @@ def code_of(launch: LaunchCounters) -> Code:
         members = list(group)
         spent = round(sum(cycles.get(member.index, 0.0) for member in members)) if cycles else None
         texts = tuple(" ".join(member.listed.text.split()) for member in members)
-        passages.append(Passage(*_described(at), texts, spent))
+        passages.append(Passage(*_described(at, root), texts, spent))
     return tuple(passages)
 
 
@@ -80,11 +80,13 @@ def _line(at: SourceLocation | None) -> SourceLocation | None:
     return None if at is None else replace(at, column=None, end_column=None)
 
 
-def _described(at: SourceLocation | None) -> tuple[str, str]:
-    """A line as it is called on every machine: the last folder and the file, and the text."""
+def _described(at: SourceLocation | None, root: Path) -> tuple[str, str]:
+    """A line as it is called on every machine, and its text: below `root`, or by its last folder."""
     if at is None:
         return _NO_LINE, ""
-    return f"{'/'.join(PurePath(at.file_label).parts[-2:])}:{at.line}", " ".join((at.source_line or "").split())
+    file = PurePath(at.file_label)
+    name = file.relative_to(root) if file.is_relative_to(root) else PurePath(*file.parts[-2:])
+    return f"{name.as_posix()}:{at.line}", " ".join((at.source_line or "").split())
 
 
 def text_of(code: Iterable[Passage]) -> str:

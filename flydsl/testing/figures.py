@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class KernelFigures:
     code: Code = field(repr=False)
 
 
-def measure(call: Callable[[], Any]) -> list[KernelFigures]:
-    """The figures of each launch that a call makes, on the simulator.
+def measure(call: Callable[[], Any], root: Path) -> list[KernelFigures]:
+    """The figures of each launch that a call makes, on the simulator. root: what files of the source are called from.
 
     Under checks the call is made twice: under them, after which its tensors have the content again that they had, and
     without. Raises LaunchError if the call launches nothing on the simulator, and what a check finds.
@@ -48,14 +49,14 @@ def measure(call: Callable[[], Any]) -> list[KernelFigures]:
             "the call launches nothing on the simulator, and has no figures",
             hint="call a @flyc.jit function with CPU tensors",
         )
-    return [_figures(launch) for launch in counted.launches]
+    return [_figures(launch, root) for launch in counted.launches]
 
 
-def _figures(launch: LaunchCounters) -> KernelFigures:
+def _figures(launch: LaunchCounters, root: Path) -> KernelFigures:
     from flydsl.testing.code import code_of
 
     values = {**_of_code(launch), **_of_run(launch)}
-    return KernelFigures(launch.kernel, launch.program.arch.name, llvm_version(), values, code_of(launch))
+    return KernelFigures(launch.kernel, launch.program.arch.name, llvm_version(), values, code_of(launch, root))
 
 
 def _of_code(launch: LaunchCounters) -> dict[str, float]:
@@ -79,6 +80,8 @@ def _of_run(launch: LaunchCounters) -> dict[str, float]:
         "memory_lines": totals.global_lines,
         "bank_conflict_cycles": totals.lds_conflicts,
     }
+    if totals.lds_unknown:  # accesses whose banks are not published, which the conflicts leave out
+        counted["uncounted_lds_accesses"] = totals.lds_unknown
     return counted if launch.estimate is None else {**counted, "time_us": round(launch.estimate.time_us, 3)}
 
 

@@ -175,7 +175,7 @@ def kernel_figures(request: pytest.FixtureRequest) -> Iterator[Callable[..., lis
 
     def measure_and_compare(launcher: Callable[..., Any], *args: Any, **options: Any) -> list[KernelFigures]:
         __tracebackhide__ = True
-        found = measure(lambda: launcher(*args, **options))
+        found = measure(lambda: launcher(*args, **options), request.config.rootpath)
         sections = {}
         for figures in found:
             seen[figures.kernel] += 1

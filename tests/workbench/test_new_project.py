@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from flydsl.errors import ArgumentError
 from workbench.__main__ import main
-from workbench.new_project import write_project
+from workbench.new_project import TEMPLATE, write_project
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,3 +58,34 @@ def test_its_tests_pass_and_its_workflow_runs(tmp_path: Path, monkeypatch: pytes
     assert (project / "report.xml").is_file()
     gitlab = (project / ".gitlab-ci.yml").read_text()
     assert all(f"    - {command}\n" in gitlab for command in (torch, install, test))
+
+
+@pytest.mark.parametrize("name", [".github/workflows/kernels.yml", ".gitlab-ci.yml"])
+def test_the_guide_has_its_workflows(name: str) -> None:
+    guide = (ROOT / "docs" / "guide" / "testing.md").read_text()
+    assert f"```yaml\n{(TEMPLATE / name).read_text()}```" in guide
+
+
+@pytest.mark.slow
+def test_the_cache_of_gitlab_goes_home_and_back(tmp_path: Path) -> None:
+    """GitLab's folders can be written by anyone, and a cache that others can write is not used."""
+    lines = (TEMPLATE / ".gitlab-ci.yml").read_text().splitlines()
+    make, fetch, keep = (line.strip().removeprefix("- ") for line in lines if "~/.flydsl" in line)
+    project, home = tmp_path / "builds", tmp_path / "home"
+    project.mkdir(mode=0o777)
+    project.chmod(0o777)
+    code = "from flydsl import env, disk_cache as d; f = d.RecordFolder(env.cache_dir() / 'x', 1 << 20); "
+    environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT)}
+    environment.pop("FLYDSL_RUNTIME_CACHE_DIR", None)
+
+    def job(python: str) -> str:
+        home.mkdir()
+        script = ["umask 077", make, fetch, f'{sys.executable} -c "{code}{python}"', keep]
+        ran = subprocess.run(
+            ["bash", "-ec", "\n".join(script)], cwd=project, env=environment, capture_output=True, text=True, check=True
+        )
+        shutil.rmtree(home)
+        return ran.stdout.strip()
+
+    job("f.add('name', {'a': 1})")
+    assert job("print(f.find('name'))") == "{'a': 1}"
