@@ -27,6 +27,7 @@ from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.fingerprint import Fingerprint, UnknownStateError
 from flydsl.compiler.hints import CompileHints
+from flydsl.compiler.missing_waits import warn_of_missing_waits
 from flydsl.compiler.observation import Observation, file_state
 from flydsl.compiler.observers import observers_from_environment
 from flydsl.compiler.signature import Signature, annotations_of
@@ -50,11 +51,17 @@ class Place:
         self._name = name
 
     def find(self, arguments: tuple[Argument, ...], signature: Signature) -> CompiledArtifact | None:
-        """The artifact that lies there, if it is intact, and if all that its trace read is as it was."""
+        """The artifact that lies there, if it is intact, and if all that its trace read is as it was.
+
+        Of waits that it misses is warned as when it was compiled.
+        """
         record = _folder().find(self._name)
         if record is None or not _still_holds(record):
             return None
-        return from_record(record, arguments, signature)
+        found = from_record(record, arguments, signature)
+        if found is not None:
+            warn_of_missing_waits(found.code)
+        return found
 
     def alone(self) -> AbstractContextManager[bool]:
         """Let no other process compile the same inside; gives whether one did. Ranks start with the same launches."""

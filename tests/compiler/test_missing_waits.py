@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import linecache
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,3 +52,24 @@ def test_assembly_that_waits_is_left_alone() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lowered("s_waitcnt vmcnt(0)")
+
+
+_PROGRAM = """
+import torch
+from tests.compiler.test_missing_waits import launch
+
+x = torch.zeros(64, dtype=torch.int32)
+launch(x, torch.zeros_like(x), "")
+"""
+
+
+@pytest.mark.slow
+def test_what_is_on_disk_is_warned_of_again(tmp_path: Path) -> None:
+    """The second process compiles nothing."""
+    environment = {**os.environ, "FLYDSL_RUNTIME_CACHE_DIR": str(tmp_path), "FLYDSL_RUNTIME_ENABLE_CACHE": "1"}
+    for run_only in ("", "1"):
+        command = [sys.executable, "-c", _PROGRAM]
+        ran = subprocess.run(
+            command, env=environment | {"FLYDSL_RUNTIME_RUN_ONLY": run_only}, capture_output=True, text=True, check=True
+        )
+        assert "UserWarning: a wait is missing" in ran.stderr
