@@ -145,6 +145,8 @@ class VectorSlots:
 
 
 _ONE_SLOT = frozenset(arch.name for arch in (*RDNA3, GFX1200, GFX1201))
+SCALAR_READS_ARE_KEPT = frozenset(arch.name for arch in (GFX1200, GFX1201))
+"""GPUs whose vector ALU keeps the scalar registers that it reads: see `simulator.waits.scalar_reads`."""
 TRANSCENDENTAL_SLOTS: Mapping[str, int] = {GFX1250.name: 1}
 
 

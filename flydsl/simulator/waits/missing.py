@@ -15,12 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flydsl.arch import Arch
+from flydsl.arch.wait_states import SCALAR_READS_ARE_KEPT
 from flydsl.errors import SourceLocation
 from flydsl.hsaco.listing import ListedInstruction, Listing
 from flydsl.simulator.isa.operations import writes_lds
 from flydsl.simulator.waits.flow import Flow, Key, Use
 from flydsl.simulator.waits.hazards import Early, Hazards, register_names
 from flydsl.simulator.waits.instructions import facts_of
+from flydsl.simulator.waits.scalar_reads import EarlyRead, early_reads
 
 _ASSEMBLY = "ASMSTART"
 _MAY_MISS = re.compile(
@@ -77,6 +79,8 @@ def missing_waits(listing: Listing, arch: Arch, *, registers: bool = True) -> li
     found = [_of_use(flow, listing, use) for use in flow.uses]
     found += [_of_lds(flow, listing, key, index) for key, index in unread_loads(flow)]
     found += [_of_hazard(listing, early) for early in Hazards(flow.facts, listing.labels, arch).early]
+    if arch.name in SCALAR_READS_ARE_KEPT:
+        found += [_of_scalar(listing, early) for early in early_reads(flow.facts, listing.labels)]
     return _ordered(found)
 
 
@@ -148,6 +152,12 @@ def _of_lds(flow: Flow, listing: Listing, key: Key, index: int) -> MissingWait:
     problem = "reads LDS, as all that follow do, before a load to LDS has come"
     hint = f"{waiting_text(counter, 0)} and then a barrier would order them"
     return _missing(listing, index, key.instruction, problem, hint, counter, 0, True)
+
+
+def _of_scalar(listing: Listing, early: EarlyRead) -> MissingWait:
+    problem = f"reads {register_names(early.registers)}, as the vector ALU has before it was written"
+    hint = f"s_wait_alu depctr_{early.field}(0) in between is enough"
+    return _missing(listing, early.instruction, early.writer, problem, hint, "", 0, False)
 
 
 def _of_hazard(listing: Listing, early: Early) -> MissingWait:

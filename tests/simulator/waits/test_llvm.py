@@ -68,7 +68,7 @@ end:
 }}
 """
 _ARCHS = {"gfx90a": "mfma", "gfx942": "mfma", "gfx950": "mfma", "gfx1151": "gfx11", "gfx1201": "gfx12"}
-_WAIT = re.compile(r"^\t(s_nop|v_nop|s_waitcnt|s_wait_\w+cnt\w*)\b\s*([^;\n]*)")
+_WAIT = re.compile(r"^\t(s_nop|v_nop|s_waitcnt|s_wait_alu|s_wait_\w+cnt\w*)\b\s*([^;\n]*)")
 
 
 def compiled(arch: str, level: int) -> str:
@@ -115,7 +115,7 @@ def weakened(listing: str) -> Iterator[str]:
 
 
 def _weaker(name: str, operand: str) -> Iterator[str]:
-    if name == "v_nop":
+    if name in ("v_nop", "s_wait_alu"):
         yield ""
     elif name == "s_nop":
         yield f"\ts_nop {int(operand) - 1}" if int(operand) else ""

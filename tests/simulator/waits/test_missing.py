@@ -44,6 +44,31 @@ def test_a_load_to_lds_that_no_read_waits_for() -> None:
     assert found_in(f"{waited_for}\n{load}\ns_barrier\nds_read_b32 v3, v1", "gfx950") == []  # which may be elsewhere
 
 
+_KEPT = "v_add_nc_u32_e32 v1, s4, v0\ns_add_co_i32 s5, s5, 1"  # s5 is of the pair that is read
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        (f"{_KEPT}\nv_mov_b32_e32 v2, s5", "s_wait_alu depctr_sa_sdst(0) in between is enough"),
+        (f"{_KEPT}\ns_mov_b32 s8, s5", "s_wait_alu depctr_sa_sdst(0) in between is enough"),
+        (f"{_KEPT}\ns_wait_alu depctr_sa_sdst(0)\nv_mov_b32_e32 v2, s5", ""),
+        (f"{_KEPT}\ns_wait_alu depctr_va_sdst(0)\nv_mov_b32_e32 v2, s5",
+         "s_wait_alu depctr_sa_sdst(0) in between is enough"),
+        (f"{_KEPT}\ns_load_b32 s9, s[10:11], 0x0\nv_mov_b32_e32 v2, s5", ""),
+        ("s_add_co_i32 s5, s5, 1\nv_mov_b32_e32 v2, s5", ""),
+        ("v_mov_b32_e32 v1, s4\nv_readfirstlane_b32 s4, v0\nv_mov_b32_e32 v2, s4",
+         "s_wait_alu depctr_va_sdst(0) in between is enough"),
+        ("v_mov_b32_e32 v1, s4\nv_readfirstlane_b32 s4, v0\ns_mov_b32 s8, s4", ""),
+        ("v_cndmask_b32_e32 v1, v0, v2, vcc_lo\nv_cmp_eq_u32_e32 vcc_lo, 0, v0\nv_cndmask_b32_e32 v1, v0, v2, vcc_lo",
+         "s_wait_alu depctr_va_vcc(0) in between is enough"),
+    ],
+)  # fmt: skip
+def test_scalars_that_the_vector_alu_keeps(text: str, missing: str) -> None:
+    assert [one.hint for one in found_in(text, "gfx1201")] == ([missing] if missing else [])
+    assert found_in(text, "gfx1250") == []
+
+
 def test_listings_of_which_only_copies_are_looked_at() -> None:
     load = "buffer_load_dword v1, s[8:11], 0 offen lds"
     text = read_listing(f"k:\n{load}\nds_read_b32 v2, v1\nv_mov_b32_e32 v4, v2\ns_endpgm\n")
