@@ -19,6 +19,7 @@ from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import ON_TENSORS_TOO
 from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType
+from flydsl.errors import FlyError
 from flydsl.expr.numeric import Index, Int32, Numeric, wrap_scalar
 from flydsl.expr.tracing.emit import emit_fly, is_traced
 from flydsl.expr.tracing.operands import FlyValue, as_operand, call_algebra, is_runtime, located, static_operand
@@ -343,7 +344,14 @@ def _all_parts(what: str, compare: Callable[[Any, Any], Any], lhs: Any, rhs: Any
             )
         parts = [_all_parts(what, compare, a, b) for a, b in zip(lhs, rhs, strict=True)]
         return functools.reduce(operator.and_, parts, True)
-    return compare(lhs, rhs)
+    try:
+        return compare(lhs, rhs)
+    except TypeError as error:
+        if isinstance(error, FlyError):
+            raise
+        raise argument_error(
+            f"{what} of {type(lhs).__name__} and {type(rhs).__name__}", "compare integers, or tuples of them"
+        ) from None
 
 
 _TUPLES = (tuple, list, IntTuple)
