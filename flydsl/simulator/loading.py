@@ -127,6 +127,9 @@ class LoadedModule:
 
     program: Program
 
+    def __repr__(self) -> str:
+        return f"LoadedModule({self.program.arch.name}: {', '.join(self.program.kernels) or 'no kernel'})"
+
     @property
     def kernels(self) -> Mapping[str, LoadedKernel]:
         return {name: LoadedKernel(self.program, name) for name in self.program.kernels}

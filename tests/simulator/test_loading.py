@@ -201,6 +201,10 @@ def test_without_an_assembler_nothing_is_compared_and_that_is_said(files: Path, 
         simulator.load(files / "scale.hsaco")
 
 
+def test_a_module_shows_its_kernels(files: Path) -> None:
+    assert repr(simulator.load(files / "scale.hsaco")) == "LoadedModule(gfx942: scale)"
+
+
 @pytest.mark.parametrize("target", ["amdgpu9.42-amd-amdhsa-unknown-gfx942", "amdgcn-amd-amdhsa-unknown-gfx942"])
 def test_every_spelling_of_the_target_is_understood(files: Path, target: str) -> None:
     listing = (files / "scale.s").read_text().replace("amdgcn-amd-amdhsa--gfx942", target)
