@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from flydsl.simulator.isa.builder import Builder
 from flydsl.simulator.isa.common import nothing
-from flydsl.simulator.isa.table import define
+from flydsl.simulator.isa.table import EFFECTS, Effect, define
+
+
+def effect_of(mnemonic: str) -> Effect:
+    """The effect of an instruction, which is the same on every GPU that has it.
+
+    >>> effect_of("s_waitcnt"), effect_of("global_inv"), effect_of("v_add_f32")
+    ('wait', 'cache', 'state')
+    """
+    return EFFECTS.get(mnemonic, "state")
 
 
 def wait(b: Builder) -> None:

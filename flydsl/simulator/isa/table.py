@@ -109,7 +109,8 @@ class Semantics:
 
 ENTERED: dict[str, Semantics] = {}
 """The rows that have been entered so far, for families that build on others."""
-_effects: dict[str, Effect] = {}
+EFFECTS: dict[str, Effect] = {}
+"""Those other than "state", by mnemonic: see `no_effect`."""
 _begun: set[str] = set()
 _complete: set[str] = set()
 _entering = RLock()
@@ -164,16 +165,6 @@ def mnemonic_of(entry: str) -> str:
     return entry.partition("@")[0].partition("/")[0]
 
 
-def effect_of(mnemonic: str) -> Effect:
-    """The effect of an instruction, which is the same on every GPU that has it.
-
-    >>> effect_of("s_waitcnt"), effect_of("global_inv"), effect_of("v_add_f32")
-    ('wait', 'cache', 'state')
-    """
-    import_module("flydsl.simulator.isa.no_effect")  # which has all that change no state
-    return _effects.get(mnemonic, "state")
-
-
 def entries_of(instruction_sets: Collection[str]) -> dict[str, Semantics]:
     """The part of the table that a GPU with these sets has, by entry."""
     enter_families(instruction_sets)
@@ -206,4 +197,4 @@ def enter(semantics: Semantics) -> None:
         raise ValueError(f"{semantics.entry} is defined twice")
     ENTERED[semantics.entry] = semantics
     if semantics.effect != "state":
-        _effects[mnemonic_of(semantics.mnemonic)] = semantics.effect
+        EFFECTS[mnemonic_of(semantics.mnemonic)] = semantics.effect
