@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     folder = config.getoption("report_html")
     if folder is not None:
-        config.pluginmanager.register(Pages((config.invocation_params.dir / folder).resolve()), "flydsl-pages")
+        config.pluginmanager.register(Pages((config.invocation_params.dir / folder).resolve()))
 
 
 class Pages:
