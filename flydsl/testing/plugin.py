@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--gpu", action="append", metavar="GPUS", default=[],
                     help="run tests with the fixture `gpu` on these, such as mi300x,mi355x, or all")  # fmt: skip
     group.addoption("--pose", action="store_true",
-                    help='in tests with the fixture `gpu`, torch has this GPU: tensors may be on "cuda"')  # fmt: skip
+                    help='torch has the GPU of each run, in all tests: tensors may be on "cuda"')  # fmt: skip
     group.addoption("--check", action="append", metavar="CHECKS", default=[],
                     help="check the launches of all tests: races,index,..., or all")  # fmt: skip
     group.addoption("--update-figures", action="store_true", help="write the figures that `kernel_figures` compares")
@@ -52,13 +52,34 @@ def pytest_configure(config: pytest.Config) -> None:
         from flydsl.testing.reuse import Reuse
 
         config.pluginmanager.register(Reuse(), "flydsl-reuse")
+    if config.getoption("pose"):
+        from flydsl.gpu import off, use
+
+        use(_asked(config)[0])  # modules ask for a GPU when they are imported
+        config.add_cleanup(off)
+
+
+def _asked(config: pytest.Config) -> list[str]:
+    """The architectures that are asked for; of tests for a GPU that is not there, the one by default."""
+    from flydsl.arch import DEFAULT_ARCH
+    from flydsl.errors import ArchError
+    from flydsl.testing.gpus import arch_names
+
+    try:
+        return arch_names(config.getoption("gpu") or config.getini("gpus")) or [DEFAULT_ARCH.name]
+    except ArchError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 # --- GPUs
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test that asks for `gpu` once for each GPU."""
+    """Run each test that asks for `gpu` once for each GPU; with `--pose` each test."""
+    if metafunc.config.getoption("pose") and "gpu" not in metafunc.fixturenames:
+        metafunc.fixturenames.append("gpu")
+        found = metafunc.definition.session._fixturemanager.getfixturedefs("gpu", metafunc.definition)
+        metafunc._arg2fixturedefs["gpu"] = found or ()
     own = metafunc.definition.iter_markers("parametrize")
     if not uses(metafunc.definition, "gpu") or any("gpu" in _names_of(mark) for mark in own):
         return

@@ -190,6 +190,29 @@ def test_checks_and_what_a_gpu_lacks(tmp_path: Path) -> None:
     assert "2 failed" in text
 
 
+WRITTEN_FOR_A_GPU = """
+import pytest
+import torch
+from doubling import double
+
+if not torch.cuda.is_available():
+    pytest.skip("no GPU", allow_module_level=True)
+
+
+@pytest.mark.parametrize("n", [64, 128])
+def test_unedited(n):
+    x = torch.randn(n, device="cuda")
+    double(x, y := torch.empty_like(x))
+    torch.testing.assert_close(y, 2 * x)
+"""
+
+
+def test_tests_that_were_written_for_a_gpu(tmp_path: Path) -> None:
+    project = Project(tmp_path, WRITTEN_FOR_A_GPU)
+    assert "4 passed" in project.run("--pose", "--gpu", "mi300x,rx9070xt")
+    assert "1 skipped" in project.run()
+
+
 def test_a_gpu_that_poses_as_torchs(tmp_path: Path) -> None:
     project = Project(tmp_path, ON_CUDA)
     assert "3 passed" in project.run("--pose", "--gpu", "mi300x,rx9070xt,gfx1250")
