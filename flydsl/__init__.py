@@ -16,8 +16,9 @@ from flydsl.sweeps import Config, sweep
 
 if TYPE_CHECKING:
     from flydsl.compiler.interpreted import interpreting
+    from flydsl.compiler.second_opinion import compare_interpreted
 
-__all__ = ["Config", "autotune", "interpreting", "language", "sweep"]
+__all__ = ["Config", "autotune", "compare_interpreted", "interpreting", "language", "sweep"]
 
 __version__: str
 
@@ -30,4 +31,8 @@ def __getattr__(name: str) -> Any:
         from flydsl.compiler.interpreted import interpreting
 
         return interpreting
+    if name == "compare_interpreted":
+        from flydsl.compiler.second_opinion import compare_interpreted
+
+        return compare_interpreted
     raise AttributeError(f"module 'flydsl' has no attribute {name!r}")

@@ -108,7 +108,7 @@ class InterpretedLauncher(KernelLauncher):
         if cluster is not None and _numbers(host, dimensions("cluster", cluster)) != (1, 1, 1):
             raise LaunchError("the interpreter has no clusters", at=user_location(), hint="run the kernel compiled")
         operands = [host.of(value) for value in self._operands]
-        run = KernelRun(arch, host.memory.memory, *sizes, lds, operands, self._body(sizes[1]))
+        run = KernelRun(arch, host.memory, *sizes, lds, operands, self._body(sizes[1]))
         try:
             run.run()
         finally:

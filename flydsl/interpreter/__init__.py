@@ -7,12 +7,21 @@ NumPy. So a debugger stops in the kernel's lines, and names hold values: one for
 from flydsl.expr.tracing.executing import door
 from flydsl.interpreter import meanings
 from flydsl.interpreter.execution import Execution, NotInterpreted
-from flydsl.interpreter.running import Interpretation, KernelRun, bind_host, execution_of, host_execution, within
+from flydsl.interpreter.memory import Write
+from flydsl.interpreter.running import (
+    Interpretation,
+    KernelRun,
+    bind_host,
+    execution_of,
+    host_execution,
+    watched,
+    within,
+)
 from flydsl.interpreter.showing import ShownLanes
 
 __all__ = [
-    "Execution", "Interpretation", "KernelRun", "NotInterpreted", "bind_host", "execution_of", "host_execution",
-    "meanings", "within",
+    "Execution", "Interpretation", "KernelRun", "NotInterpreted", "Write", "bind_host", "execution_of",
+    "host_execution", "meanings", "watched", "within",
 ]  # fmt: skip
 
 door.shown = ShownLanes()

@@ -36,7 +36,7 @@ from flydsl.dialect.types import (
 )
 from flydsl.errors import SimulatorError, TraceError
 from flydsl.interpreter.elements import Array, dtype_of, element_name, shape_of
-from flydsl.interpreter.memory import Fault, GlobalSpace, SharedSpace
+from flydsl.interpreter.memory import Fault, GlobalSpace, SharedSpace, Write
 
 Meaning = Callable[..., Any]
 MEANINGS: dict[str, Meaning] = {}
@@ -287,6 +287,11 @@ class Execution:
     def place(self) -> Any:
         """The place in the source of the operation that is executed."""
         return None if self._location is None else source_location(self._location)
+
+    def write_of(self, lane: int) -> Write:
+        """A write of a lane by the operation that is executed."""
+        number = lane + self.first_lane
+        return Write(number, self.position.thread(number), self.position.workgroup, self.place())
 
     @property
     def fault(self) -> Fault:

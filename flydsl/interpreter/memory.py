@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from flydsl.dialect.location import trace_error
-from flydsl.errors import SimulatorError
+from flydsl.errors import SimulatorError, SourceLocation
 from flydsl.interpreter.elements import Array
 from flydsl.simulator import Memory
 from flydsl.simulator.memory.buffers import NEAR_NULL_BYTES, Buffer
@@ -63,6 +65,40 @@ def _lanes(address: Array, mask: Array) -> Array:
     return address[mask] if address.shape == mask.shape else np.broadcast_to(address, mask.shape)[mask]
 
 
+@dataclass(frozen=True)
+class Write:
+    """A lane's write to memory. at: the place in the source."""
+
+    lane: int
+    thread: tuple[int, int, int]
+    workgroup: tuple[int, int, int]
+    at: SourceLocation | None
+
+
+@dataclass
+class _Watch:
+    """The bytes at a host address, and who has written them. describe: describes the write of a lane."""
+
+    address: int
+    size: int
+    describe: Callable[[int], Write]
+    writes: list[Write] = field(default_factory=list)
+
+
+_watched: ContextVar[_Watch | None] = ContextVar("flydsl_watched", default=None)
+
+
+@contextmanager
+def watching(address: int, size: int, describe: Callable[[int], Write]) -> Iterator[list[Write]]:
+    """Note who writes bytes at an address of the host in the `with` block. describe: describes the write of a lane."""
+    watch = _Watch(address, size, describe)
+    token = _watched.set(watch)
+    try:
+        yield watch.writes
+    finally:
+        _watched.reset(token)
+
+
 class GlobalSpace(Space):
     """Global memory: the tensors of a call, and memory that programs know by its address."""
 
@@ -85,6 +121,10 @@ class GlobalSpace(Space):
             if not buffer.writable:
                 raise fault(int(lanes[chosen][0]), f"writes to {buffer.name}, which is read-only")
             buffer.data[offset[:, None] + np.arange(size)] = rows[chosen]
+            if (watch := _watched.get()) is not None:
+                start = buffer.data.ctypes.data + offset
+                for at in np.flatnonzero((start < watch.address + watch.size) & (start + size > watch.address)):
+                    watch.writes.append(watch.describe(int(lanes[chosen[at]])))
 
     def _pieces(
         self, addresses: Array, size: int, lanes: Array, verb: str, fault: Fault
@@ -132,7 +172,7 @@ class SharedSpace(Space):
     data: Array = field(init=False)
     ends: int = 0
     _places: dict[Any, int] = field(default_factory=dict)
-    dynamic_start: int = 1 << 18
+    dynamic_start: int = 1 << 20
 
     def __post_init__(self) -> None:
         self.data = np.zeros(self.dynamic_start + self.limit_bytes, np.uint8)
@@ -155,6 +195,11 @@ class SharedSpace(Space):
         self._check(address, data.shape[1], mask, "writes", fault)
         rows = data[mask] if len(data) == len(mask) else data
         self.data[_lanes(address, mask)[:, None] + np.arange(data.shape[1])] = rows
+
+    def holds(self, start: int, end: int) -> bool:
+        """True if all bytes from an address to another are in a storage, or all in the dynamic memory."""
+        dynamic = self.limit_bytes if self.dynamic_bytes is None else self.dynamic_bytes
+        return 0 <= start <= end <= self.ends or self.dynamic_start <= start <= end <= self.dynamic_start + dynamic
 
     def _check(self, address: Array, size: int, mask: Array, verb: str, fault: Fault) -> None:
         used = np.broadcast_to(address, mask.shape)

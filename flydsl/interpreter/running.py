@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from flydsl.interpreter.elements import Array, dtype_of, element_name, rounded
 from flydsl.interpreter.execution import HOST, UNKNOWN, Execution, Position, WavesPart
 from flydsl.interpreter.leaves import LaneLeaf
 from flydsl.interpreter.meanings.fly import LaneTensor
-from flydsl.interpreter.memory import GlobalSpace, Pointer, SharedSpace
+from flydsl.interpreter.memory import GlobalSpace, Pointer, SharedSpace, Write, watching
 from flydsl.interpreter.turns import Turns, Wave
 from flydsl.simulator import Memory
 
@@ -69,6 +69,17 @@ def within(x: Interpretation) -> Iterator[None]:
         raise
     finally:
         executing.reset(token)
+
+
+def watched(address: int, size: int) -> AbstractContextManager[list[Write]]:
+    """Note who writes bytes at an address of the host, in the launches that are interpreted in a `with` block."""
+
+    def describe(lane: int) -> Write:
+        x = executing.get()
+        assert isinstance(x, Execution)
+        return x.write_of(lane)
+
+    return watching(address, size, describe)
 
 
 def host_execution(arch: Arch, memory: Memory, block: ir.Block) -> Interpretation:
@@ -120,7 +131,7 @@ class KernelRun:
     """A launch of a kernel. operands: of the kernel, as the launcher has them. printed: (workgroup, thread, line)."""
 
     arch: Arch
-    memory: Memory
+    memory: GlobalSpace
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     dynamic_lds_bytes: int | None
@@ -130,7 +141,9 @@ class KernelRun:
 
     def run(self) -> None:
         """Run all workgroups. Where waves wait for one another, all begin again, in turns."""
-        before = [(buffer.data, buffer.data.copy()) for buffer in self.memory.buffers().values() if buffer.writable]
+        before = [
+            (buffer.data, buffer.data.copy()) for buffer in self.memory.memory.buffers().values() if buffer.writable
+        ]
         try:
             for workgroup in self._workgroups():
                 self._together(workgroup)
@@ -150,7 +163,7 @@ class KernelRun:
     def _execution(self, workgroup: tuple[int, int, int], shared: SharedSpace, block: ir.Block, **options: Any) -> Any:
         position = Position(self.grid, self.block, workgroup)
         lanes = options.pop("lanes", position.lanes)
-        x = Interpretation(self.arch, position, GlobalSpace(self.memory), shared, block, lanes, **options)
+        x = Interpretation(self.arch, position, self.memory, shared, block, lanes, **options)
         for argument, held in zip(block.arguments, self.operands, strict=True):
             x.values.set(argument, held)
         return x

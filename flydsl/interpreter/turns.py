@@ -102,7 +102,8 @@ class Turns:
     def _standing(self) -> str:
         running = [w.name for w in self._waves if not (w.waits or w.ended)]
         waiting = [w.name for w in self._waves if w.waits]
-        return f"{', '.join(running)} go around" + (f", {', '.join(waiting)} wait at a barrier" if waiting else "")
+        goes = "goes" if len(running) == 1 else "go"
+        return f"{', '.join(running)} {goes} around" + (f", {', '.join(waiting)} wait at a barrier" if waiting else "")
 
     def _open_barrier(self, group: int) -> None:
         others = [wave for wave in self._waves if wave.group == group and not wave.ended]

@@ -390,6 +390,31 @@ def _load_transposed(x: Execution, op: ir.Operation, pointer: Pointer) -> Array:
     return recast(transposed_of_eight(x, pointer, elements), elements, op.result.type)
 
 
+def _bytes_in_name(name: str) -> int:
+    """The bytes that an instruction moves, by the end of its name: 16 for `global.load.async.to.lds.b128`."""
+    return int(name.rpartition(".b")[2]) // 8
+
+
+@means("rocdl.global.load.async.to.lds.*", "rocdl.cluster.load.async.to.lds.*")
+def _load_async(x: Execution, op: ir.Operation, source: Pointer, target: Pointer, *_: Any) -> None:
+    """Copy each lane's bytes from global memory to its own place in LDS."""
+    offset, size = int(op.attributes["offset"].value), _bytes_in_name(op.name)
+    x.stores += 1
+    place = source.moved(offset)
+    data = place.space.load(place.address, size, x.mask, x.fault)
+    target.space.store(target.address + offset, data, x.mask, x.fault)
+
+
+@means(*(f"llvm.amdgcn.global.store.async.from.lds.b{bits}" for bits in (8, 32, 64, 128)))
+def _store_async(x: Execution, op: ir.Operation, target: Pointer, source: Pointer, offset: Array, *_: Any) -> None:
+    """Copy each lane's bytes from its own place in LDS to global memory."""
+    size = _bytes_in_name(ir.StringAttr(op.attributes["intrin"]).value)
+    moved_by = int(offset[0])
+    x.stores += 1
+    data = source.space.load(source.address + moved_by, size, x.mask, x.fault)
+    target.space.store(target.address + moved_by, data, x.mask, x.fault)
+
+
 def _refused(op: ir.Operation, what: str) -> NotInterpreted:
     return NotInterpreted(
         f"the interpreter does not know {what}", at=source_location(op.location), hint="run the kernel compiled"

@@ -1,0 +1,68 @@
+"""Compiled and interpreted, kernels of the library and random programs compute the same; what differs is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import flydsl
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl import env
+from flydsl.compiler.second_opinion import Disagreement
+from flydsl.expr.tracing.executing import executing
+from tests.fuzz.__main__ import fuzzers
+from tests.kernels import cases
+
+# Of each sort a case that takes few operations.
+KERNELS = {
+    "rdnafp8_32x128x128": "gfx1201",
+    "moe2_fp8_16x64x256": "gfx950",
+    "topk_gating_e8k2_bf16": "gfx950",
+}
+PROGRAMS = {"control_flow": 10, "lanes": 3, "vectors": 3, "atomics": 3, "conversions": 12, "floats": 4, "staging": 4}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_of_the_library(name: str):
+    torch.manual_seed(0)
+    with env.replaced({"ARCH": KERNELS[name]}):
+        launcher, arguments = cases.every_case()[name].make()
+        flydsl.compare_interpreted(launcher, *arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_random_programs(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FLYDSL_INTERPRET", "1")
+    fuzzers()[name](3, PROGRAMS[name])
+
+
+@flyc.kernel
+def differing_kernel(a: fx.Tensor, out: fx.Tensor):
+    i = fx.thread_idx.x
+    out[i, 0] = a[i]
+    out[i, 1] = a[i] + _three_where_interpreted(i)
+
+
+def _three_where_interpreted(i: Any) -> Any:
+    return (i == 5).select(3.0, 0.0) if executing.get() is not None else 0.0
+
+
+@flyc.jit
+def differing(a: fx.Tensor, out: fx.Tensor):
+    differing_kernel(a, out).launch(grid=1, block=8)
+
+
+def test_the_first_difference_has_its_line_and_lane():
+    a, out = torch.arange(8.0), torch.zeros(8, 2)
+    with pytest.raises(Disagreement) as found:
+        flydsl.compare_interpreted(differing, a, out)
+    assert "out[5, 1] is 5.0 compiled and 8.0 interpreted" in str(found.value)
+    assert "written last by lane 5, thread (5, 0, 0) of workgroup (0, 0, 0)" in str(found.value)
+    assert "out[i, 1] = a[i] + _three_where_interpreted(i)" in str(found.value)
+    assert np.all(out.numpy() == 0)  # nothing is written to what is given
