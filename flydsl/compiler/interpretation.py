@@ -30,7 +30,7 @@ from flydsl.expr.tracing.outlived import values_end_unless_it_fails
 from flydsl.interpreter import Execution, Interpretation, KernelRun, bind_host, host_execution, within
 from flydsl.places import user_location
 from flydsl.runtime.device import device_at
-from flydsl.simulator.checks import indices_are_checked
+from flydsl.simulator.checks import enabled_checks, indices_are_checked
 
 
 def interpret(
@@ -50,6 +50,12 @@ def interpret(
             at=user_location(),
             hint="move them with .cpu()",
         )
+    if checks := enabled_checks():
+        raise ArgumentError(
+            f"{function.__name__} is interpreted inside checking({', '.join(map(repr, sorted(checks)))})",
+            at=user_location(),
+            hint='these checks are of the machine code, which the simulator runs; checking("index") is for both',
+        )
     device = device_at("cpu")
     memory = device.session()
     given = zip(signature.parameters, arguments, payloads, strict=True)
@@ -57,8 +63,8 @@ def interpret(
     if STREAM not in arguments:
         flat.append(0)
     flags = fastmath(None if hints.fastmath == "none" else hints.fastmath)
-    checks = check_indices(hints.check_indices or indices_are_checked())
-    with interpreted_context(arch) as state, values_end_unless_it_fails(), flags, checks:
+    asserted = check_indices(hints.check_indices or indices_are_checked())
+    with interpreted_context(arch) as state, values_end_unless_it_fails(), flags, asserted:
 
         @contextmanager
         def entered(block: ir.Block) -> Iterator[None]:

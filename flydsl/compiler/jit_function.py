@@ -102,7 +102,7 @@ class JitFunction(DecoratedFunction):
             return rewrite(self.function)(*args, **kwargs)
         values = self.signature.bind(args, kwargs)
         arguments, payloads = self._adapt(values)
-        if is_interpreting():
+        if is_interpreting() and not env.compile_only():
             return self._interpret(arguments, values, payloads)
         capture = current_capture()
         if capture is not None and capture.trace_only:

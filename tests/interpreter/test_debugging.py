@@ -7,6 +7,7 @@ import pdb
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,39 @@ def test_a_breakpoint_with_a_condition_of_python(monkeypatch: pytest.MonkeyPatch
     shown = session(monkeypatch, lambda: conditional(a, torch.zeros(4)), "p k\nc\nc\nc\n")
     assert "Int32(5)" in shown
     assert shown.count("breakpoint()") <= 3
+
+
+@flyc.kernel
+def looping_kernel(a: fx.Tensor, out: fx.Tensor):
+    i = fx.thread_idx.x
+    x = a[i]
+    for j in range(3):
+        if i > 2:
+            x = x + j  # the breakpoint's line
+    out[i] = x
+
+
+@flyc.jit
+def looping(a: fx.Tensor, out: fx.Tensor):
+    looping_kernel(a, out).launch(grid=1, block=8)
+
+
+def test_a_breakpoint_by_file_and_line_with_a_condition():
+    lines = Path(__file__).read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if text.endswith("# the breakpoint's line"))
+    shown = io.StringIO()
+    commands = f"b {__file__}:{line}, j.lanes[0] == 2\nc\np j\np x\nc\n"
+    debugger = pdb.Pdb(stdin=io.StringIO(commands), stdout=shown, nosigint=True, readrc=False)
+    before = sys.gettrace()
+    out = torch.zeros(8)
+    try:
+        with flydsl.interpreting():
+            debugger.runcall(looping, torch.arange(8.0), out)
+    finally:
+        sys.settrace(before)
+    assert "Int32(2)" in shown.getvalue()
+    assert "0: ·  ·  ·  4  5  6  7  8" in shown.getvalue()
+    assert out.tolist() == [0.0, 1.0, 2.0, 6.0, 7.0, 8.0, 9.0, 10.0]
 
 
 @flyc.kernel

@@ -11,7 +11,8 @@ import torch
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import DeviceAssertion, FlyError, SimulatorError, TraceError
+from flydsl.errors import ArgumentError, DeviceAssertion, FlyError, SimulatorError, TraceError
+from flydsl.simulator import checking
 
 
 def both(launch: Callable[..., Any], *tensors: torch.Tensor, numbers: tuple[Any, ...] = ()) -> list[torch.Tensor]:
@@ -230,3 +231,10 @@ def test_values_end_with_their_launch():
         keeping(torch.zeros(64))
     with pytest.raises(FlyError, match="traced before"):
         kept[0] + 1
+
+
+def test_checks_of_the_machine_code_are_refused():
+    with flydsl.interpreting(), checking("races"), pytest.raises(ArgumentError, match=r"checking\('races'\)"):
+        parted(torch.zeros(128), torch.zeros(128))
+    with flydsl.interpreting(), checking("index"), pytest.raises(DeviceAssertion, match="index 64 of a tensor of 64"):
+        past(torch.zeros(64), torch.zeros(64))
