@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 
 FOLDER_IS_SLOW = True  # they run what the documents show
 
 LANES = 64
+
+
+@pytest.fixture(autouse=True, params=["0.2.2", "0.4.2"])
+def _language(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The documents are of FlyDSL 0.2.2, and their programs run as programs of today's, too."""
+    with flydsl.language(request.param):
+        yield
 
 
 @pytest.fixture
