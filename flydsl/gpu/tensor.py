@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch._library.custom_ops import OPDEFS
 from torch._utils import _rebuild_device_tensor_from_cpu_tensor
 
 from flydsl.gpu.memory import MEMORY
@@ -52,7 +53,13 @@ class GpuTensor(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
-        """Run an operator in host memory, and put its results where its operands are."""
+        """Run an operator in host memory, and put its results where its operands are.
+
+        A program's own operator, of `torch.library.custom_op`, runs as it would on the GPU.
+        """
+        if (own := OPDEFS.get(func._schema.name)) is not None:
+            with torch._C._EnableTorchFunction():
+                return own._backend_fns.get("cuda", own._init_fn)(*args, **(kwargs or {}))
         with torch._C.DisableTorchFunctionSubclass():
             index, kwargs = _device_of(func, args, kwargs or {})
             with torch._C._DisableTorchDispatch():

@@ -253,3 +253,21 @@ def test_memory_ends_at_the_size_of_the_gpu() -> None:
     del x
     assert torch.cuda.memory_allocated() == before
     assert torch.cuda.max_memory_allocated() >= before + (4 << 20)
+
+
+def test_operators_of_a_program_run_on_the_gpu() -> None:
+    """What they make of their tensors is on the GPU, too, and a backward pass of their own is called."""
+
+    @torch.library.custom_op("flydsl_test::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        seen.append((x[1:].device, torch.empty_like(x).device))
+        return x * 2
+
+    doubled.register_autograd(lambda context, gradient: gradient * 3)
+    seen: list[tuple[torch.device, torch.device]] = []
+    x = torch.ones(3, device="cuda:1", requires_grad=True)
+    y = doubled(x)
+    y.sum().backward()
+    assert seen == [(x.device, x.device)]
+    assert y.device == x.device
+    assert (y.tolist(), x.grad.tolist()) == ([2.0] * 3, [3.0] * 3)
