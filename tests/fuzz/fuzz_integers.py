@@ -68,8 +68,8 @@ UNARY = {"~": operator.invert, "-": operator.neg, "abs": abs}
 
 
 def common(left: Any, right: Any) -> Any:
-    """The type in which two meet: an index, the wider, the one without a sign."""
-    return max((left, right), key=lambda dtype: (dtype is fx.Index, dtype.width, not dtype.signed))
+    """The type in which two meet: the wider, or the one without a sign, as which an index counts."""
+    return max((left, right), key=lambda dtype: (dtype.width, dtype is fx.Index or not dtype.signed))
 
 
 class Chain:
