@@ -13,8 +13,8 @@ from flydsl.arch import get_arch
 from flydsl.arch.products import Product
 from flydsl.gpu.graphs import CUDAGraph, graph
 from flydsl.gpu.memory import MEMORY, stats
-from flydsl.gpu.streams import CLOCK, Event, Stream
-from flydsl.gpu.tensor import gpu_index
+from flydsl.gpu.streams import CLOCK, Event, ExternalStream, Stream
+from flydsl.gpu.tensor import GpuTensor, gpu_index
 
 
 class Posed:
@@ -26,13 +26,15 @@ class Posed:
     def replaced(self) -> dict[str, Any]:
         """The names in torch.cuda that are replaced, with what stands there."""
         own = [name for name in dir(self) if not name.startswith("_") and name not in ("replaced", "product", "count")]
-        return {name: getattr(self, name) for name in own} | {
-            "nvtx": _Nvtx(), "Stream": Stream, "Event": Event, "CUDAGraph": CUDAGraph, "graph": graph,
+        return {name: getattr(self, name) for name in own} | legacy_types() | {
+            "nvtx": _Nvtx(), "Stream": Stream, "Event": Event, "ExternalStream": ExternalStream,
+            "CUDAGraph": CUDAGraph, "graph": graph,
             "is_current_stream_capturing": lambda: MEMORY.captured is not None,
             "graph_pool_handle": lambda: (0, 0), "_lazy_init": lambda: None, "init": lambda: None,
             "is_initialized": lambda: True, "is_bf16_supported": lambda including_emulation=True: True,
             "current_device": lambda: MEMORY.current, "get_arch_list": lambda: [self.product.arch],
             "manual_seed": _seed, "manual_seed_all": _seed, "seed": lambda: None, "seed_all": lambda: None,
+            "default_generators": (torch.default_generator,) * self.count,
             "initial_seed": torch.initial_seed, "ipc_collect": lambda: None,
             "_exchange_device": self._exchange, "_maybe_exchange_device": self._exchange,
             "get_rng_state": lambda device="cuda": torch.get_rng_state(),
@@ -119,9 +121,16 @@ class Posed:
     def memory_stats(self, device: Any = None) -> dict[str, Any]:
         return stats(self._index(device))
 
+    def set_per_process_memory_fraction(self, fraction: float, device: Any = None) -> None:
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+        MEMORY.capacity_bytes = int(fraction * (self.product.memory_gib << 30))
+
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         index = self._index(device)
         MEMORY.peak[index] = MEMORY.allocated[index]
+
+    reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
     def mem_get_info(self, device: Any = None) -> tuple[int, int]:
         index = self._index(device)
@@ -132,6 +141,25 @@ class Posed:
 
     def empty_cache(self) -> None:
         pass
+
+
+class _LegacyType(type):
+    """The type of `torch.cuda.FloatTensor` and its like: of elements, called for a tensor. on_host: torch's own."""
+
+    on_host: Any
+
+    def __call__(cls, *args: Any) -> torch.Tensor:
+        return cls.on_host(*args).cuda()
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, GpuTensor) and instance.dtype == cls.on_host.dtype
+
+
+def legacy_types() -> dict[str, Any]:
+    """torch.cuda.FloatTensor and those like it."""
+    kinds = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
+    names = [f"{kind}Tensor" for kind in kinds]
+    return {name: _LegacyType(name, (), {"on_host": getattr(torch, name)}) for name in names}
 
 
 class _Nvtx(SimpleNamespace):

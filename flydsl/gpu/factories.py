@@ -1,11 +1,12 @@
-"""Tensors on "cuda" where torch was built without it: the two operators that all factories come down to.
+"""Tensors on "cuda" where torch was built without it: the operators that factories come down to.
 
 `torch.randn(..., device="cuda")` allocates with `aten::empty` or `aten::empty_strided` and fills what it gets. These
-two are registered for CUDA as long as a GPU poses, for every thread.
+two are registered for CUDA as long as a GPU poses, for every thread, and the few that do not allocate so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ def register() -> torch.library.Library:
     library = torch.library.Library("aten", "IMPL")
     library.impl("empty.memory_format", _empty, "CUDA")
     library.impl("empty_strided", _empty_strided, "CUDA")
+    for name in ("tril_indices", "triu_indices"):
+        library.impl(name, _on_the_gpu(getattr(torch, name)), "CUDA")
     return library
 
 
@@ -42,6 +45,15 @@ def _empty_strided(
     index = _index(device)
     _check(size, dtype, index)
     return on_gpu(torch.empty_strided(size, stride, dtype=dtype, device="cpu"), index)
+
+
+def _on_the_gpu(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """A factory of the host's, for a GPU."""
+
+    def made(*sizes: int, device: Any = None, pin_memory: Any = None, **options: Any) -> torch.Tensor:
+        return on_gpu(make(*sizes, device="cpu", **options), _index(device))
+
+    return made
 
 
 def _index(device: Any) -> int:

@@ -1,6 +1,7 @@
 """Changes to modules that the program may import later: made when they are loaded, and taken back at the end.
 
-Torch's own modules are loaded with torch as it was before a GPU posed, so none of them keeps what is there in between.
+Torch's compilers keep functions of torch.cuda when they are loaded. They are loaded with torch as it was before a GPU
+posed, so that they do not keep what is there in between.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 _MISSING = object()
+_COMPILERS = ("torch._dynamo", "torch._inductor")
 
 
 class Replacements:
@@ -85,7 +87,8 @@ class ImportHook(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in self._changes and not fullname.startswith("torch."):
+        is_compiler = fullname.startswith(_COMPILERS)
+        if fullname not in self._changes and not is_compiler:
             return None
         spec = self._found(fullname)
         if spec is None or spec.loader is None:
@@ -93,7 +96,7 @@ class ImportHook(importlib.abc.MetaPathFinder):
         load = spec.loader.exec_module
 
         def load_and_change(module: ModuleType) -> None:
-            with self._replaced.suspended() if self._loading == 0 and fullname.startswith("torch.") else nullcontext():
+            with self._replaced.suspended() if self._loading == 0 and is_compiler else nullcontext():
                 self._loading += 1
                 try:
                     load(module)

@@ -134,7 +134,7 @@ def _places(memory: Memory) -> tuple[tuple[int, int], ...]:
 
 def _contents(memory: Memory) -> Contents:
     """What is in the memory of a launch, by its digest."""
-    return tuple(hashlib.blake2b(buffer.data, digest_size=16).digest() for buffer in memory.buffers().values())
+    return tuple(hashlib.blake2b(buffer.data.data, digest_size=16).digest() for buffer in memory.buffers().values())
 
 
 def report(table: Sequence[KernelTime], operators_us: float, operators: int) -> str:

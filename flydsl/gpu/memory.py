@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -10,16 +11,23 @@ from typing import Any
 import torch
 
 
+class _Thread(threading.local):
+    """current: the number of the GPU that a thread is on, the first one as it begins."""
+
+    current = 0
+
+
 class GpuMemory:
     """Bytes of each GPU that are allocated, and the most that were. A storage is freed when torch frees it.
 
-    current: the GPU that programs are on. changes: how often memory was allocated or written, by torch or by a launch.
-    captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of every
-    operator of torch, with its operands, keywords and results. on_copy: of the bytes that go from or to the host.
+    current: the GPU that the calling thread is on. changes: how often memory was allocated or written, by torch or a
+    launch. captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of
+    every operator of torch, with its operands, keywords and results. on_copy: of the bytes that go from or to the host.
     """
 
     def __init__(self) -> None:
-        self.current = self.changes = 0
+        self.changes = 0
+        self._thread = _Thread()
         self.capacity_bytes = 0
         self.captured: list[Callable[[], Any]] | None = None
         self.on_copy: Callable[[int], None] | None = None
@@ -27,11 +35,20 @@ class GpuMemory:
         self.allocated: Counter[int] = Counter()
         self.peak: Counter[int] = Counter()
         self._storages: dict[int, weakref.ref[Any]] = {}
+        self._pinned: dict[int, weakref.ref[Any]] = {}
+
+    @property
+    def current(self) -> int:
+        return self._thread.current
+
+    @current.setter
+    def current(self, index: int) -> None:
+        self._thread.current = index
 
     def count(self, tensor: torch.Tensor, index: int) -> None:
         """Count a tensor's memory as a GPU's. Raises torch.OutOfMemoryError where it has no more."""
-        if tensor.layout is not torch.strided:
-            return  # a sparse one, whose parts are tensors
+        if tensor.layout is not torch.strided or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            return  # a sparse one, or one of torch.func: what is in it are tensors
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
         if not size or key in self._storages:
@@ -51,6 +68,15 @@ class GpuMemory:
                 f"{_amount(self.capacity_bytes)} of which {_amount(free)} is free. Of the allocated memory "
                 f"{_amount(self.allocated[index])} is allocated by PyTorch."
             )
+
+    def pin(self, tensor: torch.Tensor) -> None:
+        """Call the memory of a tensor of the host pinned."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        self._pinned[key] = weakref.ref(storage, lambda _: self._pinned.pop(key))
+
+    def is_pinned(self, tensor: torch.Tensor) -> bool:
+        return tensor.layout is torch.strided and tensor.untyped_storage()._cdata in self._pinned
 
     def _freed(self, key: int, index: int, size: int) -> None:
         del self._storages[key]

@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 import torch.profiler
+from torch.utils._device import _device_constructors
 
 from flydsl import env
 from flydsl.arch.products import Product, product_of
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.gpu import of_compile, of_triton
+from flydsl.gpu.absent import refuse_absent, without_extensions
 from flydsl.gpu.cuda_module import Posed
 from flydsl.gpu.factories import register
 from flydsl.gpu.import_hook import ImportHook, Replacements
@@ -21,6 +23,7 @@ from flydsl.gpu.launches import Launches
 from flydsl.gpu.launches import report as report_of
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.operators import Operators
+from flydsl.gpu.processes import pose_in_children
 from flydsl.gpu.profiler import profile
 from flydsl.gpu.streams import CLOCK
 from flydsl.gpu.torch_module import (
@@ -40,12 +43,14 @@ _HIP_VERSION = "7.1.0"
 class Posing:
     """A GPU that poses as torch's. `end` restores everything."""
 
-    def __init__(self, product: Product, count: int) -> None:
-        self.product, self.count = product, count
+    def __init__(self, name: str, count: int) -> None:
+        self.name, self.product, self.count = name, product_of(name), count
+        product = self.product
         self._replaced = Replacements()
         self._library: torch.library.Library | None = None
         self.launches, self.operators = Launches(product), Operators(product)
         changes = of_triton.changes(self._replaced) | of_compile.changes(self._replaced)
+        changes["torch.utils.cpp_extension"] = without_extensions(self._replaced)
         self._hook = ImportHook(changes, self._replaced)
 
     def begin(self) -> None:
@@ -56,8 +61,12 @@ class Posing:
         runtime_device.pose(True)
         put_around(self.launches)
         MEMORY.on_operator, MEMORY.on_copy = self.operators, self.operators.copied
+        _device_constructors()  # keeps torch's factories, which are replaced below
         for name, value in Posed(self.product, self.count).replaced().items():
             self._replace(torch.cuda, name, value)
+            for part in (torch.cuda.graphs, torch.cuda.memory, torch.cuda.random, torch.cuda.streams):
+                if name in vars(part):
+                    self._replace(part, name, vars(torch.cuda)[name])
         for name, value in of_accelerator(self.count).items():
             self._replace(torch.accelerator, name, value)
         self._replace(torch.version, "hip", _HIP_VERSION)
@@ -66,11 +75,14 @@ class Posing:
             self._replace(torch.Tensor, name, value)
         for name, value in of_torch().items():
             self._replace(torch, name, value)
+        self._replace(torch.utils.dlpack, "from_dlpack", torch.from_dlpack)
+        refuse_absent(self._replaced)
         self._replace(torch.profiler, "profile", profile)
         self._replace(torch.nn.Module, "_apply", with_swapped_parameters(torch.nn.Module._apply))
         torch.serialization.register_package(5, no_tag, stay_on_host)
         self._library = register()
         of_compile.begin(self._replaced)
+        pose_in_children(self._replaced, self.name, self.count)
         self._hook.begin()
 
     def end(self) -> None:
@@ -123,7 +135,7 @@ def use(name: str, count: int = 1) -> None:
             f"torch has a GPU here, {torch.cuda.get_device_name()}: another one cannot pose as it",
             hint="the program runs on it as it is",
         )
-    posing = Posing(product_of(name), count)
+    posing = Posing(name, count)
     try:
         posing.begin()
     except BaseException:

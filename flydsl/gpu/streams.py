@@ -7,6 +7,7 @@ while it calls; it waits for a stream by `synchronize`. So what `elapsed_time` r
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ class Stream:
         self.priority = priority
         self.cuda_stream = next(_handles)
         self.time_us = 0.0
+        self._before: list[Stream] = []
 
     @property
     def device(self) -> torch.device:
@@ -45,24 +47,24 @@ class Stream:
     def is_capturing(self) -> bool:
         return MEMORY.captured is not None
 
-    def wait_event(self, event: Event) -> None:
+    def wait_event(self, event: AnyEvent) -> None:
         self.time_us = max(self.time_us, event.time_us or 0.0)
 
     def wait_stream(self, stream: Stream) -> None:
         self.time_us = max(self.time_us, stream.time_us)
 
-    def record_event(self, event: Event | None = None) -> Event:
+    def record_event(self, event: AnyEvent | None = None) -> AnyEvent:
         event = event or Event(enable_timing=True)
         event.record(self)
         return event
 
     def __enter__(self) -> Stream:
-        CLOCK.entered.append(CLOCK.current)
+        self._before.append(CLOCK.current)
         CLOCK.current = self
         return self
 
     def __exit__(self, *error: object) -> None:
-        CLOCK.current = CLOCK.entered.pop()
+        CLOCK.current = self._before.pop()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and other.cuda_stream == self.cuda_stream
@@ -74,10 +76,18 @@ class Stream:
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
 
-class Event:
-    """`torch.cuda.Event`: the time at which a stream comes to a place."""
+class ExternalStream(Stream):
+    """`torch.cuda.ExternalStream`: a stream of which the program has the handle."""
 
-    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+    def __init__(self, stream_ptr: int, device: Any = None, **options: Any) -> None:
+        super().__init__(device)
+        self.cuda_stream = stream_ptr
+
+
+class AnyEvent:
+    """`torch.Event`: the time at which a stream comes to a place."""
+
+    def __init__(self, device: Any = None, *, enable_timing: bool = False, **options: Any) -> None:
         self.enable_timing = enable_timing
         CLOCK.is_watched = CLOCK.is_watched or enable_timing
         self.time_us: float | None = None
@@ -95,7 +105,7 @@ class Event:
     def query(self) -> bool:
         return (self.time_us or 0.0) <= CLOCK.host_us
 
-    def elapsed_time(self, end_event: Event) -> float:
+    def elapsed_time(self, end_event: AnyEvent) -> float:
         """Milliseconds of the GPU's clock until another event."""
         if not (self.enable_timing and end_event.enable_timing):
             raise RuntimeError("Both events must be created with argument 'enable_timing=True'.")
@@ -104,6 +114,13 @@ class Event:
         if CLOCK.unknown:
             raise DeviceError(f"the time of launches is not known: {CLOCK.unknown}")
         return (end_event.time_us - self.time_us) / 1000
+
+
+class Event(AnyEvent):
+    """`torch.cuda.Event`."""
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        super().__init__(enable_timing=enable_timing)
 
 
 class Work(NamedTuple):
@@ -115,8 +132,14 @@ class Work(NamedTuple):
     stream: int
 
 
+class _Thread(threading.local):
+    """current: the stream of a thread, None while it has not chosen one."""
+
+    current: Stream | None = None
+
+
 class Clock:
-    """The GPU's time. current: the stream that launches go to. is_watched: whether the program measures time.
+    """The GPU's time. is_watched: whether the program measures time.
 
     is_trial: whether what runs is a benchmark that chooses among configurations. unknown: why the time of a launch is
     not known; empty if all are.
@@ -133,8 +156,16 @@ class Clock:
         self.is_watched = self.is_trial = False
         self.default = Stream(0)
         self.default.cuda_stream = 0
-        self.current = self.default
-        self.entered: list[Stream] = []
+        self._thread = _Thread()
+
+    @property
+    def current(self) -> Stream:
+        """The stream that the launches of the calling thread go to."""
+        return self._thread.current or self.default
+
+    @current.setter
+    def current(self, stream: Stream) -> None:
+        self._thread.current = stream
 
     def advance(self, time_us: float, name: str) -> None:
         """Let the current stream work for so long. name: of the kernel, or of torch's operator."""

@@ -9,7 +9,9 @@ same GPU, and tensors of several devices are refused in torch's words.
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -162,12 +164,19 @@ class GpuTensor(torch.Tensor):
         content, dtype = (head, comma + dtype) if comma else (content, "")
         about = f", grad_fn=<{type(self.grad_fn).__name__}>" if self.grad_fn is not None else ""
         about = about or (", requires_grad=True" if self.requires_grad else "")
-        return f"{content}, device='{self.device}'{dtype}{about})"
+        kind = "Parameter containing:\n" if isinstance(self, torch.nn.Parameter) else ""
+        return f"{kind}{content}, device='{self.device}'{dtype}{about})"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild_device_tensor_from_cpu_tensor, (
-            moved(self.detach(), None), self.dtype, str(self.device), self.requires_grad
-        )  # fmt: skip
+        own = self.own_attributes()
+        if own == {"_is_param": True}:
+            return torch._utils._rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict())
+        host = moved(self.detach(), None), self.dtype, str(self.device), self.requires_grad
+        return (_rebuilt, (*host, own)) if own else (_rebuild_device_tensor_from_cpu_tensor, host)
+
+    def own_attributes(self) -> dict[str, Any]:
+        """The attributes that the program, or torch.nn, has given to this tensor."""
+        return {name: value for name, value in vars(self).items() if name != "gpu_number"}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if not self.is_leaf:
@@ -180,9 +189,19 @@ class GpuTensor(torch.Tensor):
         with torch.no_grad():
             copy = torch.empty_strided(self.size(), self.stride(), dtype=self.dtype, device=self.device).copy_(self)
         memo[id(self)] = copy.requires_grad_(self.requires_grad)
+        vars(copy).update(deepcopy(self.own_attributes(), memo))
         if self.grad is not None:
             copy.grad = self.grad.__deepcopy__(memo)
         return copy
+
+
+def _rebuilt(
+    host: torch.Tensor, dtype: torch.dtype, device: str, requires_grad: bool, own: dict[str, Any]
+) -> torch.Tensor:
+    """A tensor that was written to a file with attributes of its own."""
+    found = _rebuild_device_tensor_from_cpu_tensor(host, dtype, device, requires_grad)
+    vars(found).update(own)
+    return found
 
 
 class _Thread(threading.local):
@@ -274,7 +293,7 @@ def _check_devices(values: tuple[Any, ...]) -> None:
     """Raise torch's RuntimeError for tensors of several devices. A number of the host in a tensor goes with any."""
     first: torch.device | None = None
     for tensor in _tensors(values):
-        if tensor.dim() or isinstance(tensor, GpuTensor):
+        if type(tensor).__torch_dispatch__ in _WITH_MEMORY and (tensor.dim() or isinstance(tensor, GpuTensor)):
             device = tensor.device
             if first is None:
                 first = device
@@ -307,7 +326,7 @@ class _Move(torch.autograd.Function):
             if isinstance(host, GpuTensor):
                 host = torch.Tensor._make_subclass(torch.Tensor, host)
         if MEMORY.on_copy is not None and (index is None or ctx.back is None):
-            MEMORY.on_copy(host.nbytes)
+            MEMORY.on_copy(host.nbytes if host.layout is torch.strided else 0)
         return host if index is None else on_gpu(host, index)
 
     @staticmethod

@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from flydsl.gpu.tensor import GpuTensor, converted, is_traced
+from flydsl.gpu.memory import MEMORY
+from flydsl.gpu.streams import AnyEvent, Stream
+from flydsl.gpu.tensor import GpuTensor, converted, gpu_index, is_traced
 
 
 def of_tensors() -> dict[str, Any]:
@@ -20,12 +22,14 @@ def of_tensors() -> dict[str, Any]:
         return converted(self, ("cuda" if device is None else device,), options)
 
     def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+        if MEMORY.is_pinned(self):
+            return self
         pinned = self.detach().clone()
-        pinned.is_in_pinned_memory = True  # type: ignore[attr-defined]
+        MEMORY.pin(pinned)
         return pinned
 
     def is_pinned(self: torch.Tensor, device: Any = None) -> bool:
-        return getattr(self, "is_in_pinned_memory", False)
+        return MEMORY.is_pinned(self)
 
     return {"to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": is_pinned}
 
@@ -58,20 +62,32 @@ def of_accelerator(count: int) -> dict[str, Any]:
 def of_torch() -> dict[str, Any]:
     """The functions of torch that ask CUDA's own code for more than memory."""
     make_tensor, as_tensor, generator = torch.tensor, torch.as_tensor, torch.Generator
+    asarray, coo = torch.asarray, torch.sparse_coo_tensor
     autocast, read, from_dlpack = torch.autocast, torch.load, torch.from_dlpack
 
     def tensor(data: Any, *, device: Any = None, requires_grad: bool = False, **options: Any) -> torch.Tensor:
         if is_traced():
             return make_tensor(data, device=device, requires_grad=requires_grad, **options)
         host = make_tensor(data, device="cpu", **options)
-        return host.to(device or _default()).detach().requires_grad_(requires_grad)
+        return host.to(_default() if device is None else device).detach().requires_grad_(requires_grad)
 
     def as_a_tensor(data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
         if is_traced(data):
             return as_tensor(data, dtype=dtype, device=device)
         if isinstance(data, torch.Tensor):
             return data.to(device=device, dtype=dtype)
-        return as_tensor(data, dtype=dtype, device="cpu").to(device or _default())
+        return as_tensor(data, dtype=dtype, device="cpu").to(_default() if device is None else device)
+
+    def as_array(obj: Any, *, device: Any = None, **options: Any) -> torch.Tensor:
+        if isinstance(obj, torch.Tensor) or is_traced():
+            return asarray(obj, device=device, **options)
+        return asarray(obj, device="cpu", **options).to(_default() if device is None else device)
+
+    def sparse(*args: Any, device: Any = None, **options: Any) -> torch.Tensor:
+        parts = any(isinstance(part, GpuTensor) for part in args)
+        if device is None or parts or gpu_index(device) is None:
+            return coo(*args, device=None if parts else device, **options)
+        return coo(*args, device="cpu", **options).to(device)
 
     def from_a_dlpack(ext_tensor: Any, **options: Any) -> torch.Tensor:
         return ext_tensor.detach() if isinstance(ext_tensor, GpuTensor) else from_dlpack(ext_tensor, **options)
@@ -104,8 +120,29 @@ def of_torch() -> dict[str, Any]:
 
     return {
         "from_dlpack": from_a_dlpack, "tensor": tensor, "as_tensor": as_a_tensor, "Generator": Generator,
-        "autocast": Autocast, "load": load,
+        "autocast": Autocast, "load": load, "asarray": as_array, "sparse_coo_tensor": sparse,
+        "Event": AnyEvent, "Stream": Stream,
+        **{name: _factory(getattr(torch, name)) for name in _FACTORIES},
     }  # fmt: skip
+
+
+_FACTORIES = (
+    "empty", "zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange", "linspace", "logspace", "eye",
+    "empty_strided", "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like",
+)  # fmt: skip
+
+
+def _factory(make: Any) -> Any:
+    """A factory that takes the number of a GPU for its device, and pinned memory of the host."""
+
+    def made(*args: Any, **options: Any) -> torch.Tensor:
+        if type(options.get("device")) is int:
+            options["device"] = torch.device("cuda", options["device"])
+        if options.get("pin_memory") and not is_traced():
+            return make(*args, **{**options, "pin_memory": False}).pin_memory()
+        return make(*args, **options)
+
+    return made
 
 
 _places: dict[int, str] = {}

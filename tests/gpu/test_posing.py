@@ -13,16 +13,28 @@ import torch
 
 import flydsl.gpu
 from flydsl.arch.products import PRODUCTS
-from flydsl.errors import ArchError, ArgumentError
-from flydsl.simulator import counting
+from flydsl.errors import ArchError, ArgumentError, DeviceError
+from flydsl.simulator import counting, launching
 from kernels.vector_add import vector_add
 
 PLACES = (
     torch,
     torch.nn.Module,
     torch.accelerator,
+    torch.autograd,
+    torch.autograd.graph,
+    torch.backends.cudnn,
     torch.cuda,
+    torch.cuda.graphs,
+    torch.cuda.memory,
+    torch.cuda.nccl,
+    torch.cuda.random,
+    torch.cuda.streams,
+    torch.nn.parallel.comm,
     torch.profiler,
+    torch.utils.dlpack,
+    torch._C,
+    torch._C._dynamo.guards,
     torch.Tensor,
     torch.version,
     torch.serialization,
@@ -132,6 +144,29 @@ def test_torchs_own_work_takes_the_time_that_bandwidth_allows() -> None:
             assert time_us(copy) == pytest.approx(5 + (16 << 20) / 50e3)
 
 
+def test_a_benchmark_that_rotates_through_copies_is_simulated_once_for_all(monkeypatch) -> None:
+    with flydsl.gpu.pose("mi300x"):
+        flydsl.gpu.watch()
+        x = torch.randn(1000, device="cuda")
+        y = torch.randn(1000, device="cuda")
+        sets = [(x.clone(), y.clone(), x + y) for _ in range(8)]
+        for _ in range(2):
+            vector_add(*sets[0])
+        executed, around = [], launching._around
+
+        def counted(dispatch, kernarg, memory, run):
+            return around(dispatch, kernarg, memory, lambda: executed.append(dispatch) or run())
+
+        monkeypatch.setattr(launching, "_around", counted)
+        for tensors in sets:
+            vector_add(*tensors)
+        assert not executed
+        sets[3][0].fill_(1)
+        vector_add(*sets[3])
+        assert len(executed) == 1
+        assert torch.equal(sets[3][2], 1 + sets[3][1])
+
+
 def test_a_kernel_that_adds_to_its_own_result_is_repeated() -> None:
     with flydsl.gpu.pose("mi300x"):
         flydsl.gpu.watch()
@@ -159,6 +194,15 @@ def test_what_is_not_there_says_so() -> None:
         x = torch.ones(2, device="cuda")
         with torch.cuda.nvtx.range("a part"), pytest.raises(RuntimeError, match=r"cannot pin 'torch.cuda.FloatTensor'"):
             x.pin_memory()
+        for absent in (torch.cuda.current_blas_handle, torch.cuda.nccl.version, torch.cuda.utilization):
+            with pytest.raises(DeviceError, match=r"torch\.cuda\..*: a posed GPU has none\n  at .*test_posing.py:\d+"):
+                absent()
+        from torch.utils import cpp_extension
+
+        with pytest.raises(DeviceError, match=r"load_inline with CUDA sources: a posed GPU has none"):
+            cpp_extension.load_inline("mine", cpp_sources="", cuda_sources="__global__ void k() {}")
+        with pytest.raises(RuntimeError, match=r"DataParallel|scatter"):
+            torch.nn.DataParallel(torch.nn.Linear(2, 2).cuda())(x)
 
 
 def test_the_profiler_has_the_kernels_by_the_clock_of_the_gpu(tmp_path: Path) -> None:

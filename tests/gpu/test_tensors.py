@@ -35,6 +35,8 @@ FACTORIES = {
     "tensor": lambda **o: torch.tensor([1.0, 2.0], **o),
     "as_tensor": lambda **o: torch.as_tensor([1.0, 2.0], **o),
     "zeros_like": lambda **o: torch.zeros_like(torch.ones(3), **o),
+    "asarray": lambda **o: torch.asarray([1.0, 2.0], **o),
+    "tril_indices": lambda **o: torch.tril_indices(3, 3, **o),
     "new_ones": lambda **o: torch.ones(3).new_ones(2, **o),
 }
 
@@ -69,6 +71,53 @@ def test_pinned_memory() -> None:
     assert host.pin_memory().is_pinned()
     assert not host.is_pinned()
     assert host.pin_memory().to("cuda", non_blocking=True).is_cuda
+
+
+def test_factories_of_pinned_memory_and_of_a_numbered_gpu() -> None:
+    pinned = torch.empty(4, 4, pin_memory=True)
+    assert pinned.is_pinned()
+    assert pinned[0].is_pinned()
+    assert not pinned.clone().is_pinned()
+    assert [str(made.device) for made in (torch.ones(2, device=1), torch.tensor([1], device=0))] == ["cuda:1", "cuda:0"]
+    dataset = torch.utils.data.TensorDataset(torch.arange(8.0))
+    batches = [
+        batch.to("cuda", non_blocking=True) for (batch,) in torch.utils.data.DataLoader(dataset, 4, pin_memory=True)
+    ]
+    assert torch.cat(batches).tolist() == [*range(8)]
+
+
+def test_parameters() -> None:
+    parameter = torch.nn.Parameter(torch.ones(2, device="cuda"))
+    written = io.BytesIO()
+    torch.save(parameter, written)
+    written.seek(0)
+    pickled = pickle.loads(pickle.dumps(parameter))
+    for other in (parameter, copy.deepcopy(parameter), pickled, torch.load(written, weights_only=True)):
+        assert isinstance(other, torch.nn.Parameter)
+        assert (str(other.device), other.requires_grad, other.tolist()) == ("cuda:0", True, [1.0, 1.0])
+    assert repr(parameter).startswith("Parameter containing:\ntensor([1., 1.], device='cuda:0'")
+    assert len([*copy.deepcopy(torch.nn.Linear(2, 3, device="cuda")).parameters()]) == 2
+
+
+def test_attributes_go_with_copies() -> None:
+    x = torch.ones(2, device="cuda:1")
+    x.is_shuffled = True
+    for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert (other.is_shuffled, str(other.device)) == (True, "cuda:1")
+
+
+def test_the_types_of_old_programs() -> None:
+    x = torch.cuda.HalfTensor([1, 2])
+    assert (x.dtype, x.is_cuda) == (torch.float16, True)
+    assert isinstance(x, torch.cuda.HalfTensor)
+    assert not isinstance(x, torch.cuda.FloatTensor)
+    assert not isinstance(x.cpu(), torch.cuda.HalfTensor)
+
+
+def test_torch_func() -> None:
+    x = torch.ones(3, device="cuda")
+    assert torch.func.jvp(lambda v: v**2, (x,), (x,))[1].tolist() == [2.0] * 3
+    assert torch.vmap(torch.func.grad(lambda v: (v**3).sum()))(x[:, None]).is_cuda
 
 
 def test_default_devices() -> None:
@@ -222,6 +271,45 @@ def test_threads_have_the_gpu() -> None:
     thread.start()
     thread.join()
     assert found == ["cuda"]
+
+
+def test_each_thread_has_a_gpu_and_a_stream_of_its_own() -> None:
+    found = []
+
+    def work() -> None:
+        with torch.cuda.device(1), torch.cuda.stream(torch.cuda.Stream()):
+            found.append((torch.cuda.current_device(), str(torch.ones(1, device="cuda").device)))
+            ready.set()
+            checked.wait(10)
+
+    ready, checked = threading.Event(), threading.Event()
+    thread = threading.Thread(target=work)
+    thread.start()
+    ready.wait(10)
+    here = torch.cuda.current_device(), torch.cuda.current_stream() == torch.cuda.default_stream()
+    checked.set()
+    thread.join()
+    assert (found, here) == ([(1, "cuda:1")], (0, True))
+
+
+def double(tensor: torch.Tensor, queue) -> None:
+    """What the processes of the next test do."""
+    tensor.mul_(2)
+    queue.put((torch.cuda.get_device_name(), str(tensor.device), tensor))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_have_the_gpu_and_its_memory(method: str) -> None:
+    context = torch.multiprocessing.get_context(method)
+    x, queue = torch.ones(4, device="cuda:1"), context.Queue()
+    process = context.Process(target=double, args=(x, queue))
+    process.start()
+    name, device, other = queue.get(timeout=120)
+    assert (name, device, other.tolist(), str(other.device)) == ("AMD Instinct MI300X", "cuda:1", [2.0] * 4, "cuda:1")
+    process.join()
+    if method == "spawn":  # what is forked has a copy of all memory
+        assert x.tolist() == [2.0] * 4
 
 
 def test_autocast() -> None:

@@ -1,0 +1,86 @@
+"""What a posed GPU does not have: an error that names it, instead of torch's about a missing attribute of its C++."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.cuda.nccl
+import torch.nn.parallel.comm
+
+from flydsl.compiler.user_error import user_facing
+from flydsl.errors import DeviceError
+from flydsl.gpu.import_hook import Replacements
+
+_NO_LIBRARY = "torch's products run on the host, without hipBLAS"
+_NO_DRIVER = "there is no driver to ask"
+_NO_NCCL = 'torch.distributed with backend="gloo" takes these tensors'
+_ONE_PROCESS = "torch.nn.parallel.DistributedDataParallel with gloo takes these tensors"
+_COLLECTIVES = (
+    "version", "unique_id", "init_rank", "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
+)  # fmt: skip
+_OF_DATA_PARALLEL = ("broadcast", "broadcast_coalesced", "reduce_add", "scatter", "gather")
+
+_ABSENT: dict[ModuleType, dict[str, str]] = {
+    torch.cuda: {
+        "current_blas_handle": _NO_LIBRARY, "cudart": "there is no HIP runtime", "utilization": _NO_DRIVER,
+        "temperature": _NO_DRIVER, "power_draw": _NO_DRIVER, "clock_rate": _NO_DRIVER, "memory_usage": _NO_DRIVER,
+        "device_memory_used": _NO_DRIVER, "list_gpu_processes": _NO_DRIVER,
+        "memory_snapshot": "torch.cuda.memory_stats has what is allocated",
+        "caching_allocator_alloc": "torch.empty allocates", "caching_allocator_delete": "torch.empty allocates",
+        "get_gencode_flags": "code is compiled for the architecture in get_device_properties",
+    },
+    torch.cuda.nccl: dict.fromkeys(_COLLECTIVES, _NO_NCCL),
+    torch.nn.parallel.comm: dict.fromkeys(_OF_DATA_PARALLEL, _ONE_PROCESS),
+}  # fmt: skip
+"""Functions by module, each with what to do instead, or why there is no such thing."""
+
+
+def refuse_absent(replaced: Replacements) -> None:
+    """Let functions that a posed GPU does not have raise DeviceError."""
+    for module, names in _ABSENT.items():
+        for name, hint in names.items():
+            if hasattr(module, name):
+                replaced.replace(module, name, _refusing(f"{module.__name__}.{name}", hint))
+
+
+def without_extensions(replaced: Replacements) -> Callable[[Any], None]:
+    """The change to `torch.utils.cpp_extension`: kernels in CUDA or HIP would be compiled by a compiler, for a GPU."""
+
+    def change(module: Any) -> None:
+        for name in ("load", "load_inline"):
+            replaced.replace(module, name, _of_the_host(getattr(module, name), f"torch.utils.cpp_extension.{name}"))
+        refusal = _refusing("torch.utils.cpp_extension.CUDAExtension", _EXTENSIONS)
+        replaced.replace(module, "CUDAExtension", refusal)
+
+    return change
+
+
+_EXTENSIONS = "flydsl.binary compiles kernels in HIP, and launches them with these tensors"
+
+
+def _of_the_host(load: Callable[..., Any], name: str) -> Callable[..., Any]:
+    refuse = _refusing(f"{name} with CUDA sources", _EXTENSIONS)
+
+    def loaded(*args: Any, **options: Any) -> Any:
+        sources = options.get("sources", args[1] if len(args) > 1 else ())
+        sources = [sources] if isinstance(sources, str) else sources
+        if (
+            options.get("with_cuda")
+            or options.get("cuda_sources")
+            or any(str(s).endswith((".cu", ".hip")) for s in sources)
+        ):
+            refuse()
+        return load(*args, **options)
+
+    return loaded
+
+
+def _refusing(name: str, hint: str) -> Callable[..., Any]:
+    @user_facing
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise DeviceError(f"{name}: a posed GPU has none", hint=hint)
+
+    return refuse
