@@ -1,4 +1,4 @@
-"""What a posed GPU does not have: an error that names it, instead of torch's about a missing attribute of its C++."""
+"""Errors that name what a posed GPU does not have, instead of torch's about a missing attribute of its C++."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ def pose_in_children(replaced: Replacements, name: str, count: int) -> None:
 
     replaced.replace(multiprocessing.spawn, "get_preparation_data", with_gpu)
     ForkingPickler.register(GpuTensor, _shared)
-    replaced.at_the_end(lambda: ForkingPickler._extra_reducers.pop(GpuTensor))
+    reducers: dict[type, Any] = vars(ForkingPickler)["_extra_reducers"]
+    replaced.at_the_end(lambda: reducers.pop(GpuTensor))
 
 
 def _shared(tensor: GpuTensor) -> Any:
