@@ -82,7 +82,7 @@ class Posing:
         torch.serialization.register_package(5, no_tag, stay_on_host)
         self._library = register()
         of_compile.begin(self._replaced)
-        pose_in_children(self._replaced, self.name, self.count)
+        pose_in_children(self._replaced, use, self.name, self.count)
         self._hook.begin()
 
     def end(self) -> None:

@@ -8,6 +8,7 @@ a GPU are.
 from __future__ import annotations
 
 import multiprocessing.spawn
+from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -17,12 +18,12 @@ from flydsl.gpu.import_hook import Replacements
 from flydsl.gpu.tensor import GpuTensor, on_gpu
 
 
-def pose_in_children(replaced: Replacements, name: str, count: int) -> None:
-    """Let processes that are spawned begin with a GPU."""
+def pose_in_children(replaced: Replacements, use: Callable[[str, int], None], name: str, count: int) -> None:
+    """Let processes that are spawned begin with a GPU. use: what begins with one."""
     data_of = multiprocessing.spawn.get_preparation_data
 
     def with_gpu(process: str) -> dict[str, Any]:
-        return {**data_of(process), "flydsl.gpu": _Posed(name, count)}
+        return {**data_of(process), "flydsl.gpu": _Posed(use, name, count)}
 
     replaced.replace(multiprocessing.spawn, "get_preparation_data", with_gpu)
     ForkingPickler.register(GpuTensor, _shared)
@@ -48,14 +49,8 @@ def _received(host: torch.Tensor, index: int, requires_grad: bool, own: dict[str
 class _Posed:
     """Poses where it is unpickled."""
 
-    def __init__(self, name: str, count: int) -> None:
-        self._gpu = name, count
+    def __init__(self, use: Callable[[str, int], None], name: str, count: int) -> None:
+        self._use, self._gpu = use, (name, count)
 
     def __reduce__(self) -> Any:
-        return _begin, self._gpu
-
-
-def _begin(name: str, count: int) -> None:
-    from flydsl.gpu.posing import use
-
-    use(name, count)
+        return self._use, self._gpu
