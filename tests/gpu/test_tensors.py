@@ -295,7 +295,7 @@ def test_each_thread_has_a_gpu_and_a_stream_of_its_own() -> None:
 def double(tensor: torch.Tensor, queue) -> None:
     """What the processes of the next test do."""
     tensor.mul_(2)
-    queue.put((torch.cuda.get_device_name(), str(tensor.device), tensor))
+    queue.put((torch.cuda.get_device_name(), str(tensor.device), tensor.tolist()))
 
 
 @pytest.mark.slow
@@ -305,8 +305,7 @@ def test_processes_have_the_gpu_and_its_memory(method: str) -> None:
     x, queue = torch.ones(4, device="cuda:1"), context.Queue()
     process = context.Process(target=double, args=(x, queue))
     process.start()
-    name, device, other = queue.get(timeout=120)
-    assert (name, device, other.tolist(), str(other.device)) == ("AMD Instinct MI300X", "cuda:1", [2.0] * 4, "cuda:1")
+    assert queue.get(timeout=120) == ("AMD Instinct MI300X", "cuda:1", [2.0] * 4)
     process.join()
     if method == "spawn":  # what is forked has a copy of all memory
         assert x.tolist() == [2.0] * 4
