@@ -41,7 +41,22 @@ from flydsl.expr.arith import (
     unwrap,
     xori,
 )
-from flydsl.expr.coop import *
+from flydsl.expr.coop import (
+    BlockReduce,
+    BlockScan,
+    ReductionOp,
+    WarpReduce,
+    WarpScan,
+    block_reduce,
+    vector_reduce,
+    warp_broadcast,
+    warp_exclusive_scan,
+    warp_inclusive_scan,
+    warp_reduce,
+    warp_scan,
+    warp_scan_with_aggregate,
+    warp_size,
+)
 from flydsl.expr.derived import (
     gather,
     make_layout_tv,
@@ -100,6 +115,7 @@ from flydsl.expr.rocdl.lane import lane_id
 from flydsl.expr.struct import (
     Align,
     Array,
+    Empty,
     Struct,
     Union,
     is_composite_type,

@@ -28,7 +28,7 @@ from flydsl.expr.numeric import Numeric
 from flydsl.expr.typing import Constexpr
 
 __all__ = [
-    "Align", "Array", "Struct", "Union", "is_composite_type", "is_specializable_struct_type", "is_struct_type",
+    "Align", "Array", "Empty", "Struct", "Union", "is_composite_type", "is_specializable_struct_type", "is_struct_type",
     "struct", "union",
 ]  # fmt: skip
 
@@ -36,9 +36,12 @@ _MAX_ALIGNMENT_BYTES = 128
 
 
 class Array:
-    """`fx.Array[dtype, size, align]`: `size` contiguous numbers. align: in bytes, by default the size of one number."""
+    """`fx.Array[dtype, size, align]`: `size` contiguous numbers. align: in bytes, by default the size of one number.
 
-    dtype: ClassVar[type[Numeric]]
+    The elements may be structs, too: `memory.peek()[i]` is the contents of one.
+    """
+
+    dtype: ClassVar[Any]
     size: ClassVar[int]
     align: ClassVar[int]
     _Base: ClassVar[type[Array]]  # what FlyDSL calls this class, and programs ask `issubclass` for
@@ -61,7 +64,8 @@ class Array:
                 "fx.Array[fx.Float32, 256] or fx.Array[fx.Float32, 256, 16]",
             )
         dtype, size, align = (*given, None)[:3]
-        _check_number("fx.Array", dtype)
+        if dtype is not Empty and not is_struct_type(dtype):
+            _check_number("fx.Array", dtype)
         if not isinstance(size, int) or size < 1:
             raise argument_error(
                 f"fx.Array of {size!r} elements: a positive integer", "its size is known at compile time: a Python int"
@@ -70,6 +74,29 @@ class Array:
 
 
 Array._Base = Array
+
+
+class Empty:
+    """The type of what takes no memory, and its only value. Allocated, it is there: `.peek()` is `fx.Empty()`."""
+
+    def __repr__(self) -> str:
+        return "Empty()"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Empty)
+
+    def __hash__(self) -> int:
+        return hash(Empty)
+
+    @classmethod
+    def __dsl_size_of__(cls) -> int:
+        """0 bytes."""
+        return 0
+
+    @classmethod
+    def __dsl_align_of__(cls) -> int:
+        """1 byte."""
+        return 1
 
 
 class Align:
@@ -94,7 +121,7 @@ class Align:
 
 
 @cache
-def _array(dtype: type[Numeric], size: int, align: int) -> type[Array]:
+def _array(dtype: Any, size: int, align: int) -> type[Array]:
     name = f"Array[{dtype.__name__}, {size}, {align}]"
     return type(name, (Array,), {"dtype": dtype, "size": size, "align": align})
 
@@ -302,6 +329,8 @@ def fields_of(kind: Any) -> Fields:
 
 def size_of(kind: Any) -> int:
     """Number of bytes that a type takes in memory."""
+    if kind is Empty:
+        return 0
     if is_composite_type(kind):
         return fields_of(kind).size
     if isinstance(kind, type) and issubclass(kind, Align):
@@ -313,6 +342,8 @@ def size_of(kind: Any) -> int:
 
 def align_of(kind: Any) -> int:
     """The alignment of a type in bytes."""
+    if kind is Empty:
+        return 1
     if is_composite_type(kind):
         return fields_of(kind).align
     if isinstance(kind, type) and issubclass(kind, Align | Array) and hasattr(kind, "align"):

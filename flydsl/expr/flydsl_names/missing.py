@@ -23,15 +23,14 @@ UNSUPPORTED_MODULES = frozenset({
     "flydsl.expr.ktrace_common", "flydsl.expr.lowlevel", "flydsl.expr.nvvm", "flydsl.expr.pinned_vgpr",
     "flydsl.expr.register", "flydsl.expr.rocdl.enum", "flydsl.expr.rocdl.experimental",
     "flydsl.expr.rocdl.ktrace_emit", "flydsl.expr.rocdl.ktrace_format", "flydsl.expr.rocdl.memory",
-    "flydsl.expr.rocdl.random", "flydsl.expr.rocdl.utils", "flydsl.expr.signal_ops", "flydsl.extension.coop.block",
-    "flydsl.extension.coop.universal", "flydsl.extension.coop.warp", "flydsl.runtime.device_runtime.base",
+    "flydsl.expr.rocdl.random", "flydsl.expr.rocdl.utils", "flydsl.expr.signal_ops",
+    "flydsl.runtime.device_runtime.base",
     "flydsl.runtime.device_runtime.rocm", "flydsl.utils._elf", "flydsl.utils.file",
 })  # fmt: skip
 
 _FLY = "flydsl._mlir.dialects.fly and fly_rocdl have the operations that programs use, and flydsl.expr all of them"
 _TDM = "fx.rocdl.make_tdm_atom(tile, extents, num_warps=1) makes a copy of a tile in either direction"
 _TRACE = "workbench.trace(launcher, *arguments) shows what each wave does and when, and the kernel stays as it is"
-_BLOCK = "fx.coop.BlockReduce and fx.coop.BlockScan work with all threads of a block"
 
 # Unsupported names and modules -> what to use instead.
 INSTEAD: dict[str, str] = {
@@ -40,7 +39,6 @@ INSTEAD: dict[str, str] = {
         _TDM: "TDM TensorLoad TensorStore make_tiled_tdm_atom tdm_partition",
         _FLY: "_mlirDialectsFly _mlirDialectsFlyROCDL _fly_ops_gen _fly_rocdl_ops_gen",
         _TRACE: "ktrace ktrace_common ktrace_emit ktrace_format fly_ktrace _fly_ktrace_ops_gen iket iket_emit",
-        _BLOCK: "block BlockHistogram BlockMergeSort BlockRadixRank BlockRadixSort BlockTopK BlockExchange",
         "fx.make_composed_layout(fx.static(fx.SwizzleType.get(3, 3, 3)), layout) swizzles offsets": "CoordSwizzle "
         "CoordSwizzleType",
         "fx.E(0) is a step of one along mode 0": "Basis BasisType",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import gcd
 from types import SimpleNamespace
 from typing import Any, ClassVar, NoReturn, Protocol
 
@@ -11,8 +12,8 @@ from flydsl.dialect.location import argument_error, trace_error
 from flydsl.errors import MissingName
 from flydsl.expr.memory.struct_value import Known, StructValue
 from flydsl.expr.memory.tensors import Pointer, Tensor, add_offset, make_view, memref_load, memref_store, recast_iter
-from flydsl.expr.numeric import Int8, Uint8
-from flydsl.expr.struct import Align, Array, align_of, fields_of, is_composite_type, is_struct_type, size_of
+from flydsl.expr.numeric import Int8, Int32, Uint8
+from flydsl.expr.struct import Align, Array, Empty, align_of, fields_of, is_composite_type, is_struct_type, size_of
 from flydsl.layout import make_layout
 
 __all__ = ["Arena", "ArrayInMemory", "Place", "Storage", "peek_from_ptr", "poke_into_ptr", "start_of"]
@@ -47,6 +48,19 @@ class _PlaceAt:
         return recast_iter(type(kind)(element, kind.space).aligned(kind.known_alignment), moved)
 
 
+class _Nowhere:
+    """The place of what takes no memory."""
+
+    def moved(self, offset: int) -> Place:
+        return self
+
+    def pointer(self, element: str) -> NoReturn:
+        raise trace_error("the address of fx.Empty, which takes no memory", "leave the pointer out")
+
+
+_NOWHERE = _Nowhere()
+
+
 class ArrayInMemory:
     """An `fx.Array` in memory: `array[i]` reads and writes its elements. ptr: a pointer to the first of them."""
 
@@ -62,10 +76,24 @@ class ArrayInMemory:
         return make_view(self.ptr, layout)
 
     def __getitem__(self, index: Any) -> Any:
+        if self._kind.dtype is Empty:
+            return Empty()
+        if is_struct_type(self._kind.dtype):
+            return self._struct_at(index)
         return self._elements(index)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if is_struct_type(self._kind.dtype):
+            raise trace_error(f"a struct written into {self!r}", "array[i] has its fields: array[i].x is one of them")
         self._elements(index)[index] = value
+
+    def _struct_at(self, index: Any) -> Any:
+        """The contents of a struct of the array."""
+        kind = self._kind.dtype
+        start = self._place.pointer(Int8.memory_name)
+        moved = add_offset(start, Int32(index) * size_of(kind))
+        place = type(moved.type)(Int8.memory_name, moved.type.space).aligned(gcd(size_of(kind), self._kind.align))
+        return _storage_of(kind)(recast_iter(place, moved)).peek()
 
     def __len__(self) -> int:
         return self._kind.size
@@ -122,6 +150,8 @@ class Storage:
 
         A union's contents are its fields', which are read when they are asked for.
         """
+        if self.kind is Empty:
+            return Empty()
         if issubclass(self.kind, Array):
             return ArrayInMemory(self.kind, self._place)
         if is_struct_type(self.kind):
@@ -140,7 +170,10 @@ class Storage:
 
     def poke(self, value: Any) -> None:
         """Write a number, or a value of the struct."""
-        if is_struct_type(self.kind) and isinstance(value, self.kind):
+        if self.kind is Empty:
+            if not isinstance(value, Empty):
+                raise trace_error(f"poke of {value!r} into {self!r}", "fx.Empty() is its only value")
+        elif is_struct_type(self.kind) and isinstance(value, self.kind):
             for name in fields_of(self.kind).places:
                 getattr(self, name).poke(getattr(value, name))
         elif hasattr(self.kind, "__poke_into_ptr__"):
@@ -237,7 +270,7 @@ class Arena:
                 "pass fx.Array[fx.Float32, 256], or 1024 bytes, for example",
             )
         storage = _storage_of(kind)
-        return storage.at(self._place(storage.kind, align_of(kind)))
+        return storage.at(_NOWHERE if size_of(kind) == 0 else self._place(storage.kind, align_of(kind)))
 
     def _place(self, kind: Any, align: int) -> Place:
         """Reserve memory of a type, of an alignment in bytes."""

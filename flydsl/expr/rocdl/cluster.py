@@ -5,11 +5,7 @@ A launch makes clusters by `launch(..., cluster=(x, y, z))`. Workgroups of a clu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-
-from mlir import ir
 
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import argument_error
@@ -19,7 +15,7 @@ from flydsl.expr.numeric import Boolean, Int32
 from flydsl.expr.rocdl.barriers import s_barrier_signal, s_barrier_wait
 from flydsl.expr.rocdl.ids import cluster_workgroup_id_x, cluster_workgroup_id_y, wave_id
 from flydsl.expr.rocdl.intrinsic import immediate, require_target
-from flydsl.expr.tracing.emit import emit
+from flydsl.expr.threads.guarded import only_where
 
 __all__ = [
     "CLUSTER_BARRIER_ID", "CLUSTER_WAIT_ALL", "cluster_barrier", "cluster_signal_once_per_wg", "cluster_wait",
@@ -42,7 +38,7 @@ def cluster_signal_once_per_wg() -> None:
 
     All waves must have arrived: a workgroup barrier, or its signal and wait, belongs before it.
     """
-    with _only_where(is_wave_leader()):
+    with only_where(is_wave_leader()):
         s_barrier_signal(CLUSTER_BARRIER_ID)
 
 
@@ -79,15 +75,6 @@ def compute_mcast_masks(local_x: Any, local_y: Any, cluster_m: int, cluster_n: i
         raise argument_error(f"a cluster of {m} x {n} workgroups: at most {_MOST_WORKGROUPS}", "use smaller clusters")
     column, row = sum(1 << (y * m) for y in range(n)), (1 << m) - 1
     return Int32(column) << Int32(local_x), Int32(row) << (Int32(local_y) * m)
-
-
-@contextmanager
-def _only_where(condition: Boolean) -> Iterator[None]:
-    """Put the operations of the `with` block under an `scf.if`."""
-    branch = emit("scf.if", [condition.ir_value()], regions=2)
-    with ir.InsertionPoint(ir.Block.create_at_start(branch.regions[0], [])):
-        yield
-        emit("scf.yield")
 
 
 __getattr__ = unknown_name(__name__, globals())

@@ -82,7 +82,7 @@ def test_sizes_of_types_in_memory() -> None:
 @pytest.mark.parametrize(
     ("module", "name"),
     [("flydsl.expr", "CoordSwizzleType"), ("flydsl.expr.rocdl.cdna5", "TensorLoad"),
-     ("flydsl.extension.coop", "BlockRadixSort"), ("flydsl.expr.primitive", "assume"),
+     ("flydsl.expr.primitive", "assume"),
      ("flydsl.compiler.kernel_function", "create_gpu_module"), ("flydsl._mlir.dialects.fly", "BasisType")],
 )  # fmt: skip
 def test_an_import_says_what_is_unsupported(module: str, name: str) -> None:
@@ -91,7 +91,7 @@ def test_an_import_says_what_is_unsupported(module: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["flydsl.expr.ktrace", "flydsl._mlir.dialects._fly_ops_gen", "flydsl.extension.coop.block.topk"]
+    "module", ["flydsl.expr.ktrace", "flydsl._mlir.dialects._fly_ops_gen", "flydsl.expr.ktrace_common"]
 )
 def test_a_module_of_flydsl_that_is_unsupported(module: str) -> None:
     with pytest.raises(ModuleNotFoundError, match="is part of FlyDSL's API, but unsupported"):

@@ -383,3 +383,29 @@ def test_a_struct_in_shared_memory_has_no_address_of_its_own() -> None:
 
     with pytest.raises(TraceError, match=r"TwoTiles in shared memory has no address(?s:.*)storage\.next"):
         run(body, torch.zeros(LANES), torch.zeros(LANES))
+
+
+def test_an_array_of_structs_and_what_takes_no_memory() -> None:
+    @fx.struct
+    class Pair:
+        first: fx.Array[fx.Int32, 3]
+        second: fx.Float64
+
+    @flyc.kernel
+    def kernel(y: fx.Tensor):
+        allocator, i = fx.SharedAllocator(), fx.thread_idx.x
+        pairs = allocator.allocate(fx.Array[Pair, 4]).peek()
+        assert len(pairs) == 4
+        pairs[i].first[2] = i * 10
+        fx.barrier()
+        y[i] = pairs[3 - i].first[2]
+        before = allocator.allocated_bytes
+        nothing = allocator.allocate(fx.Empty)
+        nothing.poke(fx.Empty())
+        assert nothing.peek() == fx.Empty()
+        assert allocator.allocated_bytes == before
+        assert allocator.allocate(fx.Array[fx.Empty, 2]).peek()[i] == fx.Empty()
+
+    y = torch.zeros(4, dtype=torch.int32)
+    launcher_of(kernel, grid=1, block=4)(y)
+    assert y.tolist() == [30, 20, 10, 0]

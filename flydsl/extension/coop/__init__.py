@@ -2,5 +2,6 @@
 
 from flydsl.expr.coop import *  # noqa: F403
 from flydsl.expr.coop import __getattr__ as __getattr__
-
-__path__: list[str] = []  # a package, so that FlyDSL's modules below it are refused by their names
+from flydsl.extension.coop import block as block
+from flydsl.extension.coop import universal as universal
+from flydsl.extension.coop import warp as warp

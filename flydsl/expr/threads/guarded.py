@@ -1,0 +1,30 @@
+"""Operations that only the threads run for which a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mlir import ir
+
+from flydsl.expr.numeric import Boolean
+from flydsl.expr.tracing.emit import emit
+
+
+@contextmanager
+def only_where(condition: Boolean) -> Iterator[None]:
+    """Put the operations of the `with` block under an `scf.if`."""
+    branch = emit("scf.if", [condition.ir_value()], regions=2)
+    with ir.InsertionPoint(ir.Block.create_at_start(branch.regions[0], [])):
+        yield
+        emit("scf.yield")
+
+
+def chosen(condition: Boolean, value: Callable[[], Any], other: Any) -> Any:
+    """What `value()` gives where a condition holds, and only computes there; elsewhere `other`, of the same type."""
+    branch = emit("scf.if", [condition.ir_value()], [other.ir_value().type], regions=2)
+    for region, made in zip(branch.regions, (value, lambda: other), strict=True):
+        with ir.InsertionPoint(ir.Block.create_at_start(region, [])):
+            emit("scf.yield", [made().ir_value()])
+    return other.dtype.of(branch.result)
