@@ -7,8 +7,9 @@ values, and (with a subclass that carries an SSA value and overrides `_combine`)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
-from typing import Any, NoReturn, TypeAlias, TypeGuard
+from typing import Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard
 
 from flydsl.errors import LayoutError
 from flydsl.layout.text import Inadmissible, shown, to_text
@@ -136,10 +137,10 @@ class Dynamic:
 class Basis:
     """A scaled basis vector of coordinates, the stride of a coordinate tensor: `2E0`, `1E0E1` (mode 1 of mode 0).
 
-    Basis vectors scale, and add up to a BasisSum.
+    Basis vectors scale, and add up to a BasisSum. modes: one, or several, the outermost first.
 
-    >>> 3 * Basis(1, (1,))
-    3E1
+    >>> 3 * Basis(1, (1,)), Basis(2, 0), Basis(1, [0, 1])
+    (3E1, 2E0, 1E0E1)
     """
 
     __slots__ = ("coefficient", "modes")
@@ -147,7 +148,8 @@ class Basis:
     coefficient: int | Dynamic
     modes: tuple[int, ...]
 
-    def __init__(self, coefficient: int | Dynamic, modes: tuple[int, ...]) -> None:
+    def __init__(self, coefficient: int | Dynamic, modes: int | Sequence[int]) -> None:
+        modes = (modes,) if is_integer(modes) else tuple(modes) if isinstance(modes, list) else modes
         if type(modes) is not tuple or not modes or any(not is_integer(m) or not 0 <= m < _MOST_MODES for m in modes):
             raise LayoutError(
                 f"a basis vector needs modes from 0 to {_MOST_MODES - 1}, not {shown(modes)}",
@@ -157,6 +159,11 @@ class Basis:
             raise LayoutError(f"{shown(coefficient)} is not a coefficient of a basis vector", hint="pass an integer")
         object.__setattr__(self, "coefficient", coefficient)
         object.__setattr__(self, "modes", modes)
+
+    @property
+    def value(self) -> int | Dynamic:
+        """The coefficient."""
+        return self.coefficient
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("Basis is immutable")
@@ -176,6 +183,8 @@ class Basis:
     __repr__ = __str__
 
     def __mul__(self, factor: object) -> Basis:
+        if isinstance(factor, SupportsIndex) and not isinstance(factor, int):
+            factor = factor.__index__()  # a number of the DSL, if it is known
         if not isinstance(factor, (int, Dynamic)):
             return NotImplemented
         return Basis(self.coefficient * factor, self.modes)

@@ -18,8 +18,10 @@ from flydsl.runtime.device_memory import DeviceMemory
 from flydsl.runtime.hip import HipDevice, HipMemory
 from flydsl.runtime.interface import Device
 from flydsl.runtime.rocm import (
+    SMEM_CAPACITY_MAP,
     arch_from_environment,
     bf16_global_atomics_arch_description,
+    check_smem_capacity,
     get_rocm_arch,
     get_rocm_device_count,
     get_warp_size,
@@ -28,7 +30,9 @@ from flydsl.runtime.rocm import (
 )
 
 __all__ = [
+    "SMEM_CAPACITY_MAP",
     "bf16_global_atomics_arch_description",
+    "check_smem_capacity",
     "current_device",
     "device_at",
     "device_memory",

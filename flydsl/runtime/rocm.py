@@ -8,9 +8,9 @@ import subprocess
 from functools import lru_cache
 
 from flydsl import env
-from flydsl.arch import DEFAULT_ARCH, get_arch
+from flydsl.arch import ARCHS, DEFAULT_ARCH, get_arch
 from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
-from flydsl.errors import ArchError
+from flydsl.errors import ArchError, DeviceError
 
 _ENUMERATION_S = 30
 
@@ -54,6 +54,23 @@ def _enumerated_arch(timeout_s: float = _ENUMERATION_S) -> str | None:
     found = subprocess.run([tool], capture_output=True, text=True, timeout=timeout_s, check=False).stdout.split()
     # The enumerator also lists the host's CPU, as number 000.
     return next((name for name in found if not name.endswith("000")), None)
+
+
+SMEM_CAPACITY_MAP = {arch.name: arch.lds_bytes_per_workgroup for arch in ARCHS}
+"""Architecture -> bytes of LDS that a workgroup can have."""
+
+
+def check_smem_capacity(allocated_bytes: int, arch: str | None = None) -> None:
+    """Raise DeviceError, a RuntimeError, if a workgroup of an architecture cannot have so much LDS.
+
+    An unknown architecture, or none, allows everything.
+    """
+    limit = None if arch is None else SMEM_CAPACITY_MAP.get(arch)
+    if limit is not None and allocated_bytes > limit:
+        raise DeviceError(
+            f"Shared Memory Overflow: {allocated_bytes} bytes of LDS, where a workgroup of {arch} has {limit}",
+            hint="allocate less, or use one part after the other",
+        )
 
 
 def supports_bf16_global_atomics(arch: str | None = None) -> bool:

@@ -22,6 +22,32 @@ def philox(seed: int, offset: int, rounds: int) -> list[int]:
 
 
 @flyc.kernel
+def wide_kernel(words: fx.Tensor, floats: fx.Tensor, seed: fx.Int64, start: fx.Uint64):
+    lane = fx.thread_idx.x
+    for i, word in enumerate(fx.random.philox(seed, start + fx.Uint64(lane), 1, 2, 3)):
+        words[lane, i] = fx.Int64(word)
+        floats[lane, i] = fx.random.uint_to_uniform_float(word)
+
+
+def test_words_of_64_bits() -> None:
+    """Philox 4x64, against Python's integers, on the device and while tracing."""
+    mask, seed, start = 2**64 - 1, 0x123456789ABCDEF0, 2**64 - 3
+    words, floats = torch.zeros(8, 4, dtype=torch.int64), torch.zeros(8, 4)
+    launcher_of(wide_kernel, grid=1, block=8)(words, floats, seed, start)
+    for lane in range(8):
+        key, word = [seed, 0], [start + lane & mask, 1, 2, 3]
+        known = fx.random.philox(seed, fx.Uint64(word[0]), 1, 2, 3)
+        for _ in range(10):
+            a, b = word[0] * 0xD2E7470EE14C6C93, word[2] * 0xCA5A826395121157
+            word = [b >> 64 ^ word[1] ^ key[0], b & mask, a >> 64 ^ word[3] ^ key[1], a & mask]
+            key = [key[0] + 0x9E3779B97F4A7C15 & mask, key[1] + 0xBB67AE8584CAA73B & mask]
+        assert [int(w) & mask for w in words[lane]] == word == [int(w) for w in known]
+    folded = torch.where(words < 0, -words - 1, words).double() / 2**63
+    assert torch.allclose(floats.double(), folded, rtol=1e-6, atol=0)
+    assert ((floats >= 0) & (floats < 1)).all()
+
+
+@flyc.kernel
 def draws_kernel(words: fx.Tensor, floats: fx.Tensor, seed: fx.Int64, start: fx.Int64):
     lane = fx.thread_idx.x
     offset = start + lane

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,7 +35,7 @@ from flydsl.layout.layout import of_modes
 if TYPE_CHECKING:
     from flydsl.expr.kinds import IntTupleLike
 
-__all__ = ["CoordTensor", "CoordTensorType", "E", "make_identity_tensor"]
+__all__ = ["Basis", "CoordTensor", "CoordTensorType", "E", "make_identity_tensor"]
 
 
 @dataclass(frozen=True)
@@ -163,13 +164,19 @@ def _zeros(coordinate: Any) -> Any:
     return 0 if coordinate is None else coordinate
 
 
-def E(*modes: int) -> algebra.Basis:
+Basis = algebra.Basis
+
+
+def E(*modes: int | Sequence[int]) -> Basis | int:
     """The step of one along a mode of a coordinate: a stride of coordinate layouts. E(0, 1): of mode 1 of mode 0.
 
-    >>> algebra.make_layout((4, 8), (E(1), 2 * E(0)))
-    (4,8):(1E1,2E0)
+    Without modes it is the integer 1.
+
+    >>> algebra.make_layout((4, 8), (E(1), 2 * E(0))), E([0, 1]), E()
+    ((4,8):(1E1,2E0), 1E0E1, 1)
     """
-    return located(algebra.Basis, 1, modes)
+    given = tuple(modes[0]) if len(modes) == 1 and isinstance(modes[0], list | tuple) else modes
+    return located(algebra.Basis, 1, given) if given else 1
 
 
 def make_identity_tensor(shape: IntTupleLike) -> CoordTensor:

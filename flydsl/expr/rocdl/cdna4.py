@@ -1,22 +1,31 @@
-"""Atoms of CDNA 4 (gfx950): scaled matrix instructions and transposing reads from LDS."""
+"""Of CDNA 4 (gfx950): scaled matrix instructions, transposing reads from LDS, stochastic rounding."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from mlir import ir
 
 from flydsl import atoms
 from flydsl.atoms import CopyOp, MmaOp
+from flydsl.atoms.instruction_sets import CDNA4
 from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.numbers.vector_value import Vector
+from flydsl.expr.numeric import BFloat16, Boolean, Float32, Uint32
+from flydsl.expr.rocdl.intrinsic import call_intrinsic, require_target
 from flydsl.expr.rocdl.matrix_atoms import scaled_op
 from flydsl.expr.tracing.described import described
 from flydsl.expr.tracing.operands import located
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import Number
 
 __all__ = [
     "BufferLoadAsyncLDS", "BufferLoadAsyncLDS32b", "BufferLoadAsyncLDS96b", "BufferLoadAsyncLDS128b",
     "GlobalLoadAsyncLDS", "GlobalLoadAsyncLDS32b", "GlobalLoadAsyncLDS96b", "GlobalLoadAsyncLDS128b",
     "LDSReadTrans", "LDSReadTrans4_64b", "LDSReadTrans6_96b", "LDSReadTrans8_64b", "LDSReadTrans16_64b", "MFMAScale",
-    "MFMA_Scale",
+    "MFMA_Scale", "cvt_sr_f32_to_bf16",
 ]  # fmt: skip
 
 
@@ -102,6 +111,18 @@ def LDSReadTrans8_64b() -> CopyOp:
 def LDSReadTrans16_64b() -> CopyOp:
     """A transposing read of 4 elements of 16 bits."""
     return LDSReadTrans(16, 64)
+
+
+def cvt_sr_f32_to_bf16(x: Number, rand: Number) -> Any:
+    """A Float32 rounded to one of the two BFloat16 around it, by 32 random bits: v_cvt_sr_bf16_f32.
+
+    `fx.random.cvt_f32_to_bf16_sr` does the same on every target, with 16 bits.
+    """
+    require_target("cvt_sr_f32_to_bf16", CDNA4)
+    pair = ir.VectorType.get([2], BFloat16.ir_type)
+    old = Vector.filled(2, 0.0, BFloat16).ir_value()
+    operands = [old, Float32(x).ir_value(), Uint32(rand).ir_value(), Boolean(False).ir_value()]
+    return Vector(call_intrinsic("llvm.amdgcn.cvt.sr.bf16.f32", operands, pair), dtype=BFloat16)[0]
 
 
 _TYPES = ("CopyOpCDNA4LdsReadTransposeType", "MmaOpCDNA4_MFMAScaleType")

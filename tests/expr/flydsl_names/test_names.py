@@ -115,3 +115,27 @@ def test_an_import_of_a_misspelt_name_has_the_suggestion() -> None:
     with pytest.raises(ImportError, match="close to it: make_layout"):
         exec("from flydsl.expr import make_layuot", {})
     assert not hasattr(fx, "make_layuot")
+
+
+def test_options_of_a_trace() -> None:
+    meta = importlib.import_module("flydsl.expr.meta")
+    assert meta.tracing_option("width", 3) == 3
+    with meta.tracing_context(width=4), meta.tracing_context(other=None):
+        assert (meta.tracing_option("width"), meta.tracing_option("other", 5)) == (4, None)
+    assert meta.tracing_option("width") is None
+
+
+def test_the_lds_of_a_workgroup() -> None:
+    device = importlib.import_module("flydsl.runtime.device")
+    assert device.SMEM_CAPACITY_MAP["gfx950"] == 163840
+    device.check_smem_capacity(1 << 30)
+    device.check_smem_capacity(65536, "gfx942")
+    with pytest.raises(RuntimeError, match="Shared Memory Overflow: 65537 bytes"):
+        device.check_smem_capacity(65537, "gfx942")
+
+
+def test_basis_vectors_by_flydsl_s_names() -> None:
+    assert fx.Basis(2, [0, 1]) == fx.E(0, 1) * 2 == fx.Int32(2) * fx.E([0, 1])
+    assert (fx.Basis(3, 1).value, fx.E(), isinstance(fx.E(0), fx.Basis)) == (3, 1, True)
+    with pytest.raises(ValueError, match="needs modes"):
+        fx.Basis(1, [])

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr import rocdl
 from flydsl.expr.typing import T
+from tests.launchers import launcher_of
 
 FORMATS = {"fp8": torch.float8_e4m3fnuz, "bf8": torch.float8_e5m2fnuz}
 RANDOM = torch.Generator().manual_seed(0)
@@ -76,3 +78,18 @@ def test_misuse(compiled: Callable[..., str]) -> None:
         compiled(lambda A: rocdl.cvt_f32_fp8(T.f32, fx.thread_idx.x, 4))
     with pytest.raises(ArchError, match="cvt_f32_fp8: gfx90a does not have it"):
         compiled(lambda A: rocdl.cvt_f32_fp8(T.f32, fx.thread_idx.x, 0), "gfx90a")
+
+
+def test_stochastic_rounding_to_bf16_of_cdna_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No random bits round down, all of them up."""
+    monkeypatch.setenv("ARCH", "gfx950")
+
+    @flyc.kernel
+    def kernel(x: fx.Tensor, y: fx.Tensor):
+        i = fx.thread_idx.x
+        for column, bits in enumerate((0, 0xFFFFFFFF)):
+            y[i, column] = rocdl.cdna4.cvt_sr_f32_to_bf16(x[i], bits)
+
+    x, y = torch.tensor([1.0, 1.001, -1.001, 3.01]), torch.zeros(4, 2, dtype=torch.bfloat16)
+    launcher_of(kernel, grid=1, block=4)(x, y)
+    assert y.tolist() == [[1.0, 1.0], [1.0, 1.0078125], [-1.0, -1.0078125], [3.0, 3.015625]]
