@@ -1,5 +1,20 @@
 """convert-fly-to-rocdl: pointers, register memory and atoms become LLVM and ROCDL operations.
 
+    func.func @f(%p: !fly.ptr<f32, global>, %i: i32) -> f32 {
+      %t = fly.make_int_tuple(%i) : (i32) -> !fly.int_tuple<?>
+      %q = fly.add_offset(%p, %t) : (!fly.ptr<f32, global>, !fly.int_tuple<?>) -> !fly.ptr<f32, global>
+      %v = fly.ptr.load(%q) : (!fly.ptr<f32, global>) -> f32
+      return %v : f32
+    }
+
+becomes
+
+    func.func @f(%p: !llvm.ptr<1>, %i: i32) -> f32 {
+      %q = llvm.getelementptr %p[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+      %v = llvm.load %q : !llvm.ptr<1> -> f32
+      return %v : f32
+    }
+
 No fly operation or type remains after it. It also lowers what upstream would leave to a device library, or does not
 lower: `math` operations (`math_functions`), conversions of floats below 16 bits (`narrow_floats`), shifts by the width
 or more (`shifts`), `gpu.block_dim` and `gpu.grid_dim`. The last two become constants where the launch is static, else

@@ -1,5 +1,23 @@
 """fly-canonicalize: fold static layout algebra, merge equal fly operations, remove dead ones.
 
+    func.func @f(%p: !fly.ptr<f32, global>) -> !fly.memref<f32, global, (4,4):(1,4)> {
+      %all = fly.static : !fly.layout<16:1>
+      %four = fly.static : !fly.layout<4:1>
+      %l = fly.logical_divide(%all, %four) : (!fly.layout<16:1>, !fly.layout<4:1>) -> !fly.layout<(4,4):(1,4)>
+      %v = fly.make_view(%p, %l)
+        : (!fly.ptr<f32, global>, !fly.layout<(4,4):(1,4)>) -> !fly.memref<f32, global, (4,4):(1,4)>
+      return %v : !fly.memref<f32, global, (4,4):(1,4)>
+    }
+
+becomes
+
+    func.func @f(%p: !fly.ptr<f32, global>) -> !fly.memref<f32, global, (4,4):(1,4)> {
+      %l = fly.static : !fly.layout<(4,4):(1,4)>
+      %v = fly.make_view(%p, %l)
+        : (!fly.ptr<f32, global>, !fly.layout<(4,4):(1,4)>) -> !fly.memref<f32, global, (4,4):(1,4)>
+      return %v : !fly.memref<f32, global, (4,4):(1,4)>
+    }
+
 Upstream canonicalize and cse leave dynamic dialects alone, because their operations count as having side effects.
 """
 

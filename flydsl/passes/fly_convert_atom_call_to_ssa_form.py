@@ -1,18 +1,31 @@
 """fly-convert-atom-call-to-ssa-form: copies and matrix instructions work on values instead of register memory.
 
-    fly.copy_atom_call(%atom, %global, %register)
-      %v = fly.copy_atom_call_ssa(%atom, %global) {...} : (...) -> vector<1xf32>
-      fly.ptr.store(%v, %register_ptr)
-    fly.copy_atom_call(%atom, %register, %global)
-      %v = fly.ptr.load(%register_ptr)
-      fly.copy_atom_call_ssa(%atom, %v, %global) {...}
+    func.func @f(%p: !fly.ptr<f32, global>, %q: !fly.ptr<f32, register>) {
+      %l = fly.static : !fly.layout<4:1>
+      %a = fly.make_view(%p, %l) : (!fly.ptr<f32, global>, !fly.layout<4:1>) -> !fly.memref<f32, global, 4:1>
+      %b = fly.make_view(%q, %l) : (!fly.ptr<f32, register>, !fly.layout<4:1>) -> !fly.memref<f32, register, 4:1>
+      %t = fly.make_copy_atom {valBits = 32 : i32} : !fly.copy_atom<!fly.universal_copy<128>, 32>
+      fly.copy_atom_call(%t, %a, %b)
+        : (!fly.copy_atom<!fly.universal_copy<128>, 32>, !fly.memref<f32, global, 4:1>,
+           !fly.memref<f32, register, 4:1>) -> ()
+      return
+    }
 
-    fly.mma_atom_call(%atom, %d, %a, %b, %c)
-      %r = fly.mma_atom_call_ssa(%atom, %a_value, %b_value, %c_value)
-      fly.ptr.store(%r, %d_ptr)
+becomes
 
-A copy between two memories loads and then stores, unless one instruction does both (`BufferCopyLDS`). A copy with a
-predicate is put into an `scf.if`.
+    func.func @f(%p: !fly.ptr<f32, global>, %q: !fly.ptr<f32, register>) {
+      %l = fly.static : !fly.layout<4:1>
+      %a = fly.make_view(%p, %l) : (!fly.ptr<f32, global>, !fly.layout<4:1>) -> !fly.memref<f32, global, 4:1>
+      %t = fly.make_copy_atom {valBits = 32 : i32} : !fly.copy_atom<!fly.universal_copy<128>, 32>
+      %v = fly.copy_atom_call_ssa(%t, %a) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
+        : (!fly.copy_atom<!fly.universal_copy<128>, 32>, !fly.memref<f32, global, 4:1>) -> vector<4xf32>
+      fly.ptr.store(%v, %q) : (vector<4xf32>, !fly.ptr<f32, register>) -> ()
+      return
+    }
+
+A copy from registers loads its value first, and `fly.mma_atom_call` loads its operands and stores its result. A copy
+between two memories loads and then stores, unless one instruction does both (`BufferCopyLDS`). A copy with a predicate
+is put into an `scf.if`.
 """
 
 from __future__ import annotations

@@ -3,9 +3,29 @@
 A swizzle is `x ^ ((x & mask) >> shift)`. It reads and changes only bits below the end of the mask, so a constant above
 them can be added afterwards:
 
-    %x = arith.addi %base, 2048            %x = %base
-    %s = x ^ ((x & 448) >> 3)       ->     %y = x ^ ((x & 448) >> 3)
-                                           %s = arith.addi %y, 2048
+    func.func @f(%base: i32) -> i32 {
+      %added = arith.constant 2048 : i32
+      %mask = arith.constant 448 : i32
+      %shift = arith.constant 3 : i32
+      %x = arith.addi %base, %added : i32
+      %bits = arith.andi %x, %mask : i32
+      %low = arith.shrsi %bits, %shift : i32
+      %s = arith.xori %x, %low : i32
+      return %s : i32
+    }
+
+becomes
+
+    func.func @f(%base: i32) -> i32 {
+      %added = arith.constant 2048 : i32
+      %mask = arith.constant 448 : i32
+      %shift = arith.constant 3 : i32
+      %bits = arith.andi %base, %mask : i32
+      %low = arith.shrsi %bits, %shift : i32
+      %y = arith.xori %base, %low : i32
+      %s = arith.addi %y, %added : i32
+      return %s : i32
+    }
 
 Shared memory instructions take such a constant as their offset, and the remaining swizzles are equal, so that one is
 computed for all of them.

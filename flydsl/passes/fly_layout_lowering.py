@@ -1,7 +1,23 @@
 """fly-layout-lowering: layout algebra becomes integer arithmetic.
 
 The functions of `flydsl.layout` run once more, now on layouts whose dynamic leaves carry SSA values, and leave arith
-operations behind. A tensor is a pointer, an offset from it and a layout until something reads or writes it. Only
+operations behind:
+
+    func.func @f(%m: i32, %n: i32) -> i32 {
+      %shape = fly.make_int_tuple(%m, %n) : (i32, i32) -> !fly.int_tuple<(?,?)>
+      %size = fly.size(%shape) : (!fly.int_tuple<(?,?)>) -> !fly.int_tuple<?>
+      %s = fly.get_scalar(%size) : (!fly.int_tuple<?>) -> i32
+      return %s : i32
+    }
+
+becomes
+
+    func.func @f(%m: i32, %n: i32) -> i32 {
+      %s = arith.muli %m, %n : i32
+      return %s : i32
+    }
+
+A tensor is a pointer, an offset from it and a layout until something reads or writes it. Only
 pointers, and views with static layouts at the copies, remain:
 
     %5 = fly.make_int_tuple(%4) : (i32) -> !fly.int_tuple<?>

@@ -3,10 +3,31 @@
 A register tensor whose every access lies at a static offset is split where accesses begin and end, and each piece is
 one vector value that the stores update. Loops carry the pieces that they change, and branches yield them:
 
-    %acc = fly.make_ptr() {dictAttrs = {allocSize = 16 : i64}} : () -> !fly.ptr<f32, register>
-    scf.for ... { %v = fly.ptr.load(%acc) ... fly.ptr.store(%w, %acc) }
+    func.func @f(%v: vector<4xf32>, %n: index) -> vector<4xf32> {
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %acc = fly.make_ptr() {dictAttrs = {allocSize = 4 : i64}} : () -> !fly.ptr<f32, register>
+      fly.ptr.store(%v, %acc) : (vector<4xf32>, !fly.ptr<f32, register>) -> ()
+      scf.for %i = %zero to %n step %one {
+        %x = fly.ptr.load(%acc) : (!fly.ptr<f32, register>) -> vector<4xf32>
+        %y = arith.addf %x, %v : vector<4xf32>
+        fly.ptr.store(%y, %acc) : (vector<4xf32>, !fly.ptr<f32, register>) -> ()
+      }
+      %w = fly.ptr.load(%acc) : (!fly.ptr<f32, register>) -> vector<4xf32>
+      return %w : vector<4xf32>
+    }
 
-    scf.for ... iter_args(%piece = %zeros) -> (vector<4xf32>) { ... scf.yield %w }
+becomes
+
+    func.func @f(%v: vector<4xf32>, %n: index) -> vector<4xf32> {
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %w = scf.for %i = %zero to %n step %one iter_args(%piece = %v) -> (vector<4xf32>) {
+        %y = arith.addf %piece, %v : vector<4xf32>
+        scf.yield %y : vector<4xf32>
+      }
+      return %w : vector<4xf32>
+    }
 
 A load of elements that nothing can have written yet is an error. A piece that only some paths write starts as zeros:
 from an undefined value LLVM could conclude that the other paths are never taken.

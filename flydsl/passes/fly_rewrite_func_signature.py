@@ -2,8 +2,22 @@
 
 A tensor parameter becomes its pointer and, where its layout has dynamic leaves, one packed struct with them:
 
-    gpu.func @k(%a: !fly.memref<f32, global, (?,?):(?{i64},1)>)
-    gpu.func @k(%a: !fly.ptr<f32, global>, %l: !llvm.struct<packed (struct<packed (i32, i32)>, struct<packed (i64)>)>)
+    func.func @f(%a: !fly.memref<f32, global, ?:1>) {
+      %l = fly.get_layout(%a) : (!fly.memref<f32, global, ?:1>) -> !fly.layout<?:1>
+      return
+    }
+
+becomes
+
+    func.func @f(%p: !fly.ptr<f32, global>, %leaves: !llvm.struct<packed (struct<packed (i32)>, struct<packed ()>)>) {
+      %n = llvm.extractvalue %leaves[0, 0] : !llvm.struct<packed (struct<packed (i32)>, struct<packed ()>)>
+      %shape = fly.make_int_tuple(%n) : (i32) -> !fly.int_tuple<?>
+      %stride = fly.make_int_tuple() : () -> !fly.int_tuple<1>
+      %made = fly.make_layout(%shape, %stride) : (!fly.int_tuple<?>, !fly.int_tuple<1>) -> !fly.layout<?:1>
+      %a = fly.make_view(%p, %made) : (!fly.ptr<f32, global>, !fly.layout<?:1>) -> !fly.memref<f32, global, ?:1>
+      %l = fly.get_layout(%a) : (!fly.memref<f32, global, ?:1>) -> !fly.layout<?:1>
+      return
+    }
 
 The body rebuilds the tensor from them, and every launch and call passes them. Operands and results of `scf`
 operations are replaced in the same way. A value that its type describes fully, such as a tile or a matrix instruction,

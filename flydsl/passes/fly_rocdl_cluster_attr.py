@@ -1,6 +1,21 @@
 """fly-rocdl-cluster-attr: cluster dimensions of a launch as a kernel attribute for the backend (gfx1250).
 
-A kernel's `rocdl.cluster_dims`, such as "2,1,1", becomes LLVM's attribute `amdgpu-cluster-dims` of its function.
+A kernel's `rocdl.cluster_dims` is also given as the attribute `amdgpu-cluster-dims` of its function in LLVM:
+
+    gpu.module @kernels {
+      gpu.func @k() kernel attributes {rocdl.cluster_dims = "2,1,1"} {
+        gpu.return
+      }
+    }
+
+becomes
+
+    gpu.module @kernels {
+      gpu.func @k() kernel
+          attributes {passthrough = [["amdgpu-cluster-dims", "2,1,1"]], rocdl.cluster_dims = "2,1,1"} {
+        gpu.return
+      }
+    }
 """
 
 from __future__ import annotations
