@@ -1,4 +1,4 @@
-"""Whether launches are interpreted: `flydsl.interpreting()` and FLYDSL_INTERPRET=1."""
+"""The switch that makes launches interpreted: `flydsl.interpreting()` and FLYDSL_INTERPRET=1."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from flydsl.places import user_location
 
 
 class Disagreement(DeviceError):
-    """What is compiled and what is interpreted compute something else.
+    """A launch that gives one result compiled and another interpreted.
 
     tensor, element: where, by the launcher's argument and the element's coordinate. compiled, interpreted: the numbers
     there. write: who wrote it last where it was interpreted; None if nobody did.
@@ -65,7 +65,7 @@ def compare_interpreted(
 def _writer(
     launch: Callable[..., Any], given: Any, names: Sequence[str], name: str, element: tuple[int, ...]
 ) -> Write | None:
-    """Who writes an element of a tensor last, in another interpretation."""
+    """The last write to an element of a tensor, found by interpreting the launch again."""
     again = _copied(given)
     tensor = dict(_tensors(names, again))[name]
     offset = sum(i * stride for i, stride in zip(element, tensor.stride(), strict=True))
@@ -116,7 +116,7 @@ def _tensors_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _different(one: Any, other: Any, rtol: float, atol: float) -> Any:
-    """Where two tensors differ by more than is allowed; NaNs are alike."""
+    """A mask of the elements that differ by more than is allowed; NaNs are alike."""
     import torch
 
     if one.dtype.is_floating_point:

@@ -45,7 +45,7 @@ class Replacements:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """What was there before, inside the `with` block."""
+        """Put the originals back for the duration of the `with` block."""
         now = [(place, name, vars(place).get(name, _MISSING)) for place, name, _ in self._before]
         for before in reversed(self._before):
             _put(*before)

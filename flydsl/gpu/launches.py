@@ -133,7 +133,7 @@ def _places(memory: Memory) -> tuple[tuple[int, int], ...]:
 
 
 def _contents(memory: Memory) -> Contents:
-    """What is in the memory of a launch, by its digest."""
+    """Digests of the buffers in a launch's memory."""
     return tuple(hashlib.blake2b(buffer.data.data, digest_size=16).digest() for buffer in memory.buffers().values())
 
 

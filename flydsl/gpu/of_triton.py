@@ -25,7 +25,7 @@ def changes(replaced: Replacements) -> dict[str, Callable[[ModuleType], None]]:
         replaced.replace(module.driver, "_active", triton.simulator_driver())
 
     def unload(module: Any) -> None:
-        """What was loaded is not there afterwards: Triton would ask its driver to unload it, which it has none of."""
+        """Forget the kernels that were loaded: Triton would ask its driver to unload them, and then has no driver."""
         loaded: WeakSet[Any] = WeakSet()
         load = module.CompiledKernel._init_handles
 

@@ -32,7 +32,7 @@ def pose_in_children(replaced: Replacements, use: Callable[[str, int], None], na
 
 
 def _shared(tensor: GpuTensor) -> Any:
-    """What another process makes the tensor of: one of the host's in the same memory, which torch shares."""
+    """Reduce the tensor, for another process, to a host tensor in the same memory, which torch shares."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad")
     place = tensor.storage_offset(), tensor.size(), tensor.stride()

@@ -37,7 +37,7 @@ def _has_two_sources(text: str) -> bool:
 
 
 def are_all_that_differs(one: bytes, other: bytes, of_two_sources: frozenset[int]) -> bool:
-    """Whether two codes of one length differ in nothing but this field of instructions with these opcodes."""
+    """True if two codes of one length differ in nothing but this field of instructions with these opcodes."""
     if not of_two_sources:
         return False
     before = 0

@@ -44,7 +44,7 @@ def _lanes_of(x: Execution, condition: Numeric) -> Array:
 
 
 def _agreed(x: Execution, holds: Array) -> bool | None:
-    """What all active lanes have in common; None where they differ."""
+    """The Boolean on which all active lanes agree; None if they differ."""
     active = holds[x.mask]
     return True if active.all() else None if active.any() else False
 
@@ -123,7 +123,7 @@ class MaskedIf(IfStatement):
 
 
 class _Masked:
-    """What both loops have in common: the names' values, and the lanes that are still in the loop."""
+    """The common part of both loops: the names' values, and the lanes that are still in the loop."""
 
     _slots: list[Slot]
     _names: Sequence[str]
@@ -270,7 +270,7 @@ class MaskedWhile(_Masked, WhileLoop):
         return False
 
     def _numbers(self, x: Execution) -> list[Any]:
-        """What the names hold, to find out whether an iteration has changed anything."""
+        """The values of the names, to find out whether an iteration has changed anything."""
         held = [value for value in self._held if not isinstance(value, Undefined) and value is not UNSET]
         return [x.of(leaf_value(typed(leaf))) for value in held for leaf in flatten(value).leaves]
 

@@ -91,10 +91,10 @@ class WavesPart(Exception):
 
 
 class Values(dict[int, Any]):
-    """What values hold, by their hashes, which are their addresses: `==` of a value may compare on the device."""
+    """Contents of values, by their hashes, which are their addresses: `==` of a value may compare on the device."""
 
     def of(self, value: ir.Value) -> Any:
-        """What a value holds, or `UNKNOWN`."""
+        """Contents of a value, or `UNKNOWN`."""
         return self.get(ir.Value.__hash__(value), UNKNOWN)
 
     def set(self, value: ir.Value, held: Any) -> None:
@@ -196,7 +196,7 @@ class Execution:
         return []
 
     def of(self, value: ir.Value) -> Any:
-        """What a value holds."""
+        """Contents of a value."""
         found = self.values.of(value)
         if found is UNKNOWN and self._pending:
             self.settle()
@@ -209,7 +209,7 @@ class Execution:
         return found
 
     def _of_maker(self, value: ir.Value) -> Any:
-        """What a value holds whose operation stands elsewhere, such as in the module."""
+        """Contents of a value whose operation stands elsewhere, such as in the module."""
         if isinstance(value.owner, ir.Block):
             raise SimulatorError("a value from outside of what is interpreted", at=self.place())
         self.run(value.owner.operation)
@@ -217,7 +217,7 @@ class Execution:
 
     @staticmethod
     def of_type(value: ir.Value) -> Any:
-        """What a value holds if its type says it in full. An instruction, or a tiling of one, holds values by name."""
+        """Contents of a value whose type says them in full. An instruction, or a tiling of it, holds values by name."""
         kind = fly_type(value.type)
         if isinstance(kind, _ALGEBRA_TYPES):
             described = algebra_value(kind)

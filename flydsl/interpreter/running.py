@@ -227,5 +227,5 @@ class KernelRun:
         return run
 
     def lines(self) -> str:
-        """What was printed, by workgroup, thread, and time."""
+        """The printed lines, ordered by workgroup, thread and time."""
         return "".join(line for _, _, line in sorted(self.printed, key=lambda record: record[:2]))

@@ -1,4 +1,4 @@
-"""What values hold, for people: arrays with the numbers of their lanes, tensors with values and layouts.
+"""Texts of values, for people: arrays with the numbers of their lanes, tensors with values and layouts.
 
 A lane that is not active where somebody looks is shown as `·`: what it holds is never used.
 """

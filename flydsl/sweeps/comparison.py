@@ -80,7 +80,7 @@ class Comparison:
 
 
 def _difference(one: float, other: float) -> float:
-    """How far apart two numbers are, in parts of the larger one."""
+    """The difference of two numbers, as a fraction of the larger one."""
     return abs(one - other) / max(abs(one), abs(other), 1e-9)
 
 

@@ -1,4 +1,4 @@
-"""What limits a call, as columns of a sweep's table: by the trace of its launch that takes the longest."""
+"""Columns of a sweep's table that say what limits a call, by the trace of its longest launch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def limits(found: Estimated) -> dict[str, Any]:
 
 
 def main_stall(trace: Trace) -> str:
-    """What the recorded waves wait for most, with its part of their time, as in "wait for vector memory 43 %"."""
+    """The longest wait of the recorded waves, with its part of their time, as in "wait for vector memory 43 %"."""
     from flydsl.simulator.timing.hot_spots import costs, total
     from flydsl.simulator.timing.trace import Stall
 

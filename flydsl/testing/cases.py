@@ -1,4 +1,4 @@
-"""What a module of kernels says of itself to be checked: SHAPES, `reference`, and the cases of a shape.
+"""The parts of a module of kernels that let it be checked: SHAPES, `reference`, and the cases of a shape.
 
     SHAPES = ((1000,), (4096,))
 
@@ -50,7 +50,7 @@ class Case:
         return f"{getattr(self.launcher, '__name__', 'launcher')} {self.name}".rstrip()
 
     def results(self, reference: Callable[..., Any] | None) -> dict[str, Any]:
-        """What the operands must hold after the call, by name. To be asked before it.
+        """The values that operands must hold after the call, by name. Ask before the call.
 
         Raises ArgumentError if nothing says so.
         """
@@ -135,7 +135,7 @@ def reached_from(value: Any) -> Iterator[Any]:
 
 
 def _named_in(function: FunctionType) -> Iterator[Any]:
-    """What the code of a function names: globals, attributes of the user's modules, and variables around it."""
+    """The values that a function's code names: globals, attributes of the user's modules, and variables around it."""
     from flydsl.compiler.dependencies import is_library, names_of
 
     names, attributes, _ = names_of(function.__code__)

@@ -56,7 +56,7 @@ def _short(figures: KernelFigures) -> str:
 
 @dataclass(frozen=True)
 class Checker:
-    """What is checked of modules. gpus, checks: see the command. shapes: at most so many of SHAPES; None for all.
+    """A check of modules. gpus, checks: see the command. shapes: at most so many of SHAPES; None for all.
 
     cases_in: a folder with the cases of modules, in files of the same names; None if the modules have them.
     update: whether figures are written rather than compared.
@@ -177,7 +177,7 @@ def _compared(outcome: Outcome, place: Path) -> Outcome:
 
 
 def missing_parts(module: ModuleType, source: Any) -> Iterator[Outcome]:
-    """What a module of kernels lacks. Without SHAPES and cases it is none."""
+    """The parts that a module of kernels lacks. Without SHAPES and cases it is no module of kernels."""
     if source is None and not hasattr(module, "SHAPES"):
         return
     if source is None:

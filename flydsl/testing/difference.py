@@ -1,4 +1,4 @@
-"""What changed in a kernel since its figures were kept, in words: figures, machine code by source line, and time."""
+"""Changes in a kernel since its figures were kept, in words: figures, machine code by source line, and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failure begins with, and what is said of a test that fails on some GPUs only."""
+"""The first lines of a failure, and the sentence about a test that fails on some GPUs only."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _name(item: Any) -> str:
 
 
 def on_some_gpus(failed: Iterable[tuple[str, str]], passed: Iterable[tuple[str, str]]) -> list[str]:
-    """What is to be said of tests that fail on some GPUs and pass on others. The pairs: of test and GPU.
+    """Sentences about tests that fail on some GPUs and pass on others. The pairs: of test and GPU.
 
     >>> on_some_gpus([("test_a.py::test_a", "gfx1201")], [("test_a.py::test_a", "gfx942"), ("test_b.py::b", "gfx942")])
     ['test_a.py::test_a fails on gfx1201, and passes on gfx942']

@@ -18,7 +18,7 @@ UNCHANGED = "unchanged"
 
 
 class Reuse:
-    """What runs the tests with the fixtures of this plugin, or not."""
+    """The hook that runs tests with this plugin's fixtures, or reports them as unchanged."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:

@@ -32,7 +32,7 @@ _SMALLEST_WAVE = 32
 
 
 class BlockReduceAlgorithm(Enum):
-    """How a block reduces: WARP_REDUCTIONS wave by wave, RAKING by one wave, whose lanes go through parts of all.
+    """Ways for a block to reduce: WARP_REDUCTIONS wave by wave, RAKING by one wave, each lane of which takes a part.
 
     Both keep the order of the values for functions. RAKING_COMMUTATIVE_ONLY is RAKING, and
     WARP_REDUCTIONS_NONDETERMINISTIC is WARP_REDUCTIONS, whose result is the same every time; they take commutative
@@ -50,7 +50,7 @@ class BlockReduceAlgorithm(Enum):
 
 
 class BlockScanAlgorithm(Enum):
-    """How a block scans: WARP_SCANS wave by wave; RAKING by one wave, whose lanes go through parts of all values.
+    """Ways for a block to scan: WARP_SCANS wave by wave, RAKING by one wave, each lane of which takes a part.
 
     RAKING_MEMOIZE keeps these parts in registers between its two passes, where RAKING reads them again.
     """

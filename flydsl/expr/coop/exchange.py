@@ -18,7 +18,7 @@ _LARGEST_WAVE = 64
 
 
 class BlockExchangeAlgorithm(Enum):
-    """Whether the whole tile lies in shared memory, or the part of one wave after the other."""
+    """Ways for a block to exchange: with the whole tile in shared memory, or one wave's part after another."""
 
     SHARED_MEMORY = "shared_memory"
     WARP_TIME_SLICING = "warp_time_slicing"
@@ -144,7 +144,7 @@ class _Window:
 
 
 def through(slots: Slots, items: list[Any], ranks: list[Any], places: list[Any], window: _Window | None) -> list[Any]:
-    """What lies at `places` when the items of all threads have been written to their ranks."""
+    """Write the items of all threads to their ranks, and read the items at `places`."""
     if window is not None and window.default is not None:
         window.fill(slots)
     if window is None or window.flags is None:
@@ -160,7 +160,7 @@ def through(slots: Slots, items: list[Any], ranks: list[Any], places: list[Any],
 
 
 class WarpExchangeAlgorithm(Enum):
-    """Whether items go through shared memory, or from register to register."""
+    """Ways for lanes to exchange: through shared memory, or from register to register."""
 
     SHARED = "shared"
     SHUFFLE = "shuffle"

@@ -1,4 +1,4 @@
-"""How often each number comes among a block's items."""
+"""Histograms: the number of times that each value occurs among a block's items."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class BlockHistogram(BlockPrimitive):
 
     @classmethod
     def _below(cls, keys: Slots, number: Any) -> Any:
-        """How many of the sorted keys are smaller than a number."""
+        """The number of sorted keys that are smaller than a number."""
         threads = cls.block_threads
         low, high = Int32(0), Int32(threads)
         for _ in range(threads.bit_length()):

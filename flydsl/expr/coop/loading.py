@@ -13,7 +13,7 @@ from flydsl.expr.threads.guarded import chosen, only_where
 
 
 class BlockLoadAlgorithm(Enum):
-    """How a block reads a tile, and which of its items each thread gets.
+    """Ways for a block to read a tile; they differ in the items that each thread gets.
 
     DIRECT and VECTORIZE read blocked items, of which LLVM packs neighbours into one instruction where it knows that
     their address allows it. STRIPED reads and gives striped items. TRANSPOSE reads block stripes, and WARP_TRANSPOSE
@@ -35,7 +35,7 @@ class BlockLoadAlgorithm(Enum):
 
 
 class BlockStoreAlgorithm(Enum):
-    """How a block writes a tile: the inverse of `BlockLoadAlgorithm`."""
+    """Ways for a block to write a tile: the inverse of `BlockLoadAlgorithm`."""
 
     DIRECT = "direct"
     STRIPED = "striped"
@@ -52,7 +52,7 @@ class BlockStoreAlgorithm(Enum):
 
 
 class _BlockAccess(BlockPrimitive):
-    """What loads and stores of a block share."""
+    """The common part of a block's loads and stores."""
 
     has_items = True
 
@@ -120,7 +120,7 @@ class BlockStore(_BlockAccess):
 
 
 class WarpLoadAlgorithm(Enum):
-    """How a group of lanes reads a tile: as in `BlockLoadAlgorithm`. TRANSPOSE moves items between registers."""
+    """Ways for a group of lanes to read a tile, as in `BlockLoadAlgorithm`. TRANSPOSE moves items between registers."""
 
     DIRECT = "direct"
     STRIPED = "striped"
@@ -133,7 +133,7 @@ class WarpLoadAlgorithm(Enum):
 
 
 class WarpStoreAlgorithm(Enum):
-    """How a group of lanes writes a tile: the inverse of `WarpLoadAlgorithm`."""
+    """Ways for a group of lanes to write a tile: the inverse of `WarpLoadAlgorithm`."""
 
     DIRECT = "direct"
     STRIPED = "striped"
@@ -146,7 +146,7 @@ class WarpStoreAlgorithm(Enum):
 
 
 class _WarpAccess(WarpPrimitive):
-    """What loads and stores of a group of lanes share."""
+    """The common part of loads and stores by a group of lanes."""
 
     has_items = True
 

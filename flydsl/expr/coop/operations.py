@@ -1,4 +1,4 @@
-"""What collective operations combine values with: a `ReductionOp`, its name, or a function of two values."""
+"""Operators that collective operations combine values with: a `ReductionOp`, its name, or a function of two values."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def _digit(word: Any, first: int, bits: int) -> Any:
 
 
 class BlockRadixRankAlgorithm(Enum):
-    """Whether the keys lie blocked (BASIC, MEMOIZE), or striped within the part of each wave (the others)."""
+    """Ways to rank keys: blocked (BASIC, MEMOIZE), or striped within the part of each wave (the others)."""
 
     BASIC = "basic"
     MEMOIZE = "memoize"
@@ -319,7 +319,7 @@ class BlockRadixRank(_RadixPrimitive):
     def _words(
         cls, items: list[Any], begin: int, end: int | None, extractor: Callable[[Any], Any] | None, bits: int | None
     ) -> tuple[list[Any], int]:
-        """What keys are ranked by, as unsigned integers, and how many of their bits count."""
+        """The unsigned integers that keys are ranked by, and the number of their bits that count."""
         if extractor is not None:
             if bits is None or (end is not None and end != begin + bits):
                 raise argument_error("digit_extractor= without the bits of a digit", "pass radix_bits=4, for example")

@@ -28,7 +28,7 @@ Compare = Callable[[Any, Any], Any]
 
 
 def precedes(compare_op: Compare | None, descending: bool = False) -> Compare:
-    """Whether the first of two keys comes before the second: by a function, or the smaller one."""
+    """True if the first of two keys comes before the second: by a function, or because it is smaller."""
     ascending = (lambda a, b: a < b) if compare_op is None else (lambda a, b: truth(compare_op(a, b)))
     return (lambda a, b: ascending(b, a)) if descending else ascending
 
@@ -228,7 +228,7 @@ def _exchanged(table: list[list[Any]], lane: Any, width: int, size: int, step: i
 
 
 def _comes_before(a: list[Any], b: list[Any], before: Compare) -> Any:
-    """Whether one row of (key, ..., first place, counts) comes before another. Only those that fill are equal."""
+    """True if row `a` of (key, ..., first place, counts) comes before row `b`. Only rows that fill are equal."""
     counts_a, counts_b = a[-1] != 0, b[-1] != 0
     place = a[-2] < b[-2]
     in_order = before(a[0], b[0]) | (~before(b[0], a[0]) & place)

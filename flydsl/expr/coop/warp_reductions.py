@@ -107,7 +107,7 @@ def warp_tail_segmented_reduce(value: Any, tail_flag: Number, op: Operation, *, 
 
 
 def _segmented(value: Any, is_tail: Boolean, op: Any, lanes: int) -> Any:
-    """What lies from each lane to the end of its segment, combined."""
+    """Combine the values from each lane to the end of its segment."""
     combine, total = combination(op), _combined(value, op)
     ended, distance = is_tail.select(Int32(1), Int32(0)), 1
     while distance < lanes:

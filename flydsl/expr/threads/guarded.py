@@ -22,7 +22,7 @@ def only_where(condition: Boolean) -> Iterator[None]:
 
 
 def chosen(condition: Boolean, value: Callable[[], Any], other: Any) -> Any:
-    """What `value()` gives where a condition holds, and only computes there; elsewhere `other`, of the same type."""
+    """The result of `value()`, computed only where a condition holds; elsewhere `other`, of the same type."""
     branch = emit("scf.if", [condition.ir_value()], [other.ir_value().type], regions=2)
     for region, made in zip(branch.regions, (value, lambda: other), strict=True):
         with ir.InsertionPoint(ir.Block.create_at_start(region, [])):

@@ -39,7 +39,7 @@ def executed(op: ir.Operation) -> ir.Operation:
 
 
 class Shown(Protocol):
-    """What values hold, for people and debuggers."""
+    """Contents of values, for people and debuggers."""
 
     def text(self, value: ir.Value, name: str) -> str | None:
         """The text of a value; None if nothing has executed it. name: of its type in the DSL."""
@@ -57,7 +57,7 @@ door = _Door()
 
 
 def text_of_lanes(value: Any, name: str) -> str | None:
-    """What an `ir.Value` holds, where the interpreter has executed it, else None. name: of its type in the DSL."""
+    """Contents of an `ir.Value` that the interpreter has executed, else None. name: of its type in the DSL."""
     return None if door.shown is None else door.shown.text(value, name)
 
 

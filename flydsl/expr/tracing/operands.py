@@ -70,7 +70,7 @@ class FlyValue:
 
     @property
     def lanes(self) -> Any:
-        """What the value holds in each lane, as an array, where the interpreter is on."""
+        """The value in each lane, as an array. Only the interpreter has one."""
         return lanes_of(self.value, type(self).__name__)
 
     def __repr__(self) -> str:

@@ -92,7 +92,7 @@ def values_end(module: ir.Module) -> Iterator[None]:
 
 
 class _Unkept(dict[int, Any]):
-    """What MLIR's bindings gave out, where it may end as soon as nobody else keeps it."""
+    """A register of the objects that MLIR's bindings gave out which keeps none of them alive."""
 
     def __setitem__(self, key: int, value: Any) -> None:
         """Keep nothing."""

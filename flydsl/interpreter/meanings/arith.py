@@ -96,7 +96,7 @@ def _smaller(a: Array, b: Array) -> Array:
 
 
 def _positive_zero(a: Array, b: Array) -> Array:
-    """Where both are zero, of different signs."""
+    """A mask of the lanes where both are zero, with different signs."""
     return (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
 
 

@@ -40,7 +40,7 @@ def of_first_lanes(x: Execution, value: Array) -> Array:
 
 
 def transposed(x: Execution, pointer: Pointer, threads: int, kind: ir.Type) -> Array:
-    """What each lane gets of what `threads` lanes read together: number t + v * threads is thread t's value v."""
+    """Each lane's share of the values that `threads` lanes read: number t + v * threads is thread t's value v."""
     values = x.spread(load(x, pointer, kind))
     count = values.shape[1]
     groups = x.by_waves(values).reshape(-1, threads * count)

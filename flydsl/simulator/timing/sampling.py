@@ -262,7 +262,7 @@ class Sample:
         return of_all / simds
 
     def memory_use(self, replay: Replayed) -> MemoryUse:
-        """What the caches and the memory do, those of the workgroups that were left out included."""
+        """Use of the caches and the memory, with the workgroups that were left out."""
         state, scale = replay.state, self.dispatch.workgroup_count / len(self.plan.chosen)
         return MemoryUse(
             l1_hit_percent=100 * (1 - state.l2_requests / max(state.l1_requests, 1)),

@@ -88,7 +88,7 @@ EVENT = np.dtype(
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """What the caches and the memory do for a launch. Bytes are those of the whole launch, as lines of a cache."""
+    """Use of the caches and the memory by a launch. Bytes are those of the whole launch, as lines of a cache."""
 
     l1_hit_percent: float
     l2_hit_percent: float

@@ -173,7 +173,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _matrix_operands(instruction: Instruction, operands: Sequence[Any]) -> tuple[Any, Any]:
-    """Whether the halves that a matrix instruction multiplies have a NaN or an infinity anywhere: (has, has not)."""
+    """A pair: a matrix instruction multiplies halves of which any is a NaN or infinite, or none is."""
     exponent = next((bits for type_, bits in _EXPONENTS.items() if instruction.mnemonic.endswith(type_)), None)
     if exponent is None or not instruction.mnemonic.startswith(_MATRIX):
         return np.bool_(False), np.bool_(True)
@@ -188,7 +188,7 @@ def _at(value: Array, row: int, lane: int) -> float:
 
 
 def _is_finite(buffer: Buffer) -> Array | None:
-    """Which elements of a buffer of floats are numbers; None for other buffers."""
+    """A mask of the finite elements of a buffer of floats; None for other buffers."""
     type_ = buffer.label.partition("[")[0]
     size = buffer.data.size // buffer.element_bytes * buffer.element_bytes if buffer.element_bytes else 0
     if type_ in _TYPES:
