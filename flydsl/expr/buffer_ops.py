@@ -94,7 +94,7 @@ def _clamped_size(num_records_bytes: Any) -> Any:
     if isinstance(size, Int32):
         # It is never larger than the field: one instruction does it.
         return (size < 0).select(Int32(0), size)
-    size = Int64(size)
+    size = Int64.exactly(size)
     return (size < 0).select(Int64(0), (size > MAX_BYTES).select(Int64(MAX_BYTES), size))
 
 
@@ -182,7 +182,7 @@ def _byte_offset(name: str, offset: Any, element: ir.Type, mask: Any, is_bytes: 
         raise argument_error(f"the offset of {name}: an integer, not {offset!r}", "convert it: offset.to(fx.Int32)")
     if bits_of(element) < 8:
         raise argument_error(f"{name} of {element}: elements of at least 8 bits", "load bytes, and take them apart")
-    place = Int32(place) if is_bytes else Int32(place) * (bits_of(element) // 8)
+    place = Int32.exactly(place) if is_bytes else Int32.exactly(place) * (bits_of(element) // 8)
     if mask is None:
         return place
     return Boolean.of(operand(f"the mask of {name}", mask, Boolean)).select(place, Int32(MASKED_OFFSET))
@@ -231,7 +231,7 @@ def get_element_ptr(
     element = element_type("i8") if elem_type is None else ir_type("elem_type of get_element_ptr", elem_type)
     offset = as_numeric(0 if byte_offset is None else byte_offset) + static_byte_offset
     attributes = {"elem_type": ir.TypeAttr.get(element), "rawConstantIndices": ir.DenseI32ArrayAttr.get([-(2**31)])}
-    return emit("llvm.getelementptr", [base_ptr, Int64(offset).ir_value()], [base_ptr.type], attributes).result
+    return emit("llvm.getelementptr", [base_ptr, Int64.exactly(offset).ir_value()], [base_ptr.type], attributes).result
 
 
 class BufferResourceDescriptor:

@@ -127,7 +127,7 @@ def generic_store(
     A Python number takes the pointer's element type. An atomic store (memory_order) is of one number.
     """
     kind, address = address_of("generic_store", ptr)
-    given = value if isinstance(value, ArithValue) else numeric_class(kind.element)(value)
+    given = value if isinstance(value, ArithValue) else numeric_class(kind.element).exactly(value)
     stored = given.ir_value()
     order = ordering_number("a store", memory_order, (AtomicOrdering.NotAtomic, *STORES))
     _check_atomic("store", stored.type, given.dtype.width, order)

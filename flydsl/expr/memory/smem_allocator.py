@@ -100,7 +100,7 @@ def get_index_value(value: Any) -> ir.Value:
             f"an index into LDS: {value!r} is not an integer",
             "convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
         )
-    return Index(number).ir_value()
+    return Index.exactly(number).ir_value()
 
 
 def check_smem_capacity(allocated_bytes: int, arch: str | None = None) -> None:
@@ -161,7 +161,7 @@ class SmemPtr:
 
     def _element(self, value: Any) -> ir.Value:
         if not isinstance(value, ArithValue | ir.Value):
-            value = numeric_class(self.element_type)(value)
+            value = numeric_class(self.element_type).exactly(value)
         operand = get_op_result_or_value(value)
         if operand.type != self.element_type:
             raise argument_error(f"a store of {operand.type} to LDS of {self.element_type}", "convert it with .to(...)")

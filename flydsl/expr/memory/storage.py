@@ -91,7 +91,7 @@ class ArrayInMemory:
         """The contents of a struct of the array."""
         kind = self._kind.dtype
         start = self._place.pointer(Int8.memory_name)
-        moved = add_offset(start, Int32(index) * size_of(kind))
+        moved = add_offset(start, Int32.exactly(index) * size_of(kind))
         place = type(moved.type)(Int8.memory_name, moved.type.space).aligned(gcd(size_of(kind), self._kind.align))
         return _storage_of(kind)(recast_iter(place, moved)).peek()
 

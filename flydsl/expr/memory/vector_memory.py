@@ -83,7 +83,7 @@ def _memref(memref: Any) -> ir.Value:
 
 
 def _positions(indices: Sequence[Any]) -> list[ir.Value]:
-    return [Index(index).ir_value() for index in indices]
+    return [Index.exactly(index).ir_value() for index in indices]
 
 
 def _parts(registers: Tensor, tensor: Tensor, indices: Sequence[Any], count: int) -> list[tuple[Any, Tensor, Tensor]]:

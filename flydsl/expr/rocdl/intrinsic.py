@@ -93,7 +93,7 @@ def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
     """
     wanted = kind if isinstance(kind, ir.Type) else kind.ir_type
     if is_python_number(value) and not isinstance(wanted, ir.VectorType):
-        return numeric_class(wanted)(value).ir_value()
+        return numeric_class(wanted).exactly(value).ir_value()
     given = value_of(what, value)
     if given.type == wanted:
         return given
