@@ -2,8 +2,9 @@
 
 Operands may differ in type; `flydsl.expr.numbers.promotion` has the rules for their common type. `/` is a float
 division and `//` rounds down. `%` has the sign of the dividend, as in C and on the machine: `-7 % 3` is -1; on floats
-it is `fmod`. (Python's own numbers, such as those of `range_constexpr`, follow Python: `-7 % 3` is 2.) Division of an
-Index is unsigned. `**` of floats is `math.powf` or, by an integer, `math.fpowi`; of integers `math.ipowi`.
+it is `fmod`. (Python's own numbers, such as those of `range_constexpr`, follow Python: `-7 % 3` is 2.) Divisions,
+comparisons and `>>` take an Index as a number without a sign. `**` of floats is `math.powf` or, by an integer,
+`math.fpowi`; of integers `math.ipowi`.
 
 A shift uses only the low bits of the amount, as the hardware does: `x << 33` of 32 bits is `x << 1`.
 
@@ -75,6 +76,8 @@ _PREDICATES = {
 }
 
 _INDEX_BITS = (1 << 64) - 1
+_WITHOUT_SIGN = frozenset({*DIVISIONS, *_PREDICATES, "shr"})
+"""The operations that take an Index as a number without a sign, as in FlyDSL."""
 _PYTHON: dict[str, Callable[[Any, Any], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -175,7 +178,7 @@ def _column(operation: str, dtype: type[Numeric]) -> int:
 
 
 def _has_sign(operation: str, dtype: type[Numeric]) -> bool:
-    return dtype.signed and not (dtype is Index and operation in DIVISIONS)
+    return dtype.signed and not (dtype is Index and operation in _WITHOUT_SIGN)
 
 
 def _float_remainder(left: Any, right: Any, dtype: type[Numeric]) -> Any:
@@ -242,7 +245,7 @@ def _fold(operation: str, dtype: type[Numeric], left: Any, right: Any) -> Any:
     """The result for two Python numbers, or None if it is left to the program, as arithmetic of floats is."""
     if operation not in (_PREDICATES if dtype.is_float else _PYTHON):
         return None
-    if dtype is Index and operation in DIVISIONS:
+    if dtype is Index and operation in _WITHOUT_SIGN:
         left, right = left & _INDEX_BITS, right & _INDEX_BITS
     result = _PYTHON[operation](left, right)
     if operation in _PREDICATES:
@@ -254,7 +257,7 @@ def _compare(operation: str, dtype: type[Numeric], left: ArithValue, right: Arit
     of_floats, signed, unsigned = _PREDICATES[operation]
     if dtype.is_float:
         return arith.cmpf(of_floats, left, right)
-    return arith.cmpi(signed if dtype.signed else unsigned, left, right)
+    return arith.cmpi(signed if _has_sign(operation, dtype) else unsigned, left, right)
 
 
 def _signed_division(operation: str, left: Any, right: Any, divisor: int | None) -> Any:

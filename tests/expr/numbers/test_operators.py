@@ -294,6 +294,21 @@ def test_an_index_divides_without_a_sign(elementwise: Callable[..., torch.Tensor
     assert torch.equal(result, torch.stack([a // b, a // 4, a % b]))
 
 
+def test_an_index_is_compared_and_shifted_without_a_sign(elementwise: Callable[..., torch.Tensor]) -> None:
+    a, b = pairs([0, 1, 7, 2**40, -1, -7], torch.int64)
+
+    def results(x: Any, y: Any) -> Any:
+        x, y = fx.Index(x), fx.Index(y)
+        return stored([x < y, x - 1 < y, x >= 0, x >> 60, x == y], fx.Int64)
+
+    def is_less(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.where((x < 0) == (y < 0), x < y, x >= 0)
+
+    expected = [is_less(a, b), is_less(a - 1, b), torch.ones_like(a), (a >> 60) & 15, a == b]
+    assert torch.equal(elementwise(results, a, b, torch.int64), torch.stack([row.long() for row in expected]))
+    assert not (fx.Index(0) - 1 < fx.Index(3)).value
+
+
 def test_elements_of_vectors_are_promoted_like_scalars(trace: Callable[..., Any]) -> None:
     def types(A: Any, Out: Any) -> list[Any]:
         i, f = Out[0], A[0, 0]
