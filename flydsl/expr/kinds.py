@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     Number: TypeAlias = bool | int | float | ArithValue | ir.Value
     # A scalar or a vector.
     Value: TypeAlias = Number
+    # A value, or several in a list or tuple.
+    Items: TypeAlias = Value | list[Any] | tuple[Any, ...]
     # A type of scalars, such as fx.Float32.
     ScalarType: TypeAlias = type[ArithValue] | ir.Type
     # An integer, or a tuple of them that may be nested; None in a coordinate keeps a mode.

@@ -498,7 +498,7 @@ def vectors_of_two_shapes(A, C, I, n):
     fx.full((4,), 1.0, fx.Float32) + fx.full((8,), 1.0, fx.Float32)  # here
 
 
-@habit("needs 4 elements, which is 2", "Sum.SharedStorage")
+@habit("needs 4 elements, which is 2", "BlockReduce[Float32, 256].SharedStorage")
 def storage_of_another_block(A, C, I, n):
     memory = fx.SharedAllocator().allocate(fx.BlockReduce[fx.Float32, 128].SharedStorage)
     fx.BlockReduce[fx.Float32, 256].reduce(1.0, "add", memory)  # here

@@ -136,8 +136,9 @@ class Primitive(metaclass=_PrimitiveMeta):
         part = held if isinstance(held, ArrayInMemory) else getattr(held, name, None)
         wanted = cls._fields()[name]
         if not isinstance(part, ArrayInMemory) or len(part) < wanted.size:
+            size = f": it needs {wanted.size} elements, which is {len(part)}" if isinstance(part, ArrayInMemory) else ""
             raise argument_error(
-                f"{cls.__name__} in {storage!r}",
+                f"{cls.__name__} in {storage!r}{size}",
                 f"it takes shared memory: storage=fx.SharedAllocator().allocate({cls.__name__}.SharedStorage).peek()",
             )
         return Slots(part, wanted.dtype)

@@ -19,7 +19,7 @@ from flydsl.expr.threads.shuffle import moved_words, shuffle_down, shuffle_idx, 
 from flydsl.expr.tracing.emit import target_name
 
 if TYPE_CHECKING:
-    from flydsl.expr.kinds import Number, Result
+    from flydsl.expr.kinds import Items, Number, Result
 
 # The lane that a step of a reduction reads, for each number of lanes that hold the same value already: within 4 lanes
 # lane ^ 1 and lane ^ 2, then any lane of the other half of 8, and of 16 (ISA, "DPP_CTRL": quad_perm, row_half_mirror,
@@ -31,7 +31,7 @@ _ROW_BCAST = (0x142, 0x143)
 _LAST_LANE = 63
 
 
-def warp_reduce(value: Any, op: Operation, *, width: int | None = None, valid_items: Number | None = None) -> Result:
+def warp_reduce(value: Items, op: Operation, *, width: int | None = None, valid_items: Number | None = None) -> Result:
     """The values of a group's lanes combined, in every lane. valid_items: of how many of them, from the first on.
 
     Steps within 16 lanes are DPP, part of the instruction that combines. A whole wave of 64 goes on by DPP to its last
@@ -84,7 +84,7 @@ def _moved(value: Any, control: int) -> Any:
     return moved_words(value, lambda word: update_dpp(word, word, control, 0xF, 0xF, True))
 
 
-def warp_head_segmented_reduce(value: Any, head_flag: Number, op: Operation, *, width: int | None = None) -> Result:
+def warp_head_segmented_reduce(value: Items, head_flag: Number, op: Operation, *, width: int | None = None) -> Result:
     """The values of each segment of a group's lanes combined, in the segment's first lane; undefined in the others.
 
     head_flag: not zero where a segment begins. The group's first lane begins one, too.
@@ -96,7 +96,7 @@ def warp_head_segmented_reduce(value: Any, head_flag: Number, op: Operation, *, 
     return _segmented(value, (lane == lanes - 1) | (behind != 0), op, lanes)
 
 
-def warp_tail_segmented_reduce(value: Any, tail_flag: Number, op: Operation, *, width: int | None = None) -> Result:
+def warp_tail_segmented_reduce(value: Items, tail_flag: Number, op: Operation, *, width: int | None = None) -> Result:
     """The values of each segment of a group's lanes combined, in the segment's first lane; undefined in the others.
 
     tail_flag: not zero where a segment ends. The group's last lane ends one, too.
@@ -119,7 +119,7 @@ def _segmented(value: Any, is_tail: Boolean, op: Any, lanes: int) -> Any:
 
 
 def warp_reduce_batched(
-    value: Any, op: Operation, *, width: int | None = None, sync_physical_warp: bool = False
+    value: Items, op: Operation, *, width: int | None = None, sync_physical_warp: bool = False
 ) -> Result:
     """Item i of a group's lanes combined, in lane i; undefined in lanes without one. At most as many items as lanes.
 
@@ -134,14 +134,14 @@ def warp_reduce_batched(
 
 
 def warp_reduce_batched_to_blocked(
-    value: Any, op: Operation, *, width: int | None = None, sync_physical_warp: bool = False
+    value: Items, op: Operation, *, width: int | None = None, sync_physical_warp: bool = False
 ) -> Result:
     """Item i of a group's lanes combined; lane l has the totals from l * n on, n being as many as it takes for all."""
     return _batched(value, op, width, is_blocked=True)
 
 
 def warp_reduce_batched_to_striped(
-    value: Any, op: Operation, *, width: int | None = None, sync_physical_warp: bool = False
+    value: Items, op: Operation, *, width: int | None = None, sync_physical_warp: bool = False
 ) -> Result:
     """Item i of a group's lanes combined; lane l has the totals number l, l + width and so on."""
     return _batched(value, op, width, is_blocked=False)
@@ -177,7 +177,12 @@ def warp_broadcast(value: Number, src_lane: Number, *, width: int | None = None)
 
 
 def warp_inclusive_scan(
-    value: Any, op: Operation, *, width: int | None = None, init: Number | None = None, valid_items: Any = None
+    value: Items,
+    op: Operation,
+    *,
+    width: int | None = None,
+    init: Number | None = None,
+    valid_items: Number | None = None,
 ) -> Result:
     """In lane i the values of the group's lanes 0 to i combined, after `init`.
 
@@ -214,7 +219,12 @@ def _scan_items(value: Any, op: Any, lanes: int, init: Any, is_inclusive: bool) 
 
 
 def warp_exclusive_scan(
-    value: Any, op: Operation, *, width: int | None = None, init: Number | None = None, valid_items: Any = None
+    value: Items,
+    op: Operation,
+    *,
+    width: int | None = None,
+    init: Number | None = None,
+    valid_items: Number | None = None,
 ) -> Result:
     """In lane i `init` and the values of the group's lanes before i combined; in lane 0 `init` itself.
 
@@ -225,14 +235,24 @@ def warp_exclusive_scan(
 
 
 def warp_scan(
-    value: Any, op: Operation, *, width: int | None = None, init: Number | None = None, valid_items: Any = None
+    value: Items,
+    op: Operation,
+    *,
+    width: int | None = None,
+    init: Number | None = None,
+    valid_items: Number | None = None,
 ) -> tuple[Result, Result]:
     """The inclusive and the exclusive scan. init: as for `warp_exclusive_scan`."""
     return warp_scan_with_aggregate(value, op, width=width, init=init, valid_items=valid_items)[:2]
 
 
 def warp_scan_with_aggregate(
-    value: Any, op: Operation, *, width: int | None = None, init: Number | None = None, valid_items: Any = None
+    value: Items,
+    op: Operation,
+    *,
+    width: int | None = None,
+    init: Number | None = None,
+    valid_items: Number | None = None,
 ) -> tuple[Result, Result, Result]:
     """The inclusive and the exclusive scan, and all values of the group combined, without `init`.
 

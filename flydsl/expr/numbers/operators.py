@@ -48,7 +48,7 @@ from flydsl.expr.numeric import (
 )
 
 if TYPE_CHECKING:
-    from flydsl.expr.kinds import Result, Value
+    from flydsl.expr.kinds import Items, Result, Value
 
 # Operator -> the operation for floats, signed and unsigned integers; None where there is none, or it takes several.
 # Of signed integers only Index has `/`.
@@ -297,7 +297,7 @@ def inverted(value: Any) -> Any:
 # --- the larger and the smaller of two values, for which Python's `max` and `min` branch ------------------------------
 
 
-def max(*values: Any) -> Result:
+def max(*values: Items) -> Result:
     """The largest of scalars, or of vectors element by element; NaN if any is. Lists stand for their elements.
 
     Operands of different types meet in a common one, as those of `+` do. Of numbers that are known while tracing the
@@ -309,7 +309,7 @@ def max(*values: Any) -> Result:
     return _extremum_of("max", values)
 
 
-def min(*values: Any) -> Result:
+def min(*values: Items) -> Result:
     """The smallest of scalars, or of vectors element by element; NaN if any is. See `max`."""
     return _extremum_of("min", values)
 
