@@ -25,7 +25,7 @@ from flydsl.expr.numbers.rounding_mode import RoundingMode, direction_of
 from flydsl.expr.numbers.truth import truth
 from flydsl.expr.printing.refusals import WHILE_TRACED, TracedText, no_integer, no_text, no_truth, refuse_as_key
 from flydsl.expr.tracing.emit import emit, require_trace
-from flydsl.expr.tracing.executing import lanes_of, text_of_lanes
+from flydsl.expr.tracing.executing import lanes_of, text_of_lanes, truth_of_lanes
 from flydsl.expr.tracing.outlived import note
 from flydsl.expr.tracing.undefined import Undefined, refuse_undefined
 from flydsl.places import user_location
@@ -308,7 +308,10 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     def __bool__(self) -> bool:
         if self.is_static:
             return bool(self.value)
-        raise no_truth(type(self).__name__)
+        found = truth_of_lanes(self.value)
+        if found is None:
+            raise no_truth(type(self).__name__)
+        return found
 
     def __index__(self) -> int:
         if self.is_static and not self.is_float:

@@ -55,6 +55,7 @@ class Launches:
         self._product = product
         self.times: WeakKeyDictionary[Program, dict[Sizes, KernelTime | None]] = WeakKeyDictionary()
         self.table: list[KernelTime] = []
+        self.under_checks = 0
         self._seen: WeakKeyDictionary[Program, set[Sizes]] = WeakKeyDictionary()
         self._unchanging: set[tuple[Program, Sizes, Contents]] = set()
         self._fixed: dict[Call, int] = {}
@@ -65,6 +66,7 @@ class Launches:
         """Make one launch."""
         if MEMORY.captured is not None:
             MEMORY.captured.append(lambda: self(dispatch, kernarg, memory, run))
+        self.under_checks += bool(enabled_checks())
         if not CLOCK.is_watched or enabled_checks() or current_counting() is not None or current_tracing() is not None:
             MEMORY.changes += 1
             return run()

@@ -175,6 +175,8 @@ def report() -> str:
     table = now.launches.table
     launches, kernels_us = sum(t.launches for t in table), sum(t.launches * t.estimate.time_us for t in table)
     head = f"{now.product.name} ({now.product.arch}), simulated: {launches} launches, {kernels_us:.4g} us"
+    if now.launches.under_checks:
+        head += f"\n{now.launches.under_checks} launches ran under checks, which are not timed"
     return f"{head}\n{report_of(table, now.operators.time_us, now.operators.count)}"
 
 

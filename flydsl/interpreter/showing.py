@@ -13,6 +13,7 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type, memory_bits
+from flydsl.dialect.location import trace_error
 from flydsl.errors import FlyError, SimulatorError
 from flydsl.interpreter.elements import Array, from_bytes, size_bytes
 from flydsl.interpreter.execution import Execution
@@ -44,6 +45,20 @@ class ShownLanes:
         if isinstance(held, np.ndarray):
             return _text(x, name, held)
         return f"{name} {_of_algebra(x, held)}"
+
+    def truth(self, value: ir.Value) -> bool | None:
+        """The truth of a number that is the same in all active lanes; None if nothing has executed it."""
+        x = execution_of(value)
+        held = None if x is None else x.of(value)
+        if x is None or not isinstance(held, np.ndarray):
+            return None
+        shown = held[_active_lanes(x, held)]
+        if len(shown) and not _are_alike(shown):
+            raise trace_error(
+                f"the condition holds in {np.count_nonzero(shown)} of {len(shown)} active lanes",
+                "ask for any or for all of them: (...).lanes.any(), (...).lanes.all()",
+            )
+        return bool(shown.any())
 
     def lanes(self, value: ir.Value) -> Any:
         """The array of a value; None if nothing has executed it."""

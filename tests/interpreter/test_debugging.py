@@ -109,11 +109,12 @@ def looping(a: fx.Tensor, out: fx.Tensor):
     looping_kernel(a, out).launch(grid=1, block=8)
 
 
-def test_a_breakpoint_by_file_and_line_with_a_condition():
+@pytest.mark.parametrize("condition", ["j.lanes[0] == 2", "j == 2"])
+def test_a_breakpoint_by_file_and_line_with_a_condition(condition: str):
     lines = Path(__file__).read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if text.endswith("# the breakpoint's line"))
     shown = io.StringIO()
-    commands = f"b {__file__}:{line}, j.lanes[0] == 2\nc\np j\np x\nc\n"
+    commands = f"b {__file__}:{line}, {condition}\nc\np j\np x\nc\n"
     debugger = pdb.Pdb(stdin=io.StringIO(commands), stdout=shown, nosigint=True, readrc=False)
     before = sys.gettrace()
     out = torch.zeros(8)
@@ -168,6 +169,25 @@ def test_print_prints_values(capsys: pytest.CaptureFixture[str]):
     shown = capsys.readouterr().out
     assert "x is Float32 in 4 lanes\n     0: 0  1  2  3" in shown
     assert "half of it [0.00, 0.50, 1.00, 1.50], (4,2):(2,1)" in shown
+
+
+@flyc.kernel
+def asking_kernel(a: fx.Tensor, out: fx.Tensor):
+    i = fx.thread_idx.x
+    assert bool(fx.block_idx.x == 0)
+    with pytest.raises(TraceError, match="holds in 3 of 8 active lanes"):
+        bool(i < 3)
+    out[i] = a[i]
+
+
+@flyc.jit
+def asking(a: fx.Tensor, out: fx.Tensor):
+    asking_kernel(a, out).launch(grid=1, block=8)
+
+
+def test_a_condition_has_a_truth_where_lanes_agree():
+    with flydsl.interpreting():
+        asking(torch.arange(8.0), torch.zeros(8))
 
 
 def test_lanes_are_known_to_the_interpreter_only():

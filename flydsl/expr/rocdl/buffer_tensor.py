@@ -129,7 +129,7 @@ def BufferCopyLDS(bit_size: int) -> CopyOp:
     """A copy of `bit_size` contiguous bits per lane from a buffer tensor straight into LDS.
 
     bit_size: 8, 16, 32, on CDNA 4 also 96 and 128. The wave writes contiguously: the bits of lane i go to the first
-    lane's address in LDS plus i * bit_size, whatever address lane i has. A barrier alone does not wait for it:
+    lane's address in LDS plus i * bit_size, whatever address lane i has. `rocdl.s_barrier()` does not wait for it:
     `rocdl.s_waitcnt` does.
     """
     return located(atoms.BufferCopyLDS, bit_size)

@@ -97,7 +97,8 @@ def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, a
     """Load straight into LDS: each lane's `size` bytes at `global_ptr`, contiguous from `lds_ptr` on.
 
     global_ptr: per lane. lds_ptr: the same in all lanes. size: 1, 2 or 4 bytes, on CDNA 4 also 12 or 16.
-    offset: bytes added to both, aux: cache policy; constants. A barrier alone does not wait for it: `s_waitcnt` does.
+    offset: bytes added to both, aux: cache policy; constants. `rocdl.s_barrier()` does not wait for it, `s_waitcnt`
+    does.
     """
     name = "global_load_lds"
     require_target(name, FROM_CDNA3)

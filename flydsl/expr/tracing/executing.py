@@ -44,6 +44,9 @@ class Shown(Protocol):
     def text(self, value: ir.Value, name: str) -> str | None:
         """The text of a value; None if nothing has executed it. name: of its type in the DSL."""
 
+    def truth(self, value: ir.Value) -> bool | None:
+        """The truth of a number that is the same in all active lanes; None if nothing has executed it."""
+
     def lanes(self, value: ir.Value) -> Any:
         """The array of a value, whose first axis is the lanes; None if nothing has executed it."""
 
@@ -59,6 +62,14 @@ door = _Door()
 def text_of_lanes(value: Any, name: str) -> str | None:
     """Contents of an `ir.Value` that the interpreter has executed, else None. name: of its type in the DSL."""
     return None if door.shown is None else door.shown.text(value, name)
+
+
+def truth_of_lanes(value: Any) -> bool | None:
+    """The truth of a value that is the same in all active lanes, for a debugger's conditions.
+
+    None where nothing executes it. TraceError where lanes differ.
+    """
+    return None if door.shown is None else door.shown.truth(value)
 
 
 def lanes_of(value: Any, name: str) -> Any:
