@@ -21,6 +21,7 @@ import re
 import resource
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from typing import IO, Any
@@ -75,6 +76,8 @@ def _before_call(name: str) -> Callable[[], None] | None:
     if not is_tracing():
         return _try_alone(name)
     state = CompilationContext.get_current()
+    if state.thread != threading.get_ident():
+        return None  # a copy has no other thread, and would wait for ever for the waves that are interpreted in them
     if not state.is_looked_ahead:
         state.is_looked_ahead = True
         state.fatal = _outlived(name)

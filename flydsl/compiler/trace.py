@@ -9,6 +9,7 @@ module attributes {gpu.container_module} {
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -70,7 +71,7 @@ class CompilationContext:
     stream: the launcher's stream token, used where a launch names none.
     kernels: one record per launch. waiting: kernels that were called and are not launched yet.
     at_end: called when the trace ends. libraries: bitcode that kernels are linked with, by its path.
-    is_looked_ahead, fatal: see `flydsl._mlir.lookahead`.
+    is_looked_ahead, fatal: see `flydsl._mlir.lookahead`. thread: that traces; the interpreter's waves have others.
     entered, launcher: where the interpreter is on, what executes the block of a function, and launches a kernel.
     """
 
@@ -83,6 +84,7 @@ class CompilationContext:
     waiting: list[CalledKernel] = field(default_factory=list)
     at_end: list[Callable[[], None]] = field(default_factory=list)
     libraries: dict[str, bytes] = field(default_factory=dict)
+    thread: int = field(default_factory=threading.get_ident)
     is_looked_ahead: bool = False
     fatal: TraceError | None = None
     entered: Callable[[ir.Block], AbstractContextManager[Any]] = lambda block: nullcontext()

@@ -1,6 +1,7 @@
 """Waves that take turns: each is a thread, and one of them runs at a time.
 
 A wave runs until it ends, waits at its workgroup's barrier, or has gone around a loop that may wait for another wave.
+Whoever runs holds the lock of the MLIR context, as everyone does who builds IR; the thread that launched gives it away.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from flydsl.dialect.context import lock
 from flydsl.errors import SimulatorError
 
 _ITERATIONS_OF_A_TURN = 4
@@ -31,7 +33,7 @@ class Wave:
     waits: bool = False
     ended: bool = False
     iterations: int = 0
-    go: threading.Event = field(default_factory=threading.Event)
+    turn: threading.Condition = field(default_factory=lambda: threading.Condition(lock), compare=False)
 
 
 class Turns:
@@ -39,43 +41,47 @@ class Turns:
 
     def __init__(self, waves: Sequence[Wave]) -> None:
         self._waves = list(waves)
+        self._current = self._waves[0]
         self._failed: BaseException | None = None
-        self._finished = threading.Event()
+        self._ended = threading.Condition(lock)
+        self._threads = len(self._waves)
         self._idle_turns = 0
 
     def run(self) -> None:
         """Run all waves to their end. Raises the error of the first one that fails."""
-        threads = [
-            threading.Thread(target=contextvars.copy_context().run, args=(self._of, wave), name=wave.name, daemon=True)
-            for wave in self._waves
-        ]
-        for thread in threads:
-            thread.start()
-        self._waves[0].go.set()
-        self._finished.wait()
-        for wave in self._waves:
-            wave.go.set()
-        for thread in threads:
-            thread.join()
+        with lock:
+            for wave in self._waves:
+                run = contextvars.copy_context().run
+                threading.Thread(target=run, args=(self._of, wave), name=wave.name, daemon=True).start()
+            try:
+                self._ended.wait_for(lambda: not self._threads)
+            except BaseException as error:  # a Ctrl-C, mostly
+                self._fail(error)
+                raise
         if self._failed is not None:
             raise self._failed
 
     def _of(self, wave: Wave) -> None:
-        wave.go.wait()
-        try:
-            if self._failed is None:
+        with lock:
+            try:
+                self._wait_for_turn(wave)
                 wave.run(wave)
-        except _Stopped:
-            return
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for all
-            self._failed = self._failed or error
-            self._finished.set()
-            return
-        wave.ended = True
-        self._idle_turns = 0
-        if self._failed is None:
-            self._open_barrier(wave.group)
-            self._next(wave)
+                wave.ended = True
+                self._idle_turns = 0
+                self._open_barrier(wave.group)
+                self._next(wave)
+            except _Stopped:
+                pass
+            except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for all
+                self._fail(error)
+            self._threads -= 1
+            self._ended.notify()
+
+    def _fail(self, error: BaseException) -> None:
+        """Have every wave end where it waits."""
+        self._failed = self._failed or error
+        for wave in self._waves:
+            wave.turn.notify()
 
     def barrier(self, wave: Wave) -> None:
         """Wait until all waves of the group that have not ended are here."""
@@ -113,9 +119,11 @@ class Turns:
 
     def _pass_on(self, wave: Wave) -> None:
         """Let another wave run, until it is this one's turn again."""
-        wave.go.clear()
         self._next(wave)
-        wave.go.wait()
+        self._wait_for_turn(wave)
+
+    def _wait_for_turn(self, wave: Wave) -> None:
+        wave.turn.wait_for(lambda: self._current is wave or self._failed is not None)
         if self._failed is not None:
             raise _Stopped
 
@@ -123,11 +131,13 @@ class Turns:
         at = self._waves.index(wave)
         for other in (*self._waves[at + 1 :], *self._waves[: at + 1]):
             if not (other.ended or other.waits):
-                other.go.set()
+                self._current = other
+                other.turn.notify()
                 return
         if any(other.waits for other in self._waves):
-            self._failed = SimulatorError(
-                f"a barrier that not all waves of a workgroup reach: {self._standing()}",
-                hint="every wave must come to as many barriers as the others",
+            self._fail(
+                SimulatorError(
+                    f"a barrier that not all waves of a workgroup reach: {self._standing()}",
+                    hint="every wave must come to as many barriers as the others",
+                )
             )
-        self._finished.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -113,6 +114,8 @@ def parted(a: fx.Tensor, out: fx.Tensor):
 
 
 def test_waves_that_meet_at_barriers_of_different_branches():
+    """Also in a process that traces programs ahead, which build MLIR's operations themselves."""
+    importlib.import_module("flydsl._mlir")
     torch.manual_seed(0)
     both(parted, torch.randn(128), torch.zeros(128))
 
