@@ -101,6 +101,12 @@ def _is_importable(value: DecoratedFunction) -> bool:
     return found is value
 
 
+def _in_file(code: types.CodeType, file: str) -> types.CodeType:
+    """A function's code, and that of the functions inside it, as code of a file: cloudpickle sends none from 3.1.3 on."""
+    constants = (_in_file(value, file) if isinstance(value, types.CodeType) else value for value in code.co_consts)
+    return code.replace(co_filename=file, co_consts=tuple(constants))
+
+
 def _received(
     kind: type[_Self],
     function: types.FunctionType,
@@ -112,6 +118,7 @@ def _received(
     """The function that `DecoratedFunction.__reduce__` has sent. Its file may be missing here, or have changed."""
     if file not in linecache.cache:
         linecache.cache[file] = sum(map(len, lines)), None, lines, file
+    function.__code__ = _in_file(function.__code__, file)
     function.__annotations__ = annotations
     made = kind(function)
     vars(made).update(settings)
