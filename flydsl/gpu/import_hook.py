@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 _MISSING = object()
-_COMPILERS = ("torch._dynamo", "torch._inductor")
+_COMPILERS = ("torch._dynamo", "torch._inductor", "torch._decomp")
 
 
 class Replacements:
