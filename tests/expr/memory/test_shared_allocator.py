@@ -69,7 +69,7 @@ def test_fields() -> None:
         tiles = storage.peek()
         a = tiles.a.view(fx.make_layout((3, LANES), (1, 3)))
         for j in range(3):
-            a[j, lane] = A[lane].to(fx.Float16) + j
+            a[j, lane] = (A[lane] + j).to(fx.Float16)
         storage.flag.poke(7)
         storage.inner.value.poke(0.25)
         storage.inner.tag.poke(-3)

@@ -27,17 +27,17 @@ def test_two_targets(launcher, tensors, read):
 
 def test_two_compilations_are_told_apart(launcher, tensors, read):
     """By the values that are compiled in, defaults too; where those are the same, by the arguments that are not."""
-    halves = [tensor.half() for tensor in tensors]
-    plain, other, half = (
-        launcher.lower(*given, 128, *scale).run() for given, scale in ((tensors, ()), (tensors, (3,)), (halves, ()))
+    doubles = [tensor.double() for tensor in tensors]
+    plain, other, double = (
+        launcher.lower(*given, 128, *scale).run() for given, scale in ((tensors, ()), (tensors, (3,)), (doubles, ()))
     )
     found = workbench.compare(plain, other)
     shown = [read(found._repr_html_()).text, repr(found), text(workbench.explore(found), read)]
     assert all("launch(scale=1) for gfx942" in page and "launch(scale=3) for gfx942" in page for page in shown)
-    names = workbench.compare(plain, half).names
+    names = workbench.compare(plain, double).names
     assert "A=a cpu tensor" in names[0]
     assert "f32" in names[0]
-    assert "f16" in names[1]
+    assert "f64" in names[1]
     assert "n=" not in names[0]
 
 
