@@ -102,7 +102,7 @@ def _is_importable(value: DecoratedFunction) -> bool:
 
 
 def _in_file(code: types.CodeType, file: str) -> types.CodeType:
-    """A function's code, and that of the functions inside it, as code of a file: cloudpickle sends none from 3.1.3 on."""
+    """A function's code, and that of functions inside it, as code of a file: cloudpickle sends none from 3.1.3 on."""
     constants = (_in_file(value, file) if isinstance(value, types.CodeType) else value for value in code.co_consts)
     return code.replace(co_filename=file, co_consts=tuple(constants))
 
