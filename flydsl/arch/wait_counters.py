@@ -67,6 +67,19 @@ class WaitCounters:
         }
         return {counter: most for counter, most in found.items() if most < self.sizes[counter]}
 
+    def encoded(self, counts: Mapping[str, int]) -> int:
+        """The constant with which `s_waitcnt` waits for these counters, and for no others.
+
+        >>> hex(CDNA.encoded({"vmcnt": 18})), CDNA.decoded(CDNA.encoded({"lgkmcnt": 1}))
+        ('0x4f72', {'lgkmcnt': 1})
+        """
+        most = {counter: min(counts.get(counter, size), size) for counter, size in self.sizes.items()}
+        return sum(
+            (most[counter] >> shift & (1 << bits) - 1) << first
+            for counter, parts in self.fields.items()
+            for first, bits, shift in parts
+        )
+
     @cached_property
     def all_streams(self) -> tuple[Stream, ...]:
         """Every stream once."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.atoms.instruction_sets import CDNA, GFX12, GFX1250
+from flydsl.atoms.instruction_sets import CDNA, GFX12, GFX1250, RDNA3
 from flydsl.expr.llvm import memory_fence
 from flydsl.expr.memory.memory_order import AtomicOrdering
 from flydsl.expr.numeric import Int32
@@ -130,9 +130,10 @@ def s_sleep(count: int) -> None:
 def s_waitcnt(bitfield: int) -> None:
     """Wait until counters are low enough. bitfield: in the encoding of the instruction.
 
-    On CDNA: vmcnt bits 0 to 3 and 14 to 15, expcnt 4 to 6, lgkmcnt 8 to 11; all ones means no wait.
+    On CDNA: vmcnt bits 0 to 3 and 14 to 15, expcnt 4 to 6, lgkmcnt 8 to 11; on RDNA 3 expcnt 0 to 2, lgkmcnt 4 to 9,
+    vmcnt 10 to 15. All ones means no wait.
     """
-    require_target("s_waitcnt", CDNA)
+    require_target("s_waitcnt", (*CDNA, *RDNA3))
     call("s.waitcnt", [], attributes={"bitfield": i32_attribute(immediate("s_waitcnt", bitfield, 0, 0xFFFF))})
 
 

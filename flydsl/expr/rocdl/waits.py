@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.atoms.instruction_sets import CDNA
+from flydsl.arch import DEFAULT_ARCH, get_arch
+from flydsl.arch.wait_counters import wait_counters
+from flydsl.atoms.instruction_sets import CDNA, GFX12
 from flydsl.dialect.location import argument_error
 from flydsl.expr.rocdl.intrinsic import immediate
-from flydsl.expr.rocdl.scheduling import s_wait_asynccnt, s_wait_tensorcnt
+from flydsl.expr.rocdl.scheduling import (
+    s_wait_asynccnt,
+    s_wait_dscnt,
+    s_wait_expcnt,
+    s_wait_loadcnt,
+    s_wait_tensorcnt,
+)
 from flydsl.expr.rocdl.scheduling import s_waitcnt as raw_waitcnt
 from flydsl.expr.tracing.emit import require_trace, target_name
 
@@ -27,28 +35,29 @@ class SyncScope:
     SingleThreadOneAs = "singlethread-one-as"
 
 
-# Counter -> its largest value, which waits for nothing.
-_COUNTERS = {"vmcnt": 63, "lgkmcnt": 15, "expcnt": 7}
+_MOST_ON_GFX12 = 63
+# The counters of RDNA 4 and gfx1250 that count what these do; scalar loads have one that LLVM waits for by itself.
+_ON_GFX12 = {"vmcnt": s_wait_loadcnt, "lgkmcnt": s_wait_dscnt, "expcnt": s_wait_expcnt}
 
 
 def s_waitcnt(bitfield: Any = None, *, vmcnt: Any = None, lgkmcnt: Any = None, expcnt: Any = None) -> None:
-    """Wait until counters are low enough. CDNA.
+    """Wait until counters are low enough.
 
     vmcnt, lgkmcnt, expcnt: how many accesses of memory, of LDS and scalars, and exports may be under way; None: any.
-    bitfield: the same in the encoding of the instruction: vmcnt in bits 0 to 3 and 14 to 15, expcnt 4 to 6, lgkmcnt 8
-    to 11.
+    On RDNA vmcnt counts loads only. RDNA 4 and gfx1250 have an instruction for each of the three.
+    bitfield: the same in the encoding of the instruction, which is CDNA's or RDNA 3's.
     """
     named = {"vmcnt": vmcnt, "lgkmcnt": lgkmcnt, "expcnt": expcnt}
+    given = {name: immediate(f"s_waitcnt {name}", n, 0, 0xFFFF) for name, n in named.items() if n is not None}
     if bitfield is not None:
-        if any(count is not None for count in named.values()):
+        if given:
             raise argument_error("s_waitcnt with a bit field and counters", "give one or the other")
         raw_waitcnt(bitfield)
-        return
-    vm, lgkm, exp = (
-        most if (count := named[name]) is None else min(immediate(f"s_waitcnt {name}", count, 0, 0xFFFF), most)
-        for name, most in _COUNTERS.items()
-    )
-    raw_waitcnt(vm & 0xF | exp << 4 | lgkm << 8 | vm >> 4 << 14)
+    elif (target := target_name()) in GFX12:
+        for name, count in given.items():
+            _ON_GFX12[name](min(count, _MOST_ON_GFX12))
+    else:
+        raw_waitcnt(wait_counters(get_arch(target or DEFAULT_ARCH.name)).encoded(given))
 
 
 def asyncmark() -> None:

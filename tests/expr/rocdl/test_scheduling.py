@@ -41,6 +41,25 @@ def test_counters_of_gfx12(counter: str, arch: str, compiled: Callable[..., str]
     assert f"s_wait_{counter} 0x3" in compiled(lambda A: getattr(rocdl, f"s_wait_{counter}")(3), arch)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "instructions"),
+    [
+        ("gfx942", ["s_waitcnt vmcnt(3) lgkmcnt(2)"]),
+        ("gfx1100", ["s_waitcnt vmcnt(3) lgkmcnt(2)"]),
+        ("gfx1201", ["s_wait_loadcnt_dscnt 0x302"]),
+        ("gfx1250", ["s_wait_loadcnt_dscnt 0x302"]),
+    ],
+)
+def test_counters_by_name_are_waited_for_on_every_target(
+    arch: str, instructions: list[str], compiled: Callable[..., str]
+) -> None:
+    named = compiled(lambda A: rocdl.s_waitcnt(vmcnt=3, lgkmcnt=2), arch)
+    assert [text for text in instructions if text not in named] == []
+    by_position = rocdl.rdna4.s_waitcnt if arch in ("gfx1201", "gfx1250") else rocdl.rdna3.s_waitcnt
+    assert [text for text in instructions if text not in compiled(lambda A: by_position(3, 2), arch)] == []
+
+
 def test_a_burst_of_prefetches(compiled: Callable[..., str]) -> None:
     isa = compiled(lambda A: rocdl.s_prefetch_inst_burst(num_pages=3, page_bytes=256), "gfx1250")
     found = re.findall(r"s_prefetch_inst_pc_rel (\w+), null, 31", isa)

@@ -1,5 +1,5 @@
 """FlyDSL's names for this architecture. The functions check the target by themselves."""
 
-from flydsl.expr.rocdl.waits import s_waitcnt
+from flydsl.expr.flydsl_names.rocdl.cdna3 import s_waitcnt
 
 __all__ = ["s_waitcnt"]
