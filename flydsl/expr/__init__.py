@@ -68,7 +68,7 @@ from flydsl.expr.derived import (
     scatter,
 )
 from flydsl.expr.flydsl_names import as_submodules as _as_submodules
-from flydsl.expr.flydsl_names import mem_ops, meta, tdm_ops
+from flydsl.expr.flydsl_names import enum, mem_ops, meta, tdm_ops
 from flydsl.expr.flydsl_names.names import public_names as _public_names
 from flydsl.expr.flydsl_names.names import unknown_name as _unknown_name
 from flydsl.expr.gpu import (
@@ -126,7 +126,7 @@ from flydsl.expr.struct import (
 )
 from flydsl.expr.typing import *
 
-_as_submodules(__name__, mem_ops, meta, tdm_ops)
+_as_submodules(__name__, enum, mem_ops, meta, tdm_ops)
 
 _INSTRUCTION_TYPES = ("CopyOpUniversalAtomicType", "CopyOpUniversalCopyType", "MmaOpUniversalFMAType")
 __getattr__ = _vector_names(

@@ -13,6 +13,7 @@ from mlir import ir
 from flydsl.dialect.elements import element_type, scalar_of
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType
+from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.memory.atomics import (
     atomic_add,
     atomic_and,
@@ -176,3 +177,6 @@ def atomic_cas(
         for i, part in enumerate((dtype.ir_type, element_type("i1")))
     )
     return dtype.of(held), Boolean.of(same)
+
+
+__getattr__ = unknown_name(__name__, globals())

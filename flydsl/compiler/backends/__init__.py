@@ -17,8 +17,12 @@ from flydsl.compiler.backends.rocm import RocmBackend
 from flydsl.compiler.stages import StageSpec, stage_of, stages
 from flydsl.errors import ArgumentError
 from flydsl.expr.flydsl_names.names import unknown_name
+from flydsl.expr.tracing.emit import target_name
 
-__all__ = ["BaseBackend", "GPUTarget", "RocmBackend", "compile_backend_name", "get_backend", "register_backend"]
+__all__ = [
+    "BaseBackend", "GPUTarget", "RocmBackend", "compile_backend_name", "current_target", "get_backend",
+    "register_backend",
+]  # fmt: skip
 
 
 def compile_backend_name() -> str:
@@ -30,6 +34,12 @@ def get_backend(name: str | None = None, *, arch: str = "") -> BaseBackend:
     """The backend of a name, for an architecture; by default for the one that CPU tensors are compiled for."""
     found = (name or compile_backend_name()).lower()
     return _make_backend(found, arch or _class_of(found).detect_target().arch)
+
+
+def current_target() -> GPUTarget:
+    """The target that the code of this place is compiled for: in a kernel or launcher its own, else that of the CPU's
+    tensors."""
+    return get_backend(arch=target_name() or "").target
 
 
 def register_backend(name: str, backend_cls: type[BaseBackend], *, force: bool = False) -> None:

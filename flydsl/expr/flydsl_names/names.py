@@ -12,6 +12,7 @@ from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from flydsl.expr.flydsl_names.borrowed import borrowed
 from flydsl.expr.flydsl_names.missing import INSTEAD, install, name_error, unsupported
 from flydsl.expr.flydsl_names.other_names import OTHER_NAMES
 
@@ -335,10 +336,12 @@ def unknown_name(
     def __getattr__(name: str) -> Any:
         if name in elsewhere:
             return getattr(import_module(elsewhere[name]), name)
+        if (found := borrowed(module, name)) is not None:
+            return found()
         if name.startswith("_") and name not in OTHER_NAMES:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         shown = f"dir(...) of the module has the names of {module}"
-        if name in FLYDSL_NAMES[module]:
+        if name in FLYDSL_NAMES.get(module, ()):
             raise name_error(unsupported(f"{module}.{name}"), INSTEAD.get(name, shown))
         hint = OTHER_NAMES.get(name) or close_to(name, namespace) or shown
         raise name_error(f"module {module!r} has no attribute {name!r}", hint)

@@ -14,7 +14,7 @@ from mlir import ir
 from flydsl.dialect.upstream import upstream
 from flydsl.expr.flydsl_names import as_submodules
 from flydsl.expr.flydsl_names.names import unknown_name
-from flydsl.expr.flydsl_names.rocdl import cdna3, cdna5, inline_asm, rdna3, rdna4, universal
+from flydsl.expr.flydsl_names.rocdl import cdna3, cdna5, enum, inline_asm, rdna3, rdna4, universal
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.rocdl import (
     async_copy,
@@ -62,7 +62,7 @@ from flydsl.expr.rocdl.waits import *  # noqa: F403
 from flydsl.expr.rocdl.wmma import *  # noqa: F403
 from flydsl.expr.tracing.operands import as_ir_value
 
-as_submodules(__name__, cdna3, cdna5, inline_asm, rdna3, rdna4, universal)
+as_submodules(__name__, cdna3, cdna5, enum, inline_asm, rdna3, rdna4, universal)
 
 _FAMILIES = (
     async_copy, barriers, buffer_atomic, buffer_tensor, convert, convert_scaled, hardware_math, ids, lane, lds,

@@ -12,11 +12,11 @@ from flydsl.expr.rocdl.instruction_types import *  # noqa: F403
 from flydsl.expr.rocdl.instruction_types import __all__ as _types
 from flydsl.expr.rocdl.matrix_atoms import *  # noqa: F403
 from flydsl.expr.rocdl.matrix_atoms import __all__ as _matrix
-from flydsl.expr.rocdl.waits import s_waitcnt
+from flydsl.expr.rocdl.waits import SyncScope, asyncmark, s_waitcnt, wait_asyncmark
 
 __all__ = [
-    "TargetAddressSpace", "cosize", "get_iter", "get_layout", "make_ptr", "make_view", "s_waitcnt", *_atomic,
-    *_tensor, *_types, *_matrix,
+    "SyncScope", "TargetAddressSpace", "asyncmark", "cosize", "get_iter", "get_layout", "make_ptr", "make_view",
+    "s_waitcnt", "wait_asyncmark", *_atomic, *_tensor, *_types, *_matrix,
 ]  # fmt: skip
 
 __getattr__ = unknown_name("flydsl.expr.rocdl.universal", globals())
