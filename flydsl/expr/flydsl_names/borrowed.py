@@ -1,6 +1,6 @@
 """Names that a module of FlyDSL has because it imports them: programs import them from there, too.
 
-    from flydsl.expr.gpu import Int32
+from flydsl.expr.gpu import Int32
 """
 
 from __future__ import annotations
