@@ -26,6 +26,8 @@
 | `FLYDSL_RUNTIME_ENABLE_CACHE` | 1 | keep compiled code there (what a process has compiled, it keeps anyway) |
 | `FLYDSL_RUNTIME_RUN_ONLY` | 0 | compile nothing: what is not in the cache is an error |
 | `FLYDSL_RUNTIME_KIND` | `rocm` | the kind of devices, one of `flydsl.runtime.device_runtime` |
+| `FLYDSL_AUTOTUNE` | 0 | `flydsl.autotune` searches once more in each process, and writes what it chose |
+| `FLYDSL_AUTOTUNE_CONFIG_DIR` | | where choices of launchers with an `artifact_name=` are written and read |
 | `FLYDSL_PRINTF_BUFFER_BYTES` | 8388608 | how much the kernels of one launch can print |
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
 | `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
@@ -225,6 +227,12 @@ def cache_dir() -> Path:
 
 
 SIMULATOR_BACKENDS = ("native", "lockstep")
+
+
+def autotune_config_dir() -> Path | None:
+    """The folder of choices of autotuned launchers, or None."""
+    folder = text("FLYDSL_AUTOTUNE_CONFIG_DIR")
+    return Path(folder).expanduser().resolve() if folder else None
 
 
 def simulator_backend() -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.autotune import Autotuner, Config, do_bench
 from flydsl.errors import ArgumentError, LaunchError
+from flydsl.utils import env
 
 
 @flyc.kernel
@@ -149,3 +153,112 @@ def test_a_default_where_nothing_compiles() -> None:
     a = torch.zeros(64)
     flydsl.autotune([Config(threads=4096)], default=Config(threads=64))(fill)(a)
     assert (a == 64).all()
+
+
+def by_threads(seen: list[Any]) -> Callable[..., float]:
+    """A benchmark that calls once and takes the number of threads as the time."""
+
+    def bench(call: Any, warmup: int, rep: int) -> float:
+        call()
+        seen.append(call.args[0].kwargs["threads"])
+        return float(seen[-1])
+
+    return bench
+
+
+def test_configurations_and_a_choice_that_depend_on_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    launch = tuned(
+        key=["n"],
+        configs=lambda A, n: [Config(threads=64), Config(threads=n)],
+        default=lambda A, n: Config(threads=192),
+        do_bench=by_threads(seen),
+    )
+    assert launch.resolve_config(torch.zeros(32), 32).kwargs == {"threads": 192}
+    assert seen == []
+    monkeypatch.setenv("FLYDSL_AUTOTUNE", "1")
+    a = torch.zeros(128)
+    assert launch.resolve_config(a, n=128).kwargs == {"threads": 64}
+    assert seen == [64, 128]
+
+
+def test_hooks_stand_around_the_launches_of_trials() -> None:
+    events: list[Any] = []
+    launch = tuned(
+        restore_value=["A"],
+        pre_hook=lambda given: events.append(("before", given["threads"], given["A"].sum().item())),
+        post_hook=lambda given: events.append(("after", given["threads"], given["A"].sum().item())),
+        do_bench=by_threads([]),
+    )
+    a = torch.zeros(10)
+    launch(a, 10)
+    assert events == [("before", 64, 0), ("after", 64, 10), ("before", 256, 0), ("after", 256, 10)]
+    assert a.sum() == 10
+
+
+def test_a_configuration_that_is_not_valid_cannot_win() -> None:
+    @contextlib.contextmanager
+    def is_right(given: dict[str, Any]) -> Iterator[None]:
+        yield
+        assert given["A"].sum() == 10
+        assert given["threads"] != 64, "of 64 threads"
+
+    launch = tuned(restore_value=["A"], validate_hook=is_right, do_bench=by_threads([]))
+    assert launch.resolve_config(torch.zeros(10), 10).kwargs["threads"] == 256
+    ((_, failures),) = launch.failures.items()
+    assert "of 64 threads" in str(failures[0][1])
+
+
+def test_a_function_selects_among_what_was_measured() -> None:
+    launch = tuned(restore_value=["A"], select_config=lambda pairs: max(pairs, key=lambda p: p[1]))
+    launch.bench = by_threads([])
+    assert launch.resolve_config(torch.zeros(10), 10).kwargs["threads"] == 256
+    other = tuned(select_config=lambda pairs: (Config(threads=1), 0.0), do_bench=by_threads([]))
+    with pytest.raises(ArgumentError, match="one of the pairs"):
+        other(torch.zeros(10), 10)
+
+
+def test_a_choice_is_kept_in_a_file_for_other_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FLYDSL_AUTOTUNE_CONFIG_DIR", str(tmp_path))
+    seen: list[Any] = []
+    options: dict[str, Any] = {"key": ["n"], "artifact_name": "add", "do_bench": by_threads(seen)}
+    tuned(**options)(torch.zeros(10), 10)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("FLYDSL_AUTOTUNE", "1")
+    tuned(**options)(torch.zeros(10), 10)
+    (file,) = tmp_path.iterdir()
+    record = json.loads(file.read_text())
+    assert record["identity"]["key"] == {"n": 10}
+    assert record["identity"]["device"]["arch"] == "gfx942"
+    assert record["config"] == {"threads": 64}
+    assert env.autotune.config_dir == str(tmp_path)
+
+    monkeypatch.delenv("FLYDSL_AUTOTUNE")
+    file.write_text(file.read_text().replace('"threads": 64', '"threads": 128'))
+    before = list(seen)
+    assert tuned(**options).resolve_config(torch.zeros(10), 10).kwargs == {"threads": 128}
+    assert seen == before
+    tuned(**options)(torch.zeros(20), 20)
+    assert seen == [*before, 64, 256]
+    file.write_text("{")
+    with pytest.warns(UserWarning, match="chosen anew"):
+        assert tuned(**options).resolve_config(torch.zeros(10), 10).kwargs == {"threads": 64}
+
+
+def test_what_does_not_fit_into_a_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("", "a/b", "..", "x" * 65):
+        with pytest.raises(ArgumentError, match="artifact_name"):
+            tuned(artifact_name=name)
+    monkeypatch.setenv("FLYDSL_AUTOTUNE_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("FLYDSL_AUTOTUNE", "1")
+    hooked = tuned(
+        artifact_name="add", configs=[Config(threads=64, pre_hook=lambda given: None)], do_bench=by_threads([])
+    )
+    with pytest.raises(ArgumentError, match="does not fit into add-"):
+        hooked(torch.zeros(10), 10)
+
+
+def test_quantiles_of_a_benchmark() -> None:
+    a = torch.zeros(64)
+    times = do_bench(lambda: add(a, 64, 64), quantiles=[0.2, 0.5])
+    assert times == [do_bench(lambda: add(a, 64, 64))] * 2

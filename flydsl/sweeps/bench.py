@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,14 +54,17 @@ def estimated(call: Callable[[], Any]) -> Estimated:
     return Estimated(tuple(counters.launches))
 
 
-def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25) -> float:
+def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25, quantiles: Sequence[float] | None = None) -> Any:
     """The time in ms of the launches of a call: on a GPU the median of `rep` calls after `warmup` others.
+
+    quantiles: numbers from 0 to 1; then a list of the times that so many of the calls do not exceed.
 
     On the simulator one call is made, and the time is estimated (`estimated`).
     """
     found = estimated(fn)
     if found.launches:
-        return found.estimate.time_us / 1000
+        time_ms = found.estimate.time_us / 1000
+        return time_ms if quantiles is None else [time_ms for _ in quantiles]
     import torch
 
     if not torch.cuda.is_available():
@@ -78,4 +81,7 @@ def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25) -> float:
         end.synchronize()
         if repetition >= warmup:
             times.append(start.elapsed_time(end))
-    return float(sorted(times)[len(times) // 2])
+    times.sort()
+    if quantiles is not None:
+        return [times[min(int(q * len(times)), len(times) - 1)] for q in quantiles]
+    return float(times[len(times) // 2])

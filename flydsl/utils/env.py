@@ -29,6 +29,9 @@ class EnvManager:
         return list(self._readers)
 
 
+autotune = EnvManager({
+    "config_dir": lambda: text("FLYDSL_AUTOTUNE_CONFIG_DIR"),
+})  # fmt: skip
 compile = EnvManager({
     "opt_level": opt_level,
     "compile_only": lambda: flag("COMPILE_ONLY"),
