@@ -84,8 +84,8 @@ checked are image instructions, exports, the order of stores in memory, and `s_d
 only, not of launches: scalar registers that RDNA 4 reads before `s_wait_alu`.
 
 `checking("late")`, which goes alone and is in no other, shows what a missing wait may do: loads bring their data at the
-last moment that the waits allow, so that a program that does not wait computes with what was there before. Copies of
-gfx1250 come at once there, as `races` looks after them.
+last moment that the waits allow, so that a program that does not wait computes with what was there before. Tiles of
+gfx1250 that tell a barrier in LDS, and what goes from LDS to memory, come at once there, and `races` looks after them.
 
 # NaN
 

@@ -101,6 +101,15 @@ def test_tiles_of_any_matrix(run: Any, m: int, n: int) -> None:
     assert torch.equal(y, 2 * x)
 
 
+@pytest.mark.parametrize("waits", ["for all", "not for the load"])
+def test_tiles_that_come_as_late_as_they_may(waits: str) -> None:
+    """A tile that nothing waits for is not there when it is doubled."""
+    x, y = matrices(16, 64)
+    with checking("late"):
+        double(x, y, 16, 64, waits)
+    assert torch.equal(y, 2 * x) == (waits == "for all")
+
+
 def test_what_a_tile_moves_is_counted() -> None:
     x, y = matrices(40, 150)
     with counting() as counters:

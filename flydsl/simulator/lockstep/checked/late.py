@@ -3,6 +3,9 @@
 Where a wait is missing, the wave goes on with what its registers, or LDS, held before: results are wrong that a GPU
 gives on a bad day. Where all are there, results are the same as ever. Of each workgroup one wave runs ahead, from
 barrier to barrier, so that it reads what the others' loads have not yet brought.
+
+A tile that tells a barrier in LDS when it has come, and what comes before an asynchronous arrival, come at once, as the
+barrier does not wait for a counter. What goes from LDS to memory is stored at once, too.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.isa.operations import writes_lds
 from flydsl.simulator.lockstep.checked.outstanding import Ended, Outstanding, Started
-from flydsl.simulator.lockstep.checked.waiting import COPIES_OF_CDNA5
 from flydsl.simulator.lockstep.machine import Machine, Step
+from flydsl.simulator.lockstep.tensor import Move
 from flydsl.simulator.waits.instructions import Facts
 from flydsl.simulator.waits.suspects import suspects_of
 from flydsl.simulator.waves import row_of
@@ -39,6 +42,9 @@ class _Arrival:
     lds: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
 
+_NOTHING: tuple[Array, Array] = np.zeros(0, np.intp), np.zeros(0, np.uint8)
+
+
 class LateMachine(Machine):
     """Executes loads when they are issued, puts the old contents back, and delivers the new ones when they must be."""
 
@@ -49,6 +55,7 @@ class LateMachine(Machine):
         super().__init__(dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, instruction_limit)
         self._operations = Outstanding(wait_counters(dispatch.program.arch), waves.count)
         self._arrivals: dict[Started, _Arrival] = {}
+        self._has_arrived = False  # a tile of the present instruction, at a barrier in LDS
         facts = suspects_of(dispatch.program).facts
         self._steps = [self._delayed(step, fact) for step, fact in zip(steps, facts, strict=True)]
 
@@ -56,11 +63,14 @@ class LateMachine(Machine):
         """A step that delivers what it waits for, and puts off what it loads itself."""
         if not (fact.limits or fact.streams):
             return step
-        is_late = fact.kind not in COPIES_OF_CDNA5 and bool(fact.results or writes_lds(fact.kind))
+        is_late = bool(fact.results or writes_lds(fact.kind) or fact.kind == "tile")
 
         def delayed(machine: Machine) -> None:
             waves = self._selected_indices().copy()
             self._deliver(self._operations.wait(fact, waves) if fact.limits else [])
+            if fact.kind == "asynchronous arrival":
+                for wave in waves.tolist():
+                    self._deliver(self._operations.finish("asynchronous load", wave))
             started = None
             if fact.streams:
                 started, ended = self._operations.start(fact, waves, is_kept=is_late)
@@ -88,7 +98,7 @@ class LateMachine(Machine):
     def _put_off(self, started: Started, step: Step) -> None:
         """Execute an operation, and take its results back."""
         arrival = self._arrivals[started] = _Arrival()
-        if writes_lds(started.fact.kind):
+        if not started.fact.results:
             self._put_off_lds(started, arrival, step)
             return
         registers = [place for place in RegisterSet(started.fact.results).registers() if place[0] in "sva"]
@@ -104,12 +114,19 @@ class LateMachine(Machine):
         """One wave after the other, as each waits for its own data."""
         for wave in started.waves.tolist():
             self.select_waves(np.array([wave]))
-            before = self.waves.lds.copy()
+            before, self._has_arrived = self.waves.lds.copy(), False
             step(self)
+            if self._has_arrived:
+                arrival.lds[wave] = _NOTHING
+                continue
             places = np.flatnonzero(self.waves.lds != before)
             arrival.lds[wave] = places, self.waves.lds[places]
             self.waves.lds[places] = before[places]
         self.select_waves(started.waves)
+
+    def _arrive(self, move: Move) -> None:
+        super()._arrive(move)
+        self._has_arrived = True
 
     def _deliver(self, ended: Sequence[Ended]) -> None:
         for started, waves in ended:
