@@ -31,6 +31,33 @@ def test_the_error_says_what_the_hardware_may_see() -> None:
     assert error.seen.startswith("v2 held 0x3f800000 (1 as f32) before, which the hardware may still see; 0x000003e8")
 
 
+_LOADED = "global_load_dword v4, v1, s[4:5]\n"
+_TO_LDS_OF_OTHERS = f"v_xor_b32_e32 v6, 0x100, v1\n{TO_LDS}\nglobal_load_dword v3, v1, s[4:5]"
+_READ = "ds_read_b32 v2, v6\ns_waitcnt lgkmcnt(0)"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (f"{_TO_LDS_OF_OTHERS}\ns_barrier\n{_LOADED}{_READ}",
+         "s_waitcnt vmcnt(1), or less, before the barrier in wave 1"),
+        (f"{_TO_LDS_OF_OTHERS}\ns_barrier\ns_waitcnt vmcnt(0)\n{_READ}",
+         "s_waitcnt vmcnt(1), or less, before the barrier in wave 1"),
+        (f"{_TO_LDS_OF_OTHERS}\n{_READ}",
+         "s_waitcnt vmcnt(0) in wave 1, and a barrier behind it, before wave 0 accesses it"),
+        (f"{_TO_LDS_OF_OTHERS}\n{_LOADED}ds_read_b32 v2, v1\ns_waitcnt lgkmcnt(0)",
+         "nothing waits for it: s_waitcnt vmcnt(2) before the use would"),
+    ],
+    ids=["behind a barrier", "waited for behind it", "no barrier", "its own"],
+)  # fmt: skip
+def test_who_should_have_waited_for_a_load_to_lds(text: str, hint: str) -> None:
+    """Its own wave, before the barrier that lets the others read."""
+    with pytest.raises(MissingWait) as caught:
+        run("gfx950", text, "waits", "races")
+    assert caught.value.wave == 0
+    assert caught.value.hint == hint
+
+
 def test_lanes_that_are_masked_off_wait_for_nothing() -> None:
     """A load for half of the lanes, and a use by the others: what LLVM makes of a branch."""
     one = "s_mov_b64 exec, 0xffff\nglobal_load_dword v2, v1, s[4:5]\ns_mov_b64 exec, 0xff0000\nv_mov_b32_e32 v4, v2"
@@ -74,6 +101,19 @@ _LATE = {
 def test_loads_that_come_as_late_as_they_may(text: str, expected: list[int] | None) -> None:
     """Those that are waited for come in time; the others leave what was there before."""
     assert stored(text, "late") == (expected or stored(text, "alignment"))
+
+
+_COPY = "global_load_async_to_lds_b32 v1, v1, s[4:5]"
+
+
+@pytest.mark.parametrize(
+    ("wait", "expected"),
+    [("", [0, 1, 2]), ("s_wait_loadcnt 0x0\n", [0, 1, 2]), ("s_wait_asynccnt 0x0\n", [1000, 1001, 1002])],
+    ids=["nothing waits", "the wrong counter", "it waits"],
+)
+def test_asynchronous_copies_of_gfx1250_come_late_too(wait: str, expected: list[int]) -> None:
+    text = f"{_COPY}\n{wait}ds_load_b32 v4, v1\ns_wait_dscnt 0x0\nglobal_store_b32 v1, v4, s[4:5] offset:2048"
+    assert run("gfx1250", text, "late")[512:515].tolist() == expected
 
 
 @pytest.mark.parametrize("case", [case for case in CASES.values() if case.missing is None])

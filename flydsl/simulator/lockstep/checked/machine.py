@@ -12,10 +12,11 @@ from flydsl.arch.launch_limits import Dim3
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.checks import BarrierHint, current_findings
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, MissingWait, UninitializedLds
+from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, UninitializedLds
 from flydsl.simulator.isa.operations import writes_lds
 from flydsl.simulator.lockstep.checked.access_history import LOST, READ, WRITE, Accesses, AccessHistory, Conflict
 from flydsl.simulator.lockstep.checked.clocks import lane_of, pc_of, time_of, wave_of
+from flydsl.simulator.lockstep.checked.contents import Present, Stored, in_units
 from flydsl.simulator.lockstep.checked.copies import Copies, store_under_way
 from flydsl.simulator.lockstep.checked.lds_history import LdsHistory
 from flydsl.simulator.lockstep.checked.outstanding import Ended, Part, Started
@@ -26,7 +27,6 @@ from flydsl.simulator.lockstep.machine import Step
 from flydsl.simulator.lockstep.memory import Request, Resolved
 from flydsl.simulator.lockstep.tensor import Move, Piece
 from flydsl.simulator.memory.buffers import Buffer
-from flydsl.simulator.waits.missing import waiting_text
 from flydsl.simulator.waits.suspects import suspects_of
 from flydsl.simulator.waves import AT_BARRIER, ENDED
 
@@ -134,30 +134,39 @@ class CheckedMachine(WaitingMachine):
         """Record that an operation may still access its memory at the present time of its waves."""
         assert self._races is not None
         kind, lanes = WRITE if part.is_write else READ, np.zeros_like(part.waves)
-        present = _Present(part.history, part.offsets, part.size)
+        present = Present(part.history, part.offsets, part.size)
         accesses = Accesses(kind, part.offsets, part.size, part.waves, lanes, pc, present)
         part.history.access(accesses, self._races.compares)
 
     def _carry_over(self, waves: Array) -> None:
         """Record accesses to LDS that waves have under way when they arrive at a barrier: they may happen behind it."""
         assert self._races is not None
-        for started in self.operations.kept if self.operations is not None else ():
+        if self.operations is None:
+            return
+        for started in self.operations.kept:
             positions = started.open_for(waves)
             if not positions.size:
                 continue
             numbers = self._number[started.waves[positions]]
+            enough = [self.operations.enough(started, position) for position in positions.tolist()]
+            if len(started.fact.streams) > 1:  # the count of one of them
+                enough = [0] * len(enough)
             if self._is_copy(started):
-                self._races.carried |= {(started.fact.index, number, _ANY_TIME) for number in numbers.tolist()}
+                self._note_carried(started, numbers, np.full(numbers.size, _ANY_TIME), enough)
                 continue
             for part in started.parts:
                 chosen = np.isin(part.waves, numbers)
                 late = replace(part, offsets=part.offsets[chosen], waves=part.waves[chosen])
                 if late.offsets.size:
                     self._access_again(late, started.fact.index)
-                    times = self._races.clocks.time[numbers]
-                    self._races.carried |= {
-                        (started.fact.index, int(n), int(t)) for n, t in zip(numbers, times, strict=True)
-                    }
+                    self._note_carried(started, numbers, self._races.clocks.time[numbers], enough)
+
+    def _note_carried(self, started: Started, waves: Array, times: Array, enough: Sequence[int]) -> None:
+        """Remember the count that lets an operation go before every barrier that it is carried over."""
+        assert self._races is not None
+        for wave, time, count in zip(waves.tolist(), times.tolist(), enough, strict=True):
+            key = started.fact.index, wave, time
+            self._races.carried[key] = min(count, self._races.carried.get(key, count))
 
     def _move_tiles(self, moves: Sequence[Move]) -> None:
         for move in moves:
@@ -168,7 +177,7 @@ class CheckedMachine(WaitingMachine):
 
     def _check_in_lds(self, move: Move, piece: Piece) -> None:
         base = self.lds_of(move.wave)
-        request, offsets, values = _in_units(piece.lds, piece.content, base, move.wave, is_write=move.is_load)
+        request, offsets, values = in_units(piece.lds, piece.content, base, move.wave, is_write=move.is_load)
         if "uninitialized" in self._checks:
             self._check_written(request, offsets, "write" if move.is_load else "read")
         if self._races is not None:
@@ -181,7 +190,7 @@ class CheckedMachine(WaitingMachine):
         if found is None:
             return
         buffer = next(b for b in self.memory.buffers().values() if b.storage is piece.storage)
-        request, offsets, values = _in_units(
+        request, offsets, values = in_units(
             piece.offsets, piece.content, -buffer.storage_base, move.wave, is_write=not move.is_load
         )
         self._check_races(request, offsets + found[0], found[1], values, buffer)
@@ -220,7 +229,7 @@ class CheckedMachine(WaitingMachine):
             if access.storage is not self.waves.scratch:
                 request = self._part(address, access, size, is_write=is_write)
                 kind = "atomic" if aligned else "write" if is_write else "read"
-                self._check_access(access, request, kind, _Stored(values, shape, request, size))
+                self._check_access(access, request, kind, Stored(values, shape, request, size))
         return resolved
 
     def _part(self, address: Array, access: Resolved, size: int, *, is_write: bool) -> Request:
@@ -257,7 +266,7 @@ class CheckedMachine(WaitingMachine):
 
     # --- what was accessed before
 
-    def _check_access(self, access: Resolved, request: Request, kind: str, stored: _Stored) -> None:
+    def _check_access(self, access: Resolved, request: Request, kind: str, stored: Stored) -> None:
         assert request.lanes is not None
         if not request.lanes.size:
             return
@@ -356,9 +365,7 @@ class CheckedMachine(WaitingMachine):
         access = self._describe("global" if buffer else "lds", request, position, buffer)
         where = _place(access, buffer, 0)
         if started.fact.kind not in COPIES_OF_CDNA5:
-            verb = "writes to" if request.is_write else "reads"
-            who = "its wave" if access.wave == wave else f"wave {wave}"
-            self.raise_missing(started, own, f"{verb} LDS {where} before what {who} loads there has come")
+            self._copy_too_early(started, own, access, where)
         listed, copying = self.instruction.listed, self.program.instructions[started.fact.index]
         by = Accessor("write" if part.is_write else "read", self._races.workgroup_id(workgroup), wave, None, None,
                       copying.listed.text, copying.listed.line, copying.location)  # fmt: skip
@@ -368,6 +375,17 @@ class CheckedMachine(WaitingMachine):
         hint = _WAIT_HINTS[self.operations.missing(started, own)[1].counter]
         kind = GlobalRace if buffer else LdsRace
         raise kind(problem, access, listed.text, listed.line, listed.location, hint, by)
+
+    def _copy_too_early(self, started: Started, own: int, access: Access, where: str) -> NoReturn:
+        """Raise MissingWait for an access to LDS that a load, of the wave at a position, is still to write."""
+        assert self._races is not None
+        verb, number = "writes to" if access.is_write else "reads", int(self._number[started.waves[own]])
+        wave = number % self.waves.waves_per_workgroup
+        if access.wave == wave:
+            self.raise_missing(started, own, f"{verb} LDS {where} before what its wave loads there has come")
+        problem = f"{verb} LDS {where} before what wave {wave} loads there has come"
+        count = self._races.carried.get((started.fact.index, number, _ANY_TIME))
+        self.raise_of_other_wave(problem, started.fact, wave, access, count)
 
     def _race(
         self, request: Request, accesses: Accesses, found: Conflict, history: AccessHistory, buffer: Buffer | None
@@ -406,18 +424,14 @@ class CheckedMachine(WaitingMachine):
         pc, number = int(pc_of(found.stamp)), int(wave_of(found.stamp))
         fact = suspects_of(self.program).facts[pc]
         times = (int(time_of(found.stamp)), _ANY_TIME)
-        if access.workgroup != other.workgroup or not any((pc, number, time) in self._races.carried for time in times):
+        counts = [self._races.carried[pc, number, time] for time in times if (pc, number, time) in self._races.carried]
+        if access.workgroup != other.workgroup or not counts:
             return
         verb = {"read": "reads", "write": "writes"}.get(found.kind, "accesses")
         reads = "accesses" if access.is_write else "reads"
-        counter = fact.streams[-1].counter
-        raise MissingWait(
+        self.raise_of_other_wave(
             f"{reads} LDS {_place(access, None, 0)} that wave {other.wave} {verb}: it arrives at the barrier before "
-            "that has completed",
-            self.instruction.listed, self.program.instructions[pc].listed,
-            workgroup=access.workgroup, wave=access.wave, lane=access.lane, thread=access.thread,
-            counter=counter, enough=0, seen="",
-            hint=f"{waiting_text(counter, 0)}, or a count that lets it go, before the barrier in wave {other.wave}",
+            "that has completed", fact, other.wave, access, min(counts),
         )  # fmt: skip
 
     def _accessor(self, found: Conflict) -> Accessor:
@@ -448,47 +462,6 @@ class CheckedMachine(WaitingMachine):
             return f"values: {stored(found.together)} and {stored(found.position)}"
         there = f"value there: {_shown(history.bytes_at(found.offset, size))}"
         return f"{there}, value stored: {stored(found.position)}" if accesses.kind == WRITE else there
-
-
-class _Stored:
-    """The bytes that selected lanes of an access store."""
-
-    def __init__(self, values: Sequence[Array], shape: tuple[int, int], request: Request, size: int) -> None:
-        assert request.lanes is not None
-        self._values, self._shape, self._lanes, self._size = values, shape, request.lanes, size
-
-    def __call__(self, chosen: Array) -> Array:
-        lanes = self._lanes[chosen]
-        dwords = [np.broadcast_to(value, self._shape).reshape(-1)[lanes] for value in self._values]
-        words = np.stack(dwords, axis=1)
-        if words.dtype.itemsize < 4:
-            words = words.astype(np.uint32)
-        return np.ascontiguousarray(words).view(np.uint8).reshape(lanes.size, -1)[:, : self._size]
-
-
-class _Present:
-    """The bytes that memory has at the places of some accesses."""
-
-    def __init__(self, history: AccessHistory, offsets: Array, size: int) -> None:
-        self._history, self._offsets, self._size = history, offsets, size
-
-    def __call__(self, chosen: Array) -> Array:
-        return np.stack([self._history.bytes_at(int(offset), self._size) for offset in self._offsets[chosen]])
-
-
-def _in_units(
-    places: Array, content: Array, base: int, wave: int, *, is_write: bool
-) -> tuple[Request, Array, Callable[[Array], Array]]:
-    """Bytes that a wave accesses as a request, of dwords where they are whole, the offsets, and what is stored there.
-
-    base: is taken off an offset for the address.
-    """
-    dwords = places.reshape(-1, 4) if places.size % 4 == 0 else places[:0].reshape(-1, 4)
-    is_whole = dwords.size and not (dwords[:, 0] % 4).any() and (dwords[:, 3] - dwords[:, 0] == 3).all()
-    size = 4 if is_whole else 1
-    offsets, values = places[::size], content.reshape(-1, size)
-    request = Request((offsets - base).astype(np.uint64), None, size, 2, is_write, wave)
-    return request, offsets, lambda chosen: values[chosen]
 
 
 def _place(access: Access, buffer: Buffer | None, byte: int) -> str:

@@ -45,7 +45,7 @@ class RaceHistory:
     """All accesses of a launch. Batches of its workgroups run one after the other, and race with each other.
 
     carried: accesses that were under way when their wave arrived at a barrier: instruction, wave, and time behind it,
-        of copies 0.
+        of copies 0; with the largest count that a wait before that barrier may have to let them go.
     """
 
     def __init__(self, dispatch: Dispatch) -> None:
@@ -64,7 +64,7 @@ class RaceHistory:
         self._anyone_acquires = any(role.acquires for role in self.roles)
         self._updates = LostUpdates(program)
         self._flags: set[tuple[int, int]] = set()  # places of barriers in LDS: who reads one, learns of who arrived
-        self.carried: set[tuple[int, int, int]] = set()
+        self.carried: dict[tuple[int, int, int], int] = {}
         self._memories = _memories(dispatch.memory)
         self._histories: dict[int, AccessHistory] = {}
 

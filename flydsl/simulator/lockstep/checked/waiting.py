@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from flydsl.hsaco.operands import Register
 from flydsl.hsaco.register_uses import RegisterSet
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.errors import MissingWait
+from flydsl.simulator.errors import Access, MissingWait
 from flydsl.simulator.isa.operations import writes_lds
 from flydsl.simulator.lockstep.checked.outstanding import Ended, Outstanding, Started
 from flydsl.simulator.lockstep.checked.threefold import ThreefoldMachine
@@ -167,7 +167,7 @@ class WaitingMachine(ThreefoldMachine):
 
     def raise_missing(
         self, started: Started, position: int, problem: str, seen: str = "", lane: int | None = None
-    ) -> None:
+    ) -> NoReturn:
         """Raise MissingWait for an operation that the present instruction has not waited for."""
         assert self.operations is not None
         wave = int(started.waves[position])
@@ -179,6 +179,21 @@ class WaitingMachine(ThreefoldMachine):
             wave=wave % self.waves.waves_per_workgroup,
             lane=lane, thread=None if lane is None else self.waves.thread(wave, lane),
             counter=stream.counter, enough=enough, seen=seen, hint=self._waiting_hint(started, stream.counter, enough),
+        )  # fmt: skip
+
+    def raise_of_other_wave(self, problem: str, fact: Facts, wave: int, access: Access, count: int | None) -> NoReturn:
+        """Raise MissingWait for what another wave of the workgroup has not waited for.
+
+        count: that would do before the barrier between the two; None if there is no barrier.
+        """
+        counter, enough = fact.streams[-1].counter, count or 0
+        barrier = f"and a barrier behind it, before wave {access.wave} accesses it"
+        where = f"in wave {wave}, {barrier}" if count is None else f"before the barrier in wave {wave}"
+        wait = waiting_text(counter, enough) + (", or less," if enough else "")
+        raise MissingWait(
+            problem, self.instruction.listed, self.program.instructions[fact.index].listed,
+            workgroup=access.workgroup, wave=access.wave, lane=access.lane, thread=access.thread,
+            counter=counter, enough=enough, seen="", hint=f"{wait} {where}",
         )  # fmt: skip
 
     def _waiting_hint(self, started: Started, counter: str, enough: int) -> str:
