@@ -23,6 +23,7 @@ from flydsl.compiler.hints import NO_HINTS, all_hints, compile_hints, hints_for
 from flydsl.compiler.interpreted import is_interpreting
 from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
 from flydsl.compiler.jit_cache_manager import CacheInfo, JitCacheManager
+from flydsl.compiler.missing_waits import without_second_warnings
 from flydsl.compiler.mlir_compiler import MlirCompiler, ReplacedArtifact, is_replaced
 from flydsl.compiler.observation import observed
 from flydsl.compiler.pipeline import Pipeline
@@ -139,7 +140,7 @@ class JitFunction(DecoratedFunction):
         self, artifact: CompiledArtifact, arguments: tuple[Argument, ...], values: list[Any], payloads: Sequence[Any]
     ) -> CompiledArtifact:
         """The artifact to launch where indices are checked: the one that asserts them, or, after that, this one."""
-        with compile_hints({"check_indices": True}):
+        with compile_hints({"check_indices": True}), without_second_warnings():
             asserting = self._find(arguments, values)
         if not enabled_checks():
             return asserting

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from flydsl.codegen import CodeObject
 from flydsl.places import user_frame
+
+_has_warned: ContextVar[bool] = ContextVar("flydsl_has_warned_of_missing_waits", default=False)
+
+
+@contextmanager
+def without_second_warnings() -> Iterator[None]:
+    """Compile inside of the block what has been warned of in another form already."""
+    token = _has_warned.set(True)
+    try:
+        yield
+    finally:
+        _has_warned.reset(token)
 
 
 def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> None:
@@ -19,7 +34,7 @@ def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> Non
     from flydsl.hsaco.listing import read_listing
     from flydsl.simulator.waits.missing import has_assembly, may_miss, missing_waits
 
-    if is_from_llvm and not may_miss(code.listing):
+    if _has_warned.get() or (is_from_llvm and not may_miss(code.listing)):
         return
     registers = not is_from_llvm or has_assembly(code.listing)
     for missing in missing_waits(read_listing(code.listing), code.arch, registers=registers):

@@ -16,6 +16,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl._mlir.dialects import llvm
+from flydsl.simulator import MissingWait, checking
 
 
 def load(pointer: Any, wait: str) -> Any:
@@ -73,3 +74,32 @@ def test_what_is_on_disk_is_warned_of_again(tmp_path: Path) -> None:
             command, env=environment | {"FLYDSL_RUNTIME_RUN_ONLY": run_only}, capture_output=True, text=True, check=True
         )
         assert "UserWarning: a wait is missing" in ran.stderr
+
+
+@flyc.kernel
+def exchange_kernel(x: fx.Tensor, y: fx.Tensor):
+    one, t = fx.make_layout(1, 1), fx.thread_idx.x
+    shared = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 128, 16]).peek().view(fx.make_layout(128, 1))
+    copy = fx.make_copy_atom(fx.rocdl.BufferCopyLDS32b(), fx.Float32)
+    source, target = (fx.logical_divide(tensor, one) for tensor in (fx.rocdl.make_buffer_tensor(x), shared))
+    fx.copy(copy, source[None, t], target[None, t])
+    fx.rocdl.s_barrier()
+    y[t] = shared[127 - t]  # LLVM waits here, which is too late
+
+
+@flyc.jit
+def exchange(x: fx.Tensor, y: fx.Tensor):
+    exchange_kernel(x, y).launch(grid=1, block=128)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_a_copy_that_is_waited_for_behind_the_barrier_is_warned_of_once(
+    arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the kernel is compiled a second time, with its indices checked."""
+    monkeypatch.setenv("FLYDSL_GPU_ARCH", arch)
+    with pytest.warns(UserWarning, match="a wait is missing") as told, pytest.raises(MissingWait), checking():
+        exchange(torch.arange(128.0), torch.zeros(128))
+    (warning,) = told
+    assert linecache.getline(warning.filename, warning.lineno).rstrip().endswith("which is too late")
+    assert "s_waitcnt vmcnt(0) before the barrier at ISA line" in str(warning.message)

@@ -93,28 +93,6 @@ class Flow:
                 is_wait = bool(self.facts[index].limits)
                 yield Snapshot(index, state, tuple(key for key in state if key not in after) if is_wait else ())
 
-    def landed(self, loads: set[int]) -> set[int]:
-        """The operations, of some, that have completed before some read of LDS behind them."""
-        snapshots = {snapshot.index: snapshot for snapshot in self.snapshots()}
-        starts: list[frozenset[int] | None] = [frozenset() if s is not None else None for s in self._starts]
-        found: set[int] = set()
-        todo = [i for i, start in enumerate(starts) if start is not None]
-        while todo:
-            number = todo.pop(0)
-            there = set(starts[number] or ())
-            for index in range(self.blocks[number].start, self.blocks[number].end):
-                fact, snapshot = self.facts[index], snapshots[index]
-                if fact.kind == "LDS" and fact.writes:
-                    found |= there
-                there |= {key.instruction for key in snapshot.let_go if key.instruction in loads}
-                there.discard(index)
-            for successor in self.blocks[number].successors:
-                before = starts[successor]
-                if before is not None and not there <= before:
-                    starts[successor] = before | there
-                    todo.append(successor)
-        return found
-
     def counter_of(self, key: Key) -> str:
         """The counter that the operation is under way by."""
         return self.streams[key.stream].counter

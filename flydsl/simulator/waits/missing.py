@@ -4,24 +4,22 @@
         print(missing)
 
 A finding is a use that some path of control reaches too early; what LLVM waits for itself is never one. Of a load
-straight to LDS the use is a read of LDS, whose address is not known here: it is a finding if no such load of the
-listing has completed before any read. Where some have, one that has not may bring a tile that nobody reads.
+straight to LDS the use is a read of LDS, whose address is not known here: see `lds_loads`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flydsl.arch import Arch
 from flydsl.arch.wait_states import SCALAR_READS_ARE_KEPT
 from flydsl.errors import SourceLocation
 from flydsl.hsaco.listing import ListedInstruction, Listing
-from flydsl.simulator.isa.operations import writes_lds
 from flydsl.simulator.waits.flow import Flow, Key, Use
 from flydsl.simulator.waits.hazards import Early, Hazards, register_names
 from flydsl.simulator.waits.instructions import facts_of
+from flydsl.simulator.waits.lds_loads import EarlyLdsRead, early_lds_reads
 from flydsl.simulator.waits.scalar_reads import EarlyRead, early_reads
 
 _ASSEMBLY = "ASMSTART"
@@ -74,10 +72,10 @@ def missing_waits(listing: Listing, arch: Arch, *, registers: bool = True) -> li
     """The findings of a listing, in the order of its instructions. registers: of what it does with registers, too."""
     if not registers:
         flow = Flow(listing, arch, facts_of(listing, arch, registers=False))
-        return _ordered([_of_lds(flow, listing, key, index) for key, index in unread_loads(flow)])
+        return _ordered([_of_lds(flow, listing, early) for early in early_lds_reads(flow)])
     flow = Flow(listing, arch)
     found = [_of_use(flow, listing, use) for use in flow.uses]
-    found += [_of_lds(flow, listing, key, index) for key, index in unread_loads(flow)]
+    found += [_of_lds(flow, listing, early) for early in early_lds_reads(flow)]
     found += [_of_hazard(listing, early) for early in Hazards(flow.facts, listing.labels, arch).early]
     if arch.name in SCALAR_READS_ARE_KEPT:
         found += [_of_scalar(listing, early) for early in early_reads(flow.facts, listing.labels)]
@@ -86,24 +84,6 @@ def missing_waits(listing: Listing, arch: Arch, *, registers: bool = True) -> li
 
 def _ordered(found: list[MissingWait]) -> list[MissingWait]:
     return sorted(dict.fromkeys(found), key=lambda one: (one.isa_line, one.started_line))
-
-
-def unread_loads(flow: Flow) -> Iterator[tuple[Key, int]]:
-    """Loads to LDS that are under way at every read of LDS behind them, with the first of these reads."""
-    loads = [fact.index for fact in flow.facts if writes_lds(fact.kind)]
-    if not loads:
-        return
-    if flow.landed(set(loads)):
-        return
-    reads: dict[Key, int] = {}
-    for snapshot in flow.snapshots():
-        fact = flow.facts[snapshot.index]
-        if fact.kind != "LDS" or not fact.writes:
-            continue
-        for key in snapshot.state:
-            if key.instruction in loads:
-                reads[key] = min(reads.get(key, snapshot.index), snapshot.index)
-    yield from reads.items()
 
 
 def waiting_text(counter: str, most: int) -> str:
@@ -147,11 +127,15 @@ def left_outstanding(flow: Flow, listing: Listing, key: Key, wait: tuple[int, in
     return f"{counter}({most}) at ISA line {line} leaves it outstanding; {enough_text(counter, least)} waits for it"
 
 
-def _of_lds(flow: Flow, listing: Listing, key: Key, index: int) -> MissingWait:
-    counter = flow.counter_of(key)
-    problem = "reads LDS, as all that follow do, before a load to LDS has come"
-    hint = f"{waiting_text(counter, 0)} and then a barrier would order them"
-    return _missing(listing, index, key.instruction, problem, hint, counter, 0, True)
+def _of_lds(flow: Flow, listing: Listing, early: EarlyLdsRead) -> MissingWait:
+    counter = flow.counter_of(early.key)
+    wait = waiting_text(counter, early.enough)
+    hint = f"{wait} and then a barrier would order them"
+    if early.barrier is not None:
+        hint = f"{wait} before the barrier at ISA line {listing.instructions[early.barrier].line} would order them"
+    came = "other waves know that it has come" if early.waited else "it has come"
+    problem = f"reads LDS, as all that follow do, before {came}"
+    return _missing(listing, early.read, early.key.instruction, problem, hint, counter, early.enough, True)
 
 
 def _of_scalar(listing: Listing, early: EarlyRead) -> MissingWait:

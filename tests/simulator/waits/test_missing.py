@@ -39,11 +39,24 @@ def test_a_load_to_lds_that_no_read_waits_for() -> None:
     load = "buffer_load_dword v1, s[8:11], 0 offen lds"
     (found,) = found_in(f"{load}\ns_barrier\nds_read_b32 v2, v1", "gfx950")
     assert (found.counter, found.started_line, found.isa_line) == ("vmcnt", 2, 4)
+    assert found.hint == "s_waitcnt vmcnt(0) before the barrier at ISA line 3 would order them"
     waited_for = f"{load}\ns_waitcnt vmcnt(0)\ns_barrier\nds_read_b32 v2, v1"
     assert found_in(waited_for, "gfx950") == []
     assert found_in(f"{waited_for}\n{load}\ns_barrier\nds_read_b32 v3, v1", "gfx950") == []  # which may be elsewhere
 
 
+def test_a_load_to_lds_that_is_waited_for_behind_the_barrier() -> None:
+    """Its own wave has it then, and others read it, as nothing else is in LDS."""
+    load, read = "buffer_load_dword v1, s[8:11], 0 offen lds", "s_waitcnt vmcnt(0)\nds_read_b32 v2, v1"
+    (found,) = found_in(f"{load}\n{_OTHER_LOAD}\ns_barrier\n{read}", "gfx950")
+    assert (found.counter, found.enough, found.started_line, found.isa_line) == ("vmcnt", 1, 2, 6)
+    assert found.hint == "s_waitcnt vmcnt(1) before the barrier at ISA line 4 would order them"
+    assert found_in(f"ds_write_b32 v1, v0\n{load}\ns_barrier\n{read}", "gfx950") == []  # its own, perhaps
+    assert found_in(f"{load}\ns_barrier\n{read}\ns_barrier\nds_read_b32 v3, v1", "gfx950") == []
+    assert found_in(f"{load}\n{read}", "gfx950") == []
+
+
+_OTHER_LOAD = "global_load_dword v3, v1, s[4:5]"
 _KEPT = "v_add_nc_u32_e32 v1, s4, v0\ns_add_co_i32 s5, s5, 1"  # s5 is of the pair that is read
 
 
