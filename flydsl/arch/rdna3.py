@@ -24,6 +24,7 @@ GFX1100 = Arch(
     lds_bytes_per_workgroup=64 * 1024,
     lds_granule_bytes=1024,
     lds_banks=32,
+    instruction_sets=("rdna3", "rdna"),
     lds_phases={"read_b32": lane_groups(32, 32), "read_b64": lane_groups(32, 16), "read_b128": lane_groups(32, 8)},
 )
 _SMALL_FILES = {
@@ -31,9 +32,10 @@ _SMALL_FILES = {
     64: RegisterFile(size=512, granule=8, encoding_granule=4),
 }
 # The chips of the family differ in their vector registers: these have as many as the first one, ...
-GFX1101, GFX1151 = (replace(GFX1100, name=name) for name in ("gfx1101", "gfx1151"))
+GFX1101 = replace(GFX1100, name="gfx1101")
 # ... and these two thirds of it (LLVM, AMDGPU.td, Feature1_5xVGPRs).
-GFX1102, GFX1103, GFX1150 = (
-    replace(GFX1100, name=name, vgpr_files=_SMALL_FILES) for name in ("gfx1102", "gfx1103", "gfx1150")
-)
+GFX1102, GFX1103 = (replace(GFX1100, name=name, vgpr_files=_SMALL_FILES) for name in ("gfx1102", "gfx1103"))
+# RDNA 3.5 also computes with floats in scalar registers.
+GFX1151 = replace(GFX1100, name="gfx1151", instruction_sets=("rdna3.5", *GFX1100.instruction_sets))
+GFX1150 = replace(GFX1151, name="gfx1150", vgpr_files=_SMALL_FILES)
 RDNA3 = (GFX1100, GFX1101, GFX1102, GFX1103, GFX1150, GFX1151)

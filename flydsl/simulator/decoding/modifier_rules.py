@@ -62,6 +62,7 @@ _SWIZZLES = (
 
 _OF_CACHES = frozenset(("sc0", "sc1", "nt"))
 _OF_CACHES_OF_CDNA2 = frozenset(("glc", "slc", "scc"))
+_OF_CACHES_OF_RDNA3 = frozenset(("glc", "slc", "dlc"))
 _OF_FLAT = _OF_CACHES | {"offset"}
 _MODIFIERS = {
     "s_load_": frozenset(("offset", "glc")),
@@ -180,6 +181,10 @@ def rules_of(instruction_sets: tuple[str, ...], wave_size: int) -> Rules:
             rest = {name: known for name, known in own.items() if name not in _MODIFIERS_OF_CDNA5}
             own = {**_MODIFIERS_OF_CDNA5, **rest}
             return Rules(wave_size, _OFFSETS_OF_RDNA, own, dpp, "v", True, VECTOR_ROWS)
+        if "rdna3" in instruction_sets:
+            own = {name: _of_rdna3(words) for name, words in own.items()}
+            own["v_wmma_f16_"] = own["v_wmma_bf16_"] = own["v_wmma_"] | {"op_sel"}
+            return Rules(wave_size, _OFFSETS, own, dpp, "v", False)
         return Rules(wave_size, _OFFSETS_OF_RDNA, own, dpp, "v", False)
     known = _MODIFIERS
     if "cdna2" in instruction_sets:
@@ -191,8 +196,12 @@ def _of_cdna2(modifiers: frozenset[str]) -> frozenset[str]:
     return modifiers - _OF_CACHES | _OF_CACHES_OF_CDNA2 if modifiers >= _OF_CACHES else modifiers
 
 
+def _of_rdna3(modifiers: frozenset[str]) -> frozenset[str]:
+    return modifiers - {"th", "scope"} | _OF_CACHES_OF_RDNA3 if modifiers >= _CACHED else modifiers
+
+
 _TO_BYTES = ("v_cvt_pk_fp8_", "v_cvt_pk_bf8_", "v_cvt_sr_")
-_FLAGS = (_OF_CACHES | _OF_CACHES_OF_CDNA2).union(
+_FLAGS = (_OF_CACHES | _OF_CACHES_OF_CDNA2 | _OF_CACHES_OF_RDNA3).union(
     ("clamp", "nv", "offen", "idxen", "lds", "scale_offset", "row_mirror", "row_half_mirror")
 )
 

@@ -43,6 +43,10 @@ def _compare_swap(b: Builder, old: Value, new: Value, expected: Value) -> Value:
     return b.select(b.icmp("eq", old, expected), new, old)
 
 
+def _compare_swap_float(b: Builder, old: Value, new: Value, expected: Value) -> Value:
+    return b.select(b.fcmp("oeq", old, expected), new, old)
+
+
 @curried
 def _increment(type_: str, b: Builder, old: Value, limit: Value) -> Value:
     """old >= limit ? 0 : old + 1."""
@@ -146,6 +150,12 @@ NEW_ON_RDNA = {
     "min_num_f32": Atomic(extreme_number("f32", maximum=False), "f32"),
     "max_num_f32": Atomic(extreme_number("f32", maximum=True), "f32"),
 }
+NEW_ON_RDNA3 = {
+    "cmpswap_f32": Atomic(_compare_swap_float, "f32", operand_count=2),
+    "min_f32": Atomic(_float_extreme("olt"), "f32"),
+    "max_f32": Atomic(_float_extreme("ogt"), "f32"),
+}
+"""Those that RDNA 4 has not, or by other rules for NaNs."""
 _ADD_OF_CDNA5 = {f"add_{type_}": Atomic(_add_of_cdna5, type_) for type_ in ("f32", "f64")}
 ATOMICS_OF_CDNA5 = ATOMICS | NEW_ON_RDNA | _ADD_OF_CDNA5
 ATOMICS_OF_RDNA = {name: atomic for name, atomic in ATOMICS.items() if not name.endswith("_f64")} | NEW_ON_RDNA

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_CDNA5, ATOMICS_OF_RDNA, Atomic
+from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_CDNA5, ATOMICS_OF_RDNA, NEW_ON_RDNA3, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, store_to_lds
@@ -288,5 +288,6 @@ for _at, _set, _atomics in (
     _define_loads(_at, _set)
     _define_stores(_at, _set)
     _define_atomics(_at, _atomics, _set)
+_define_atomics(_PlaceOfRdna, NEW_ON_RDNA3, "rdna3")
 for _set in ("", "cdna4"):
     _define_lds_loads(_set)

@@ -37,8 +37,9 @@ def _define_comparison(suffix: str, words: str, evaluate: Any) -> None:
 
     define(f"v_cmp_{suffix}", f"mask = {words}", evaluate)
     define(f"v_cmpx_{suffix}", f"mask exec = {words}", with_exec)
-    if not suffix.startswith(("f_", "t_", "tru_")):  # which RDNA 4 does not have, nor another result
-        define(f"v_cmpx_{suffix}", f"exec = {words}", lambda b, *operands: with_exec(b, *operands)[1], of="rdna")
+    # RDNA has no other result; of these RDNA 4 has none.
+    of = "rdna3" if suffix.startswith(("f_", "t_", "tru_")) else "rdna"
+    define(f"v_cmpx_{suffix}", f"exec = {words}", lambda b, *operands: with_exec(b, *operands)[1], of=of)
 
 
 for _bits in (16, 32, 64):

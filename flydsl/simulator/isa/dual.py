@@ -34,8 +34,11 @@ FIRST = {
     "dot2acc_f32_bf16": "v_dot2c_f32_bf16",
 }
 """The operations that may come first, and the row of the table that each is."""
+FIRST_OF_RDNA3 = {name: row for name, row in FIRST.items() if "_num_" not in name}
+FIRST_OF_RDNA3 |= {"max_f32": "v_max_f32", "min_f32": "v_min_f32"}
 _INTEGERS = {"add_nc_u32": "v_add_u32", "lshlrev_b32": "v_lshlrev_b32"}
-SECOND = FIRST | _INTEGERS | {"and_b32": "v_and_b32"}
+_AND = {"and_b32": "v_and_b32"}
+SECOND = FIRST | _INTEGERS | _AND
 _SHIFTS = {"lshrrev_b32": "v_lshrrev_b32", "ashrrev_i32": "v_ashrrev_i32", "sub_nc_u32": "v_sub_u32"}
 _EXTREMES = {"max_i32": "v_max_i32", "min_i32": "v_min_i32"}
 SECOND_OF_CDNA5 = FIRST | _INTEGERS | _SHIFTS | _EXTREMES
@@ -99,6 +102,8 @@ def _pairs(first: dict[str, str], second: dict[str, str]) -> list[tuple[str, str
     return [(x, y, (_row(first[x]), _row(second[y]))) for x in first for y in second]
 
 
+for _x, _y, _rows in _pairs(FIRST_OF_RDNA3, FIRST_OF_RDNA3 | _INTEGERS | _AND):
+    _define_pair(_x, _y, _rows, "rdna3")
 for _x, _y, _rows in _pairs(FIRST, SECOND):
     _define_pair(_x, _y, _rows, "rdna4")
 for _x, _y, _rows in _pairs(FIRST, SECOND_OF_CDNA5):

@@ -11,7 +11,7 @@ from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import curried, minimum
-from flydsl.simulator.isa.table import define
+from flydsl.simulator.isa.table import ENTERED, define
 from flydsl.simulator.isa.vector_float import is_signaling, quiet
 
 Of2 = Callable[[Builder, Value, Value], Value]
@@ -89,3 +89,10 @@ for _suffix, _less in (("i32", "slt"), ("u32", "ult")):
     _low, _high = minimum(_less), minimum(_less.replace("lt", "gt"))
     define(f"v_minmax_{_suffix}", "i32 = i32 i32 i32", _of_three(_low, _high), of="rdna")
     define(f"v_maxmin_{_suffix}", "i32 = i32 i32 i32", _of_three(_high, _low), of="rdna")
+
+# RDNA 3 has those of one extreme after the other by the rules of CDNA.
+for _type in ("f16", "f32"):
+    _low, _high = (ENTERED[f"v_{_name}_{_type}"].evaluate for _name in ("min", "max"))
+    _signature = f"{_type}{'~' if _type == 'f16' else ''} = {_type} {_type} {_type}"
+    define(f"v_minmax_{_type}", _signature, _of_three(_low, _high), of="rdna3")
+    define(f"v_maxmin_{_type}", _signature, _of_three(_high, _low), of="rdna3")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_CDNA5, NEW_ON_RDNA, Atomic
+from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_CDNA5, NEW_ON_RDNA, NEW_ON_RDNA3, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.table import define
@@ -175,9 +175,9 @@ _FROM_CDNA3 = {"global": ("pk_add_bf16",), "flat": ("add_f32", "pk_add_f16", "pk
 """Atomics that CDNA 2 does not have."""
 
 
-def _define_atomics(at: _Addressing) -> None:
+def _define_atomics(at: _Addressing, atomics: Mapping[str, Atomic]) -> None:
     """Define the atomics. With sc0 they return the old value: the text then has a result operand in front."""
-    for name, atomic in (ATOMICS_OF_CDNA5 if at.of == "cdna5" else ATOMICS | NEW_ON_RDNA).items():
+    for name, atomic in atomics.items():
 
         def evaluate(b: Builder, vector: Value, data: Any, *rest: Any, a: Atomic = atomic) -> Any:
             return a.perform(b, at.space, at.address(b, vector, *rest, a.bits // 8), data)
@@ -302,4 +302,6 @@ for _addressing in _OF_CDNA5:
 for _addressing in (*_EVERYWHERE, *_OF_CDNA5):
     _define_space(_addressing)
     if _addressing.space != "scratch":
-        _define_atomics(_addressing)
+        _define_atomics(_addressing, ATOMICS_OF_CDNA5 if _addressing.of == "cdna5" else ATOMICS | NEW_ON_RDNA)
+    if not _addressing.of and _addressing.space != "scratch":
+        _define_atomics(replace(_addressing, of="rdna3"), NEW_ON_RDNA3)

@@ -68,9 +68,12 @@ def _wmma_formats(modifiers: Modifiers) -> str:
 
 
 def _wave_matrix(mnemonic: str, operands: Sequence[Operand]) -> str:
-    """The facts that the registers of D and a constant C tell."""
+    """The facts that the registers of D and a constant C tell; of RDNA 3, whose D has one element of 16 bits to a
+    register, also those of A, which hold whole rows."""
     atoms = [operand.atom for operand in operands]
     is_16_bit = mnemonic.split("_")[2] in SIXTEEN_BITS
-    is_of_64 = bool(atoms) and isinstance(atoms[0], Register) and atoms[0].count < (4 if is_16_bit else 8)
+    d, a = [getattr(atom, "count", 0) for atom in atoms[:2]] if len(atoms) > 1 else (0, 0)
+    has_whole_rows = a == 8 and "_16x16x16_" in mnemonic
+    is_of_64 = 0 < d < (4 if is_16_bit and not has_whole_rows else 8)
     is_constant = is_16_bit and any(isinstance(c, Immediate) and c.value != 0 for c in atoms[3:])
     return "/".join(form for form, is_set in (("wave64", is_of_64), ("constant", is_constant)) if is_set)

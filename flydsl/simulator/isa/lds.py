@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_CDNA5, NEW_ON_RDNA, Atomic
+from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_CDNA5, NEW_ON_RDNA, NEW_ON_RDNA3, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.extremes import extreme_number
@@ -198,6 +198,12 @@ def _atomics_of_rdna() -> dict[str, Atomic]:
     return atomics
 
 
+def _atomics_of_rdna3() -> dict[str, Atomic]:
+    """The compare-and-store of floats, which takes the new value first, too."""
+    update = NEW_ON_RDNA3["cmpswap_f32"].update
+    return {f"cmpstore_f{bits}": Atomic(update, f"f{bits}", operand_count=2) for bits in (32, 64)}
+
+
 def _define_atomics(atomics: dict[str, Atomic], of: str) -> None:
     for name, atomic in atomics.items():
         operation, _, type_name = name.rpartition("_")
@@ -292,6 +298,7 @@ _define_writes("", _everywhere)
 _define_writes("cdna5", is_somewhere)
 _define_atomics(_lds_atomics(), "")
 _define_atomics(_atomics_of_rdna(), "rdna")
+_define_atomics(_atomics_of_rdna3(), "rdna3")
 _define_atomics({name: ATOMICS_OF_CDNA5[name] for name in ("add_f32", "add_f64")}, "cdna5")
 _define_exchanges()
 _define_m0_forms()

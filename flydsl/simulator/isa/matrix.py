@@ -59,6 +59,11 @@ class MatrixShape:
         return False
 
     @property
+    def row_step(self) -> int:
+        """The rows of C and D from one register of a lane to the next, among four that follow each other."""
+        return 1
+
+    @property
     def k_groups(self) -> int:
         return self.lanes // (self.m * self.blocks)
 

@@ -35,6 +35,8 @@ for _type in ("f16", "f32"):
         _as_of_vectors(f"s_{_name}_{_type}", f"{_type} = {_type} {_type}")
     for _name in ("ceil", "floor", "trunc", "rndne"):
         _as_of_vectors(f"s_{_name}_{_type}", f"{_type} = {_type}")
+    for _name in ("min", "max"):
+        define(f"s_{_name}_{_type}", f"{_type} = {_type} {_type}", ENTERED[f"v_{_name}_{_type}"].evaluate, of="rdna3.5")
     define(f"s_fmac_{_type}", f"{_type} = {_type} {_type} dst", lambda b, x, y, z: b.fma(x, y, z), of="rdna")
     for _relation, _predicate in FLOAT_RELATIONS.items():
         _compare: Any = lambda b, x, y, p=_predicate: b.fcmp(p, x, y)  # noqa: E731 - one for each

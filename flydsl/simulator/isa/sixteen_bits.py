@@ -13,7 +13,7 @@ from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import identity
 from flydsl.simulator.isa.convert import pack_halves
 from flydsl.simulator.isa.spellings import is_on
-from flydsl.simulator.isa.table import ENTERED, define, enter
+from flydsl.simulator.isa.table import ENTERED, define, enter, look_up
 from flydsl.simulator.isa.vector_float import mul_legacy
 
 define("v_mov_b16", "f16~ = f16", identity, of="rdna")
@@ -64,6 +64,7 @@ def _multiply_for_lighting(b: Builder, x: Value, y: Value, z: Value) -> Value:
 
 
 define("v_fma_dx9_zero_f32", "f32 = f32 f32 f32", _fma_legacy, of="rdna")
+define("v_fmac_dx9_zero_f32", "f32 = f32 f32 dst", _fma_legacy, of="rdna3")
 define("v_mullit_f32", "f32 = f32 f32 f32", _multiply_for_lighting, of="rdna")
 
 
@@ -73,9 +74,11 @@ def _keep_other_halves() -> None:
         if semantics.packed or semantics.instruction_set or not semantics.mnemonic.startswith("v_"):
             continue
         results = tuple(f"{word}~" if word in ("f16", "i16") else word for word in semantics.results)
-        own = replace(semantics, results=results, instruction_set="rdna")
-        if results != semantics.results and own.entry not in ENTERED and is_on(semantics.mnemonic, ("rdna",)):
-            enter(own)
+        if results == semantics.results:
+            continue
+        for sets in (("rdna",), ("rdna3", "rdna")):
+            if look_up(semantics.mnemonic, sets) is semantics and is_on(semantics.mnemonic, sets):
+                enter(replace(semantics, results=results, instruction_set=sets[0]))
 
 
 _keep_other_halves()

@@ -39,8 +39,6 @@ _RENAMED: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (r"s_ff1_i32_(b\d+)", lambda m: f"s_ctz_i32_{m[1]}"),
     (r"s_flbit_i32_b(\d+)", lambda m: f"s_clz_i32_u{m[1]}"),
     (r"s_flbit_i32(_i64)?", lambda m: f"s_cls_i32{m[1] or ''}"),
-    (r"s_(add|sub|addk)_([iu]32)", lambda m: f"s_{m[1]}_co_{m[2]}"),
-    (r"s_(add|sub)[cb]_u32", lambda m: f"s_{m[1]}_co_ci_u32"),
     (r"v_(add|sub|subrev)_([iu](?:16|32))", lambda m: f"v_{m[1]}_nc_{m[2]}"),
     (r"v_(add|sub)[cb]_co_u32", lambda m: f"v_{m[1]}_co_ci_u32"),
     (r"v_subbrev_co_u32", lambda m: "v_subrev_co_ci_u32"),
@@ -52,8 +50,18 @@ _RENAMED: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (r"v_cvt_pknorm_(\w+)", lambda m: f"v_cvt_pk_norm_{m[1]}"),
     (r"v_cvt_pkrtz_f16_f32", lambda m: "v_cvt_pk_rtz_f16_f32"),
     (r"v_mul_legacy_f32", lambda m: "v_mul_dx9_zero_f32"),
-    (r"v_mad_([ui]64_[ui]32)", lambda m: f"v_mad_co_{m[1]}"),
+    (r"v_cmp(x?)_tru_(f\d+)", lambda m: f"v_cmp{m[1]}_t_{m[2]}"),
 )  # fmt: skip
+_RENAMED_FROM_RDNA4: tuple[tuple[str, str], ...] = (
+    (r"s_(add|sub|addk)_([iu]32)", r"s_\1_co_\2"),
+    (r"s_(add|sub)[cb]_u32", r"s_\1_co_ci_u32"),
+    (r"v_mad_([ui]64_[ui]32)", r"v_mad_co_\1"),
+)
+_RENAMED_ON_RDNA3: tuple[tuple[str, str], ...] = (
+    (r"s_inst_prefetch", "s_set_inst_prefetch_distance"),
+    (r"v_dot2c_f32_f16", "v_dot2acc_f32_f16"),
+    (r"(\w+_atomic)_sub_clamp_u32", r"\1_csub_u32"),
+)
 _ALIASES = {
     f"{beginning}{name}": f"{beginning}{new}"
     for beginning in ("v_", "s_", "v_pk_")
@@ -87,6 +95,17 @@ _ALIASES |= {
     "v_dot8_i32_i4": "v_dot8_i32_iu4",
 }  # without signs but where neg_lo says
 """Names of earlier generations that LLVM accepts for RDNA 4."""
+_ALIASES_ON_RDNA3 = {
+    f"{space}_atomic_{name}": f"{space}_atomic_{new}"
+    for space in ("global", "flat", "buffer")
+    for name, new in (
+        ("fmin", "min_f32"),
+        ("fmax", "max_f32"),
+        ("fcmpswap", "cmpswap_f32"),
+        ("csub", "csub_u32"),
+    )
+}
+_ALIASES_ON_RDNA3 |= {"v_fmac_legacy_f32": "v_fmac_dx9_zero_f32"}
 
 
 @cache
@@ -114,6 +133,23 @@ _PRESENT_ON_CDNA5 = (
     r"v_pk_(add|fma|mul)_f32|v_fmac_f64|(buffer|flat|global)_atomic_(add|min|max)_f64(/.*)?|ds_add(_rtn)?_f64|v_mov_b64"
 )
 """Those of CDNA that RDNA 4 has not, but gfx1250 has."""
+_PRESENT_ON_RDNA3 = (
+    r"s_cmpk_.*|s_(barrier|inst_prefetch)|ds_wrap_.*|ds_(min|max)(_rtn)?_f(32|64)|v_cmp_(f|t|tru)_([fiu](32|64)|f16)|v_dot2c_f32_f16"
+    r"|v_(min|max)_f\d+|v_(min3|max3|med3)_f(16|32)|v_pk_(min|max)_f16"
+)
+"""Those of CDNA that RDNA 4 has not, but RDNA 3 has."""
+_SCALAR_FLOATS = (
+    r"s_(add|sub|mul|ceil|floor|trunc|rndne|fmac|fmaak|fmamk|min|max|minimum|maximum)(_num)?_f(16|32)"
+    r"|s_cmp_\w+_f(16|32)|s_cvt_.*"
+)
+_ABSENT_ON_RDNA3 = (
+    rf"{_SCALAR_FLOATS}|v_s_.*|\w+_(num|minimum|maximum|minimum3|maximum3|minimummaximum|maximumminimum)(_rtn)?_f\d+(/.*)?"
+    r"|s_(buffer_)?load_([us]?(byte|short)|dwordx3)|s_(add|sub)_nc_u64|s_mul_u64|s_sleep_var|s_barrier_.*|s_wait_\w*cnt"
+    r"|s_wait_(alu|\w*dscnt)|global_(inv|wb|wbinv)|s_(buffer_)?prefetch_.*|\w+_(load|store)_block"
+    r"|\w+_atomic_(pk_add_\w+|cond_sub_u32)(/.*)?|ds_(pk_add|cond_sub|sub_clamp)_.*|v_permlanex?16_var_b32"
+    r"|flat_atomic_sub_clamp_u32(/.*)?|v_cmpx_(f|t)_[iu]16|v_cvt_\w*(fp8|bf8)\w*|v_swmmac_.*"
+)
+"""Those of RDNA 4 that RDNA 3 has not: some of them came with generation 3.5."""
 
 
 def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:
@@ -121,15 +157,21 @@ def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:
 
     >>> [name_on(row, ["rdna"]) for row in ("ds_read2st64_b64", "s_andn1_saveexec_b64", "s_ff0_i32_b32")]
     ['ds_load_2addr_stride64_b64', 's_and_not0_saveexec_b64', None]
+    >>> [name_on("s_addc_u32", sets) for sets in (["rdna4", "rdna"], ["rdna3", "rdna"], ["cdna3"])]
+    ['s_add_co_ci_u32', 's_addc_u32', 's_addc_u32']
     """
     if not is_on(mnemonic, instruction_sets):
         return None
     if "rdna" not in instruction_sets:
         return mnemonic
+    plain = mnemonic_of(mnemonic)
+    if "rdna3" in instruction_sets:
+        return _substituted(_renamed(plain), _RENAMED_ON_RDNA3)
     if "cdna5" not in instruction_sets:
-        return _renamed(mnemonic_of(mnemonic))
+        return _substituted(_renamed(plain), _RENAMED_FROM_RDNA4)
     is_cdna = re.fullmatch(_PRESENT_ON_CDNA5, mnemonic)
-    return _renamed_on_cdna5(mnemonic_of(mnemonic) if is_cdna else _renamed(mnemonic_of(mnemonic)))
+    renamed = plain if is_cdna else _substituted(_renamed(plain), _RENAMED_FROM_RDNA4)
+    return _substituted(renamed, _RENAMED_ON_CDNA5)
 
 
 def is_on(mnemonic: str, instruction_sets: Collection[str]) -> bool:
@@ -140,11 +182,21 @@ def is_on(mnemonic: str, instruction_sets: Collection[str]) -> bool:
     if row is None:
         return False
     is_absent = row.instruction_set in ("", "ocp") and re.fullmatch(_ABSENT, mnemonic)
+    if "rdna3" in instruction_sets:
+        return _is_on_rdna3(mnemonic, instruction_sets, is_absent=bool(is_absent))
     if "cdna5" not in instruction_sets:
         return not is_absent
     if re.fullmatch(_PRESENT_ON_CDNA5, mnemonic):
         return True
     return not is_absent and (row.instruction_set == "cdna5" or not re.fullmatch(_ABSENT_ON_CDNA5, mnemonic))
+
+
+def _is_on_rdna3(mnemonic: str, instruction_sets: Collection[str], *, is_absent: bool) -> bool:
+    if re.fullmatch(_PRESENT_ON_RDNA3, mnemonic):
+        return True
+    if "rdna3.5" in instruction_sets and re.fullmatch(_SCALAR_FLOATS, mnemonic):
+        return not re.match(r"s_(min|max)", mnemonic)
+    return not is_absent and not re.fullmatch(_ABSENT_ON_RDNA3, mnemonic)
 
 
 _RENAMED_ON_CDNA5: tuple[tuple[str, str], ...] = (
@@ -154,8 +206,8 @@ _RENAMED_ON_CDNA5: tuple[tuple[str, str], ...] = (
 )
 
 
-def _renamed_on_cdna5(mnemonic: str) -> str:
-    for pattern, new in _RENAMED_ON_CDNA5:
+def _substituted(mnemonic: str, rules: tuple[tuple[str, str], ...]) -> str:
+    for pattern, new in rules:
         mnemonic = re.sub(f"^{pattern}$", new, mnemonic)
     return mnemonic
 
@@ -189,4 +241,5 @@ def _rdna_rows(instruction_sets: tuple[str, ...]) -> dict[str, str]:
     for mnemonic in dict.fromkeys(mnemonic_of(s.mnemonic) for s in entries_on(instruction_sets).values()):
         rows.setdefault(mnemonic, mnemonic)
         rows[name_on(mnemonic, instruction_sets) or mnemonic] = mnemonic
-    return rows | {alias: rows[name] for alias, name in _ALIASES.items() if name in rows}
+    aliases = _ALIASES | _ALIASES_ON_RDNA3 if "rdna3" in instruction_sets else _ALIASES
+    return rows | {alias: rows[name] for alias, name in aliases.items() if name in rows}

@@ -15,6 +15,12 @@ Modifiers (the ISA, and LLVM's tests): neg_lo and neg_hi negate, of 16-bit A and
 upper halves of registers, and neg_lo those of 32 bits; of C they are the sign and the absolute value. For integers
 neg_lo tells that A or B is signed, and clamp saturates the addition of C. matrix_a_reuse and matrix_b_reuse are hints.
 
+RDNA 3 ("rdna3") has a whole row of A, or column of B, in every lane: each group of lanes repeats the first one. Here
+each group supplies a part of k from its own copy, so that copies which differ give another product, as they may on the
+hardware. The groups take the rows of C and D in turn. Elements of 16 bits of C and D lie one to a register, in the half
+that op_sel's third bit names; the other half stays as it is. (RDNA 3 ISA, "Wave Matrix Multiply Accumulate"; AMD's
+article "How to accelerate AI applications on RDNA 3 using WMMA".)
+
 gfx1250 ("cdna5") has the same products with more of K, for waves of 32. No document of AMD's says how they lie in
 registers; with formats of the same width and no scales the order of k cannot be seen, and C and D are as before (LLVM's
 tests have the operands, AMD's kernels load them so). `scaled_wmma` has the products whose order of k can be seen. Of a
@@ -38,7 +44,7 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import round_to_bf16, to_float
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import saturating
+from flydsl.simulator.isa.common import insert_half, saturating
 from flydsl.simulator.isa.convert import pack_halves
 from flydsl.simulator.isa.fields import field_of
 from flydsl.simulator.isa.forms import SIXTEEN_BITS
@@ -74,10 +80,23 @@ class WaveMatrixShape(MatrixShape):
         return 0, _FIRST_ROWS[self.lanes][lane // _SIZE] + index, lane % _SIZE
 
 
-def shape_of(k: int, types: str, lanes: int) -> WaveMatrixShape:
-    """The shape of a product with these types of D and C, as the mnemonic names them."""
+@dataclass(frozen=True)
+class RepeatedShape(WaveMatrixShape):
+    """That of RDNA 3, whose groups of lanes repeat A and B, and take the rows of C and D in turn."""
+
+    @property
+    def row_step(self) -> int:
+        return self.lanes // _SIZE
+
+    def place(self, index: int, lane: int) -> tuple[int, int, int]:
+        return 0, self.row_step * index + lane // _SIZE, lane % _SIZE
+
+
+def shape_of(k: int, types: str, lanes: int, of: str = "") -> WaveMatrixShape:
+    """The shape of a product with these types of D and C, as the mnemonic names them, on GPUs of a set."""
     accumulated = "i32" if types == "i32" else "f32"
-    return WaveMatrixShape(_SIZE, _SIZE, k, 1, 0, accumulated, lanes, types in SIXTEEN_BITS)
+    shape = RepeatedShape if of == "rdna3" else WaveMatrixShape
+    return shape(_SIZE, _SIZE, k, 1, 0, accumulated, lanes, types in SIXTEEN_BITS)
 
 
 # --- elements
@@ -116,6 +135,18 @@ def operand(b: Builder, registers: Sequence[Value], format_: str, modifiers: Any
         raise NotImplementedError("neg_hi of elements of 32 bits, which the ISA does not define")
     numbers, signs = elements(b, registers, format_, is_signed=False), (low, low if format_ == "f32" else high)
     return [b.fneg(x) if signs[e % 2] else x for e, x in enumerate(numbers)]
+
+
+def _own_part(b: Builder, registers: Sequence[Value], lanes: int) -> list[Value]:
+    """Of registers that each group of lanes repeats, the part that a lane's own group supplies."""
+    group, parts = b.lshr(b.per_lane(b.lane_id()), b.const("i32", 4)), list(registers)
+    for place in reversed(range((lanes // _SIZE).bit_length() - 1)):
+        is_upper = b.icmp("ne", b.and_(group, b.const("i32", 1 << place)), b.const("i32", 0))
+        half = len(parts) // 2
+        lower = parts[:half] or parts
+        upper = parts[half:] if half else [b.lshr(parts[0], b.const("i32", 16))]
+        parts = [b.select(is_upper, high, low) for low, high in zip(lower, upper, strict=True)]
+    return parts
 
 
 # --- C and D
@@ -190,10 +221,13 @@ def _bits_of_d_and_c(types: str) -> tuple[int, int]:
 
 def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> None:
     """Define a dense product of formats a and c with D and C of type `types`."""
-    shape = shape_of(k, types, lanes)
+    shape = shape_of(k, types, lanes, of)
     count = shape.elements_per_lane
+    is_repeated = isinstance(shape, RepeatedShape)
 
     def evaluate(b: Builder, x: Any, y: Any, total: Any, modifiers: Any) -> Any:
+        if is_repeated:
+            x, y = _own_part(b, x, lanes), _own_part(b, y, lanes)
         left, right = operand(b, x, a, modifiers, 0)[:count], operand(b, y, c, modifiers, 1)[:count]
         return accumulate(b, left, right, total, shape, types, modifiers)
 
@@ -206,12 +240,43 @@ def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> N
 
     form = "/wave64" if lanes == 64 else ""
     name = f"v_wmma_{types}_16x16x{k}_{a if a == c and a not in OCP else f'{a}_{c}'}{form}"
+    sources = registers_word(k if is_repeated else count, _BITS[a])
+    if is_repeated and types in SIXTEEN_BITS:
+        _define_in_halves(name, f"{sources} {sources}", evaluate, shape, types)
+        return
     d, total = (registers_word(shape.results_per_lane, bits) for bits in _bits_of_d_and_c(types))
-    sources = registers_word(count, _BITS[a])
     define(name, f"{d} = {sources} {sources} {total} modifiers", evaluate, ignores_exec=True, of=of)
     if types == "f16":
         signature = f"{d} = {sources} {sources} f16 modifiers"
         define(f"{name}/constant", signature, with_constant, ignores_exec=True, of=of)
+
+
+def _define_in_halves(name: str, sources: str, product: Any, shape: WaveMatrixShape, types: str) -> None:
+    """Define a product of RDNA 3 with elements of 16 bits of C and D in halves of registers. `product` has two to a
+    register."""
+    sixteen, words = 16, f"i32x{shape.results_per_lane}"
+
+    def evaluate(b: Builder, x: Any, y: Any, total: Sequence[Value], old: Sequence[Value], modifiers: Any) -> Any:
+        first, second, is_high = modifiers.bits("op_sel", 3)
+        if first or second:
+            raise NotImplementedError("op_sel of A or B, which the ISA does not define")
+        c = [b.lshr(r, b.const("i32", sixteen)) if is_high else r for r in total]
+        low = [b.and_(r, b.const("i32", 0xFFFF)) for r in c]
+        pairs = [b.or_(x_, b.shl(y_, b.const("i32", sixteen))) for x_, y_ in zip(low[::2], low[1::2], strict=True)]
+        found = product(b, x, y, pairs, modifiers)
+        halves = [half for pair in found for half in (pair, b.lshr(pair, b.const("i32", sixteen)))]
+        return tuple(insert_half(b, r, half, high=bool(is_high)) for r, half in zip(old, halves, strict=True))
+
+    define(name, f"{words} = {sources} {words} dst modifiers", evaluate, ignores_exec=True, of="rdna3")
+    if types == "f16":
+
+        def with_constant(b: Builder, x: Any, y: Any, number: Value, old: Sequence[Value], modifiers: Any) -> Any:
+            half = b.zext(b.bitcast(number, "i16"), "i32")
+            both = b.per_lane(b.or_(half, b.shl(half, b.const("i32", sixteen))))
+            return evaluate(b, x, y, (both,) * len(old), old, modifiers)
+
+        signature = f"{words} = {sources} f16 dst modifiers"
+        define(f"{name}/constant", signature, with_constant, ignores_exec=True, of="rdna3")
 
 
 def _own_indices(b: Builder, stored: list[Value], index: Value, part: int) -> list[Pair]:
@@ -261,6 +326,14 @@ def define_swmmac(k: int, types: str, a: str, c: str, *, lanes: int, of: str) ->
     define(name, f"{result} = {sources}", evaluate, ignores_exec=True, of=of)
 
 
+def _define_rdna3(lanes: int) -> None:
+    for name in ("f16", "bf16"):
+        for types in ("f32", name):
+            define_wmma(16, types, name, name, lanes=lanes, of="rdna3")
+    for name in ("iu8", "iu4"):
+        define_wmma(16, "i32", name, name, lanes=lanes, of="rdna3")
+
+
 def _define_rdna4(lanes: int) -> None:
     of = "rdna4"
     for name in ("f16", "bf16"):
@@ -294,5 +367,6 @@ def _define_cdna5() -> None:
 
 
 for _lanes in (32, 64):
+    _define_rdna3(_lanes)
     _define_rdna4(_lanes)
 _define_cdna5()

@@ -80,14 +80,14 @@ class _Product:
                 self._accumulate([d], a, b)
 
     def emit_loop(self) -> None:
-        """Emit a loop: each turn computes four consecutive rows, which are four registers of one group of lanes."""
+        """Emit a loop: each turn computes four rows, which are four registers of one group of lanes."""
         shape, body = self._shape, self._body
         groups = shape.lanes // shape.n
         registers_per_block = shape.results_per_lane // shape.blocks
 
         def turn(t: str, _: list[str]) -> list[str]:
             fours, group = body.emit(f"udiv i64 {t}, {groups}"), body.emit(f"urem i64 {t}, {groups}")
-            a = body.pointer(self._a, body.emit(f"mul i64 {self._fourth_of_row(t)}, {_ROWS_AT_ONCE * self._bytes}"))
+            a = body.pointer(self._a, body.emit(f"mul i64 {self._first_row(t)}, {self._bytes}"))
             block = body.emit(f"udiv i64 {fours}, {registers_per_block // _ROWS_AT_ONCE}")
             b = body.pointer(self._b, body.emit(f"mul i64 {block}, {shape.n * self._bytes}"))
             register = body.emit(f"mul i64 {fours}, {_ROWS_AT_ONCE * self._result_row_bytes}")
@@ -98,17 +98,19 @@ class _Product:
 
         self._count_up_to(shape.results_per_lane // _ROWS_AT_ONCE * groups, [], turn)
 
-    def _fourth_of_row(self, t: str) -> str:
-        """A fourth of the first row that turn t computes: t itself, unless lanes hold the rows in another order."""
-        shape, groups = self._shape, self._shape.lanes // self._shape.n
+    def _first_row(self, t: str) -> str:
+        """The first row that turn t computes: four times t, unless lanes hold the rows in another order."""
+        shape, groups, body = self._shape, self._shape.lanes // self._shape.n, self._body
         turns = range(shape.results_per_lane // _ROWS_AT_ONCE * groups)
         places = [shape.place(_ROWS_AT_ONCE * (turn // groups), turn % groups * shape.n) for turn in turns]
-        order = [(block * shape.m + row) // _ROWS_AT_ONCE for block, row, _ in places]
-        if order == list(turns):
-            return t
-        table = sum(fourth << 4 * turn for turn, fourth in zip(turns, order, strict=True))
-        at = self._body.emit(f"shl i64 {t}, 2")
-        return self._body.emit(f"and i64 {self._body.emit(f'lshr i64 {table}, {at}')}, 15")
+        rows = [block * shape.m + row for block, row, _ in places]
+        if rows == [_ROWS_AT_ONCE * turn for turn in turns]:
+            return body.emit(f"mul i64 {t}, {_ROWS_AT_ONCE}")
+        unit = 1 if shape.row_step > 1 else _ROWS_AT_ONCE  # so that a row is four bits of the table
+        table = sum(row // unit << 4 * turn for turn, row in zip(turns, rows, strict=True))
+        at = body.emit(f"shl i64 {t}, 2")
+        row = body.emit(f"and i64 {body.emit(f'lshr i64 {table}, {at}')}, 15")
+        return body.emit(f"mul i64 {row}, {unit}")
 
     def _count_up_to(self, count: int, start: Sequence[str], visit: Callable[[str, list[str]], list[str]]) -> list[str]:
         """Emit a loop that carries some rows: `visit` gets the counter and the rows, and returns the next rows."""
@@ -132,12 +134,12 @@ class _Product:
         return new
 
     def _accumulate(self, rows: Sequence[str], a: str, b: str) -> None:
-        """Add the products of some consecutive rows of A with B to the rows of D at these addresses.
+        """Add the products of some rows of A, `row_step` apart, with B to the rows of D at these addresses.
 
         k ascends: the groups of lanes in a loop, the elements of a lane within.
         """
         shape, body = self._shape, self._body
-        is_f64 = shape.result_type == "f64"
+        is_f64, step = shape.result_type == "f64", self._bytes * shape.row_step
         start = [body.load(self._row, row, 8) if is_f64 else self._zero for row in rows]
 
         def k_group(group: str, carried: list[str]) -> list[str]:
@@ -148,7 +150,7 @@ class _Product:
                 row_of_element = self._row_bytes * e
                 vector = body.load(self._row, body.pointer(right, row_of_element), 4)
                 for j, total in enumerate(totals):
-                    number = body.load(self._element, body.pointer(left, row_of_element + self._bytes * j))
+                    number = body.load(self._element, body.pointer(left, row_of_element + step * j))
                     totals[j] = self._multiply_add(self._splat(number), vector, total)
             return totals
 
