@@ -46,11 +46,10 @@ def matrix_instructions(arch: str) -> str:
 
 
 def _row(gpu: str, archs: tuple[str, ...]) -> str:
-    (simulated,) = {bool(get_arch(arch).instruction_sets) for arch in archs}
     (timed,) = {is_timed(get_arch(arch)) for arch in archs}
     (matrix,) = {matrix_instructions(arch) for arch in archs}
     names = f"{archs[0]} to {archs[-1]}" if len(archs) > 2 else ", ".join(archs)
-    return f"| {gpu} | {names} | yes | {_mark(simulated)} | {_mark(timed)} | {matrix} |\n"
+    return f"| {gpu} | {names} | yes | yes | {_mark(timed)} | {matrix} |\n"
 
 
 def _mark(there: bool) -> str:

@@ -39,8 +39,7 @@ class Arch:
     lds_banks: None where not known. lds_phases: "read_b128" -> groups of lanes that compete; what is not in it is not
     known (see `lds_banks`).
     float8_conversions: 8-bit floats, by their MLIR names, that the compiler converts with instructions.
-    instruction_sets: sets of instructions that some GPUs have and others do not, by the simulator's names for them;
-    empty where it does not execute the GPU's code at all.
+    instruction_sets: sets of instructions that some GPUs have and others do not, by the simulator's names for them.
 
     Source: LLVM's AMDGPUBaseInfo.cpp and AMDGPUSubtarget.cpp, compared with the backend's own occupancy.
     """
@@ -58,9 +57,9 @@ class Arch:
     lds_granule_bytes: int
     lds_banks: int | None
     lds_phases: Mapping[str, Phases] = field(hash=False)
+    instruction_sets: tuple[str, ...]
     max_workgroup_size: int = 1024
     float8_conversions: tuple[str, ...] = ()
-    instruction_sets: tuple[str, ...] = ()
     has_cu_mode: bool = False
     has_clusters: bool = False
     ids_in_trap_registers: bool = False

@@ -4,6 +4,8 @@ Sources: the passes of matrix instructions in LLVM's SISchedule.td (a pass is fo
 calculator gives the same cycles), SIMD width and rates from the white papers of CDNA 2, 3 and 4, peaks from the data
 sheets of the products. Of RDNA 4 AMD publishes the rates of a product alone, 195 TFLOPS of f16 matrices on 64 compute
 units of two SIMDs at 2.97 GHz, which are 16 cycles for 16 x 16 x 16; a SIMD has 32 lanes, and 8 for transcendentals.
+Of RDNA 3 a compute unit does 512 operations of f16, bf16 or i8 in a clock, and 1024 of i4 (AMD, "How to accelerate AI
+applications on RDNA 3 using WMMA"): 32 and 16 cycles.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from flydsl.arch.gfx90a import GFX90A
 from flydsl.arch.gfx942 import GFX942
 from flydsl.arch.gfx950 import GFX950
 from flydsl.arch.gfx1201 import GFX1200, GFX1201
+from flydsl.arch.rdna3 import RDNA3
 from flydsl.errors import ArchError
 
 _CYCLES_PER_PASS = 4
@@ -70,6 +73,8 @@ _PEAKS: Mapping[str, Peaks] = {
     GFX950.name: Peaks("Instinct MI355X", 256, 4, 2.4e9, 8.0e12, "AMD Instinct MI355X data sheet"),
     GFX90A.name: Peaks("one of the two dies of an Instinct MI250X", 110, 4, 1.7e9, 1.6e12,
                        "AMD Instinct MI250X data sheet"),
+    "gfx1100": Peaks("Radeon RX 7900 XTX", 96, 2, 2.5e9, 960e9, "AMD Radeon RX 7900 XTX specifications"),
+    "gfx1151": Peaks("Radeon 8060S", 40, 2, 2.9e9, 256e9, "AMD Ryzen AI Max+ 395 specifications"),
     GFX1201.name: Peaks("Radeon RX 9070 XT", 64, 2, 2.97e9, 640e9, "AMD Radeon RX 9070 XT specifications"),
     GFX1200.name: Peaks("Radeon RX 9060 XT", 32, 2, 3.13e9, 320e9, "AMD Radeon RX 9060 XT specifications"),
 }  # fmt: skip
@@ -90,7 +95,7 @@ def has_separate_transcendental_unit(arch: Arch) -> bool:
     >>> has_separate_transcendental_unit(GFX942), has_separate_transcendental_unit(GFX1201)
     (False, True)
     """
-    return _PASSES.get(arch.name) is _passes_of_rdna4
+    return _PASSES.get(arch.name) in (_passes_of_rdna3, _passes_of_rdna4)
 
 
 def mfma_cycles(arch: Arch, mnemonic: str) -> int | None:
@@ -151,7 +156,12 @@ def _passes_of_rdna4(i: _MatrixInstruction) -> int | None:
     return 4 * bits * depth // (16 * 16)
 
 
+def _passes_of_rdna3(i: _MatrixInstruction) -> int | None:
+    return 4 if i.element == "iu4" else 8
+
+
 _PASSES: Mapping[str, Callable[[_MatrixInstruction], int | None]] = {
+    **{arch.name: _passes_of_rdna3 for arch in RDNA3},
     GFX1200.name: _passes_of_rdna4,
     GFX1201.name: _passes_of_rdna4,
     GFX90A.name: _passes_of_cdna2,
@@ -221,7 +231,7 @@ def valu_cycles(arch: Arch, mnemonic: str, wave_size: int | None = None) -> int 
     if "::" in mnemonic:
         both = [valu_cycles(arch, name, wave_size) for name in _of_pair(mnemonic)]
         return both[0] if None not in both else None
-    is_rdna = arch.name in (GFX1200.name, GFX1201.name)
+    is_rdna = has_separate_transcendental_unit(arch)
     cycles = (wave_size or arch.wave_size) // (_SIMD_LANES_OF_RDNA if is_rdna else _SIMD_LANES)
     if _NOT_FULL_RATE.match(mnemonic):
         return None

@@ -15,7 +15,6 @@ from flydsl.runtime.host_tensors import host_tensor_memory
 from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, PrintBuffer, raw_stream
 from flydsl.simulator import Memory, Program, launch, prepare
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.launching import check_simulated
 from flydsl.simulator.memory.allocations import allocations
 from flydsl.simulator.memory.gaps import rows_of
 
@@ -49,10 +48,6 @@ class SimulatedDevice(Device):
         return raw_stream(stream) or 0
 
     def load(self, code: CodeObject) -> LoadedCode:
-        check_simulated(code.arch, "this")
-        return self._loaded(code)
-
-    def _loaded(self, code: CodeObject) -> LoadedCode:
         return _LoadedProgram(code)
 
     def print_buffer(self, size_bytes: int) -> PrintBuffer:
@@ -119,7 +114,7 @@ class RecordingDevice(SimulatedDevice):
     def session(self) -> Recording:
         return Recording(allocations.memory())
 
-    def _loaded(self, code: CodeObject) -> LoadedCode:
+    def load(self, code: CodeObject) -> LoadedCode:
         return _RecordedProgram(code)
 
     def after_launch(self, flush: Callable[[], None], session: Recording) -> None:

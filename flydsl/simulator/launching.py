@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from flydsl import env
-from flydsl.arch import ARCHS, Arch, launch_limits
+from flydsl.arch import Arch, launch_limits
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import ArchError, LaunchError, SimulatorError
 from flydsl.hsaco import KernelInfo
@@ -209,27 +209,13 @@ def prepare(
     memory: Memory,
     dynamic_lds_bytes: int = 0,
 ) -> Dispatch:
-    """A launch that has not started.
-
-    Raises LaunchError for a configuration that no device accepts, ArchError for code of another GPU than the simulated.
-    """
-    check_simulated(program.arch, repr(kernel_name))
+    """A launch that has not started. Raises LaunchError for a configuration that no device accepts."""
     kernel = _kernel(program, kernel_name)
     if dynamic_lds_bytes < 0:
         raise LaunchError(f"kernel {kernel_name!r} with {dynamic_lds_bytes} bytes of dynamic LDS: at least 0")
     lds = LdsSize(kernel.lds_bytes, dynamic_lds_bytes)
     _check_configuration(program.arch, kernel, grid, block, lds.total_bytes)
     return Dispatch(program, kernel, grid, block, kernarg, memory, lds)
-
-
-def check_simulated(arch: Arch, what: str) -> None:
-    """Raise ArchError for a GPU whose code the simulator does not execute. what: was compiled for it."""
-    if not arch.instruction_sets:
-        known = ", ".join(known.name for known in ARCHS if known.instruction_sets)
-        raise ArchError(
-            f"{what} was compiled for {arch.name}, whose code the simulator does not execute",
-            hint=f"it executes code for {known}; look at other code with .lower(...).artifact, or run it on such a GPU",
-        )
 
 
 def _kernel(program: Program, name: str) -> KernelInfo:

@@ -27,5 +27,5 @@ def _archs_of(name: str) -> list[str]:
 
     plain = plain_name(name)
     if plain == "all":
-        return [arch.name for arch in ARCHS if arch.instruction_sets]
+        return [arch.name for arch in ARCHS]
     return [get_arch(PRODUCTS[plain].arch if plain in PRODUCTS else name).name]

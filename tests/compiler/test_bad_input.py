@@ -133,11 +133,6 @@ def test_unknown_arch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "nonsense" in str(caught(ArchError, lambda: launch.lower(A, arch="nonsense")))
 
 
-def test_an_arch_that_the_simulator_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ARCH", "gfx1100")
-    assert "gfx1100" in str(caught(ArchError, lambda: launch(A)))
-
-
 def test_a_type_that_a_launcher_cannot_take() -> None:
     @flyc.jit
     def takes_float8(A: fx.Tensor, x: fx.Float8E4M3FN):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from flydsl import simulator
-from flydsl.errors import ArchError, LaunchError, SimulatorError
+from flydsl.errors import LaunchError, SimulatorError
 from flydsl.simulator import ListingError, MemoryFault, UninitializedLds, checking
 from flydsl.simulator.counters import counting
 from flydsl.simulator.memory.buffers import Memory
@@ -75,12 +75,6 @@ def test_arrays_that_no_kernel_could_read(array: np.ndarray) -> None:
 def test_launch_configurations_that_make_no_sense(wide, grid, block, smem) -> None:
     with pytest.raises(LaunchError):
         wide.launch(grid, block, [np.zeros(8, np.int32), 0, 0], smem)
-
-
-def test_code_for_another_gpu_is_not_run_as_if_it_were_for_this_one(compile_ir) -> None:
-    kernel = simulator.load(*compile_ir(WIDE, arch="gfx1100")).kernel("wide")
-    with pytest.raises(ArchError, match="'wide' was compiled for gfx1100"):
-        launch(kernel, np.zeros(8, np.int32), 0, 0)
 
 
 def test_a_listing_that_is_no_text(compile_ir, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import torch
 
 import flydsl
 from flydsl import Config
-from flydsl.arch import ARCHS
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.sweeps import Row, Table
 from flydsl.sweeps.journal import JournalError
@@ -67,17 +66,6 @@ def test_a_fault_and_an_error_of_the_users_are_rows() -> None:
     assert str(table[2].error).startswith("IndexError")
     with pytest.raises(ArgumentError, match=r"4 with errors, none with estimate_us.*outside of x"):
         table.best()
-
-
-def test_what_cannot_run_is_compiled() -> None:
-    other = next(arch.name for arch in ARCHS if not arch.instruction_sets)
-    table = swept({"block": [64]}, {"n": [64]}, archs=[other, "gfx942"])
-    assert table[0].error is None
-    assert f"{other}, whose code the simulator does not execute" in str(table[0].note)
-    assert table[0]["vgprs"] > 0
-    assert table[0]["estimate_us"] is None
-    (only,) = swept({"block": [64]}, {"n": [64]}, launch=False)
-    assert (only.note, only.error, "instructions" in only.values) == (None, None, False)
 
 
 def test_other_launchers() -> None:

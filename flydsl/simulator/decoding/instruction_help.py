@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
-from flydsl.arch import ARCHS, Arch
+from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import mfma_cycles, valu_cycles
 from flydsl.arch.timing import is_timed, timing
 from flydsl.hsaco.listing import ListedInstruction, ListingError
@@ -89,24 +89,18 @@ def instruction_help(text: str, arch: Arch, wave_size: int | None = None) -> Ins
         writes,
         _unit(name),
         _cost(name, instruction.table_name if instruction else name, arch, wave_size or arch.wave_size),
-        _why_not(arch, instruction),
+        _why_not(instruction),
     )
 
 
 def _decoded(text: str, arch: Arch, wave_size: int) -> Instruction | None:
-    """The instruction. Of a GPU that is not executed, operands are those of the newest one that is, where it has it."""
-    if not arch.instruction_sets:
-        like = next(known for known in reversed(ARCHS) if known.instruction_sets)
-        arch = replace(arch, instruction_sets=like.instruction_sets)
     try:
         return decode(0, ListedInstruction(text, 0, None), arch, wave_size=wave_size)
     except ListingError:
         return None
 
 
-def _why_not(arch: Arch, instruction: Instruction | None) -> str:
-    if not arch.instruction_sets:
-        return f"the simulator does not execute code for {arch.name}"
+def _why_not(instruction: Instruction | None) -> str:
     if instruction is None:
         return "the simulator does not understand this line"
     return "" if instruction.semantics else f"the simulator does not know {instruction.problem}"

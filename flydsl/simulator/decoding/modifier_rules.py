@@ -182,8 +182,8 @@ def rules_of(instruction_sets: tuple[str, ...], wave_size: int) -> Rules:
             own = {**_MODIFIERS_OF_CDNA5, **rest}
             return Rules(wave_size, _OFFSETS_OF_RDNA, own, dpp, "v", True, VECTOR_ROWS)
         if "rdna3" in instruction_sets:
-            own = {name: _of_rdna3(words) for name, words in own.items()}
-            own["v_wmma_f16_"] = own["v_wmma_bf16_"] = own["v_wmma_"] | {"op_sel"}
+            halves = dict.fromkeys(("v_wmma_f16_", "v_wmma_bf16_"), frozenset(("neg_lo", "neg_hi", "op_sel")))
+            own = halves | {name: _of_rdna3(words) for name, words in own.items()}
             return Rules(wave_size, _OFFSETS, own, dpp, "v", False)
         return Rules(wave_size, _OFFSETS_OF_RDNA, own, dpp, "v", False)
     known = _MODIFIERS

@@ -47,8 +47,7 @@ def page() -> str:
     """The text of the whole page."""
     alike: dict[tuple[str, ...], list[Arch]] = {}
     for arch in ARCHS:
-        if arch.instruction_sets:
-            alike.setdefault(arch.instruction_sets, []).append(arch)
+        alike.setdefault(arch.instruction_sets, []).append(arch)
     names = {" and ".join(arch.name for arch in archs): _mnemonics(archs[0]) for archs in alike.values()}
     counts = ", ".join(f"{len(names[arch])} mnemonics of {arch}" for arch in names)
     parts = [

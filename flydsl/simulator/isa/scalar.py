@@ -282,9 +282,12 @@ for _bits in (32, 64):
 # --- hardware registers: MODE, and where a wave runs, which here is always the same place
 
 _MODE = ("HW_REG_MODE", "HW_REG_WAVE_MODE", "1")
-_PLACES = ("HW_REG_HW_ID", "4", "HW_REG_XCC_ID", "20", "HW_REG_WAVE_HW_ID1", "23", "HW_REG_WAVE_HW_ID2", "24")
+_PLACES = (
+    *("HW_REG_HW_ID", "4", "HW_REG_XCC_ID", "20"),
+    *("HW_REG_WAVE_HW_ID1", "HW_REG_HW_ID1", "23", "HW_REG_WAVE_HW_ID2", "HW_REG_HW_ID2", "24"),
+)
 _CLUSTER_STATE = ("HW_REG_IB_STS2", "28")
-_CYCLES = {"HW_REG_SHADER_CYCLES_LO": 0, "29": 0, "HW_REG_SHADER_CYCLES_HI": 32, "30": 32}
+_CYCLES = {"HW_REG_SHADER_CYCLES": 0, "HW_REG_SHADER_CYCLES_LO": 0, "29": 0, "HW_REG_SHADER_CYCLES_HI": 32, "30": 32}
 
 
 def _field(text: str) -> tuple[str, int, int]:

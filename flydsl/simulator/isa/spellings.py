@@ -138,18 +138,16 @@ _PRESENT_ON_RDNA3 = (
     r"|v_(min|max)_f\d+|v_(min3|max3|med3)_f(16|32)|v_pk_(min|max)_f16"
 )
 """Those of CDNA that RDNA 4 has not, but RDNA 3 has."""
-_SCALAR_FLOATS = (
-    r"s_(add|sub|mul|ceil|floor|trunc|rndne|fmac|fmaak|fmamk|min|max|minimum|maximum)(_num)?_f(16|32)"
-    r"|s_cmp_\w+_f(16|32)|s_cvt_.*"
-)
+_SCALAR_FLOATS = r"s_(add|sub|mul|ceil|floor|trunc|rndne|fmac|fmaak|fmamk|min|max)_f(16|32)|s_cmp_\w+_f(16|32)|s_cvt_.*"
+"""Those that RDNA 3 has from 3.5 on."""
 _ABSENT_ON_RDNA3 = (
-    rf"{_SCALAR_FLOATS}|v_s_.*|\w+_(num|minimum|maximum|minimum3|maximum3|minimummaximum|maximumminimum)(_rtn)?_f\d+(/.*)?"
+    r"v_s_.*|\w+_(num|minimum|maximum|minimum3|maximum3|minimummaximum|maximumminimum)(_rtn)?_f\d+(/.*)?"
     r"|s_(buffer_)?load_([us]?(byte|short)|dwordx3)|s_(add|sub)_nc_u64|s_mul_u64|s_sleep_var|s_barrier_.*|s_wait_\w*cnt"
     r"|s_wait_(alu|\w*dscnt)|global_(inv|wb|wbinv)|s_(buffer_)?prefetch_.*|\w+_(load|store)_block"
     r"|\w+_atomic_(pk_add_\w+|cond_sub_u32)(/.*)?|ds_(pk_add|cond_sub|sub_clamp)_.*|v_permlanex?16_var_b32"
     r"|flat_atomic_sub_clamp_u32(/.*)?|v_cmpx_(f|t)_[iu]16|v_cvt_\w*(fp8|bf8)\w*|v_swmmac_.*"
 )
-"""Those of RDNA 4 that RDNA 3 has not: some of them came with generation 3.5."""
+"""Those of RDNA 4 that RDNA 3 has not."""
 
 
 def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:
@@ -194,8 +192,8 @@ def is_on(mnemonic: str, instruction_sets: Collection[str]) -> bool:
 def _is_on_rdna3(mnemonic: str, instruction_sets: Collection[str], *, is_absent: bool) -> bool:
     if re.fullmatch(_PRESENT_ON_RDNA3, mnemonic):
         return True
-    if "rdna3.5" in instruction_sets and re.fullmatch(_SCALAR_FLOATS, mnemonic):
-        return not re.match(r"s_(min|max)", mnemonic)
+    if re.fullmatch(_SCALAR_FLOATS, mnemonic):
+        return "rdna3.5" in instruction_sets
     return not is_absent and not re.fullmatch(_ABSENT_ON_RDNA3, mnemonic)
 
 

@@ -33,6 +33,7 @@ from tests.simulator.reference.names import (
     by_hand,
     of_cdna5,
     of_copies,
+    of_rdna3,
     of_rdna_lanes,
     of_rdna_memory,
     of_stochastic_packs,
@@ -54,6 +55,7 @@ def with_a_reference() -> set[str]:
     names |= {case.mnemonic for case in (*wmma.DENSE, *wmma.SPARSE, *wmma.MIXED)}
     names |= {case.mnemonic for case in (*wmma.SCALED, *wmma.FINELY_SCALED, *wmma.SPARSE_OF_GFX1250)}
     names |= {*cdna5.CASES, *rdna.CASES, *rdna.SCALAR, *(name for name, _ in rdna.MIXED_DOTS)}
+    names |= {*rdna.OF_RDNA3, *rdna.SCALAR_OF_RDNA3, *of_rdna3()}
     names |= {name for name in map(mnemonic_of, TABLE) if "::" in name}  # test_rdna_lanes, test_gfx1250
     names |= by_hand() | of_rdna_memory() | of_rdna_lanes() | of_cdna5() | of_copies() | of_stochastic_packs()
     for space in (*SPACES, "scratch"):

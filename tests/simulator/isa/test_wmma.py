@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from flydsl.arch import get_arch
 from flydsl.simulator import UnknownInstruction
 from flydsl.simulator.arrays import Array
 from tests.simulator.reference.wmma import (
@@ -34,10 +32,8 @@ DESTINATION = 96
 
 def execute(run: Run, text: str, registers: dict[int, Array], case: Case, first: int = DESTINATION) -> list[Array]:
     """The registers of D, from `first` on, after an instruction that all lanes execute, active or not."""
-    arch = get_arch(case.arch)
-    gpu = arch if arch.instruction_sets else replace(arch, instruction_sets=("cdna5", "rdna4", "rdna"))
-    after = run(text, v=registers, arch=gpu, lanes=case.lanes, exec_bits=0)
-    return [after.v(first + i) for i in range(case.results_per_lane * RESULT_BITS[case.result] // 32)]
+    after = run(text, v=registers, arch=case.arch, lanes=case.lanes, exec_bits=0)
+    return [after.v(first + i) for i in range(case.results_per_lane * case.result_bits(case.result) // 32)]
 
 
 # --- formats
@@ -105,8 +101,8 @@ def source_registers(matrix: Array, format_: str, case: Case) -> list[Array]:
     """(16, k), the rows of A or the columns of B, as registers."""
     fields = [[0] * case.per_lane for _ in range(case.lanes)]
     for i, k in np.ndindex(*matrix.shape):
-        lane, element = case.place_source(i, k)
-        fields[lane][element] = code_of(matrix[i, k], format_)
+        for lane, element in case.places_source(i, k):
+            fields[lane][element] = code_of(matrix[i, k], format_)
     return pack(fields, BITS[format_])
 
 
@@ -116,12 +112,12 @@ def result_registers(matrix: Array, format_: str, case: Case) -> list[Array]:
     for i, j in np.ndindex(*matrix.shape):
         lane, element = case.place_result(i, j)
         fields[lane][element] = code_of(matrix[i, j], format_)
-    return pack(fields, RESULT_BITS[format_])
+    return pack(fields, case.result_bits(format_))
 
 
 def result_matrix(registers: Sequence[Array], case: Case) -> Array:
     """The registers of D as (m, 16)."""
-    fields = unpack(registers, RESULT_BITS[case.result])
+    fields = unpack(registers, case.result_bits(case.result))
     places = {(i, j): case.place_result(i, j) for i in range(case.m) for j in range(16)}
     return np.array(
         [[value_of(fields[places[i, j][0]][places[i, j][1]], case.result) for j in range(16)] for i in range(case.m)]
@@ -140,7 +136,7 @@ def multiply(
     left = [r for tile in range(case.m // 16) for r in source_registers(a[16 * tile :][:16], case.a, case)]
     right = source_registers(b, case.b, case.of_b)
     registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}}
-    count = case.results_per_lane * RESULT_BITS[case.result] // 32
+    count = case.results_per_lane * case.result_bits(case.result) // 32
     c_text = c if isinstance(c, str) else ""
     if not isinstance(c, str):
         rows = result_registers(c, case.c, case)
@@ -338,6 +334,61 @@ def test_denormals_are_kept(run: Run) -> None:
     a, b = np.zeros((2, 16, 16))
     a[:, 0], b[:, 0] = 2.0**-24, 1
     assert (multiply(run, case, a, b, np.full((16, 16), 2.0**-24)) == 2.0**-23).all()
+
+
+# --- RDNA 3: A and B in every lane, 16 bits of C and D in halves of registers
+
+RDNA3 = [case for case in DENSE if case.arch == "gfx1100"]
+
+
+@pytest.mark.parametrize("name", ["v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8", "v_wmma_i32_16x16x16_iu4"])
+@pytest.mark.parametrize("lanes", [32, 64])
+def test_a_copy_that_differs_is_seen(run: Run, name: str, lanes: int) -> None:
+    """Every group of lanes counts, whichever the other ones hold."""
+    case = by_name(name, lanes, "gfx1100")
+    a, b, _ = (abs(x) + 1 for x in matrices(case))
+    for group in range(case.groups):
+        for first, count in ((0, len(left := source_registers(a, case.a, case))), (32, len(left))):
+            right = source_registers(b, case.b, case)
+            registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}}
+            for i in range(count):
+                registers[first + i] = registers[first + i].copy()
+                registers[first + i][16 * group : 16 * group + 16] = 0
+            text = f"{case.mnemonic} {', '.join(register_range(n, c) for n, c in ((96, 256 // lanes), (0, count)))}"
+            found = result_matrix(execute(run, f"{text}, {register_range(32, count)}, 0", registers, case), case)
+            assert (found < a @ b.T).all()
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_op_sel_names_the_half_of_c_and_d(run: Run, name: str, lanes: int) -> None:
+    """The other half of D stays as it is."""
+    case = by_name(f"v_wmma_{name}_16x16x16_{name}", lanes, "gfx1100")
+    a, b, c = matrices(case)
+    a, b = np.sign(a), np.sign(b)
+    left, right = source_registers(a, name, case), source_registers(b, name, case)
+    rows = [r << 16 | 0x1234 for r in result_registers(c, name, case)]
+    count = len(rows)
+    registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}}
+    registers |= {64 + i: r for i, r in enumerate(rows)} | {96 + i: np.full(lanes, 0xABCD5678) for i in range(count)}
+    text = f"{case.mnemonic} v[96:{95 + count}], v[0:7], v[32:39], v[64:{63 + count}] op_sel:[0,0,1]"
+    after = execute(run, text, registers, case)
+    assert all((r & 0xFFFF == 0x5678).all() for r in after)
+    np.testing.assert_array_equal(result_matrix([r >> 16 for r in after], case), a @ b.T + c)
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+def test_signs_and_constants_of_rdna_3(run: Run, lanes: int) -> None:
+    case = by_name("v_wmma_f16_16x16x16_f16", lanes, "gfx1100")
+    a, b, c = matrices(case)
+    a, b = np.sign(a), np.sign(b)
+    signs = np.where(np.arange(16) % 2, 1, -1)
+    got = multiply(run, case, a, b, c, " neg_lo:[1,0,1] neg_hi:[0,0,1]")
+    assert (got == (a * signs) @ b.T - abs(c)).all()
+    assert (multiply(run, case, a, b, "-2.0") == a @ b.T - 2).all()
+    case = by_name("v_wmma_i32_16x16x16_iu4", lanes, "gfx1100")
+    a, b, c = matrices(case)
+    assert (multiply(run, case, a, b, c, " neg_lo:[0,1,0]") == a @ ((b ^ 8) - 8).T + c).all()
 
 
 # --- formats of gfx1250, and scales

@@ -28,6 +28,12 @@ def of_rdna_lanes() -> set[str]:
     return names | {f"v_s_{name}_{type_}" for name in ("rcp", "rsq", "sqrt", "exp", "log") for type_ in ("f16", "f32")}
 
 
+def of_rdna3() -> set[str]:
+    """Those of `isa/test_rdna3.py`."""
+    names = {f"{space}_atomic_{n}_f32" for space in ("global", "flat", "buffer") for n in ("min", "max", "cmpswap")}
+    return names | {f"ds_cmpstore{rtn}_f{bits}" for rtn in ("", "_rtn") for bits in (32, 64)} | {"v_fmac_dx9_zero_f32"}
+
+
 def by_hand() -> set[str]:
     """Those of `isa/test_cdna4.py` and `isa/test_cdna2.py`."""
     names = {f"pk_{w}_{n}" for w in _WIDE for n in (*_EIGHT, "fp4")}

@@ -1,4 +1,4 @@
-"""What RDNA 4 has and CDNA does not, on vector and on scalar registers (RDNA 4 ISA; LLVM's tests for its operands)."""
+"""What RDNA has and CDNA does not, on vector and on scalar registers (RDNA 4 ISA; LLVM's tests for its operands)."""
 
 from __future__ import annotations
 
@@ -242,3 +242,17 @@ def _value(f: Format, x: int) -> int:
 for _t, _f in (("f16", ieee.F16), ("f32", ieee.F32)):
     for _relation in (*_RELATIONS, *_NEGATED):
         SCALAR[f"s_cmp_{_relation}_{_t}"] = case(f"scc = {_t} {_t}", _compared(_f, _relation))
+
+
+# --- RDNA 3: extremes by the rules of CDNA
+
+OF_RDNA3: dict[str, Case] = {}
+SCALAR_OF_RDNA3: dict[str, Case] = {}
+for _t in ("f16", "f32"):
+    _low, _high = (OF_CDNA[f"v_{_name}_{_t}"].function for _name in ("min", "max"))
+    _words = f"{_t}{'~' if _t == 'f16' else ''} = {_t} {_t} {_t}"
+    for _name, _first, _then in (("minmax", _low, _high), ("maxmin", _high, _low)):
+        _both: Any = lambda mode, x, y, z, f=_first, g=_then: g(mode, f(mode, x, y), z)  # noqa: E731 - one for each
+        OF_RDNA3[f"v_{_name}_{_t}"] = case(_words, _both, exact_nan=True)
+    for _name, _function in (("min", _low), ("max", _high)):
+        SCALAR_OF_RDNA3[f"s_{_name}_{_t}"] = case(f"{_t} = {_t} {_t}", _function, exact_nan=True)

@@ -1,8 +1,9 @@
-"""The matrix instructions of RDNA 4 and gfx1250: their shapes, and where the registers of a wave hold the elements.
+"""The matrix instructions of RDNA 3, RDNA 4 and gfx1250: their shapes, and which registers hold which elements.
 
 A is M x K, B is K x N, C and D are M x N, with N = 16. Sources: "RDNA 4 Instruction Set Architecture" (WMMA; storage of
 matrices in VGPRs), AMD's article "Using the Matrix Cores of AMD RDNA 4 architecture GPUs", Mesa's notes on its layouts
-for wave64, and LLVM's tests for the operands. Of gfx1250 no document of AMD's is public: there the sources are LLVM's
+for wave64, and LLVM's tests for the operands; of RDNA 3 its ISA document, and AMD's article "How to accelerate AI
+applications on RDNA 3 using WMMA". Of gfx1250 no document of AMD's is public: there the sources are LLVM's
 definitions and tests, and the layouts that Triton and Composable Kernel load.
 
 The order in which lanes hold k is visible only where A and B have different formats, where A is sparse, or where blocks
@@ -58,9 +59,18 @@ class Case:
         return self.lanes // 16
 
     @property
+    def is_repeated(self) -> bool:
+        """Every lane holds a whole row of A and column of B, and of C and D one element in each register: RDNA 3."""
+        return self.arch == "gfx1100"
+
+    @property
     def per_lane(self) -> int:
         """Elements of a row of A (dense) or of a column of B that a lane holds."""
-        return self.k // self.groups
+        return self.k if self.is_repeated else self.k // self.groups
+
+    def result_bits(self, format_: str) -> int:
+        """The bits from one element of C or D in a lane to the next."""
+        return 32 if self.is_repeated else RESULT_BITS[format_]
 
     @property
     def results_per_lane(self) -> int:
@@ -72,14 +82,32 @@ class Case:
         turn, within = divmod(k, run * self.groups)
         return i + 16 * (within // run), turn * run + within % run
 
+    def places_source(self, i: int, k: int) -> list[tuple[int, int]]:
+        """All places of A[i, k] or B[k, i]."""
+        if self.is_repeated:
+            return [(i + 16 * group, k) for group in range(self.groups)]
+        return [self.place_source(i, k)]
+
     def place_result(self, i: int, j: int) -> tuple[int, int]:
         """Lane, and element in the lane, of C and D. Of two rows of tiles the second follows the first."""
+        if self.is_repeated:
+            return j + 16 * (i % self.groups), i // self.groups
         tile, row = divmod(i, 16)
         size = 256 // self.lanes
         return j + 16 * _FIRST_ROW[self.lanes].index(row - row % size), tile * size + row % size
 
 
 _FLOAT8 = [(a, b) for a in ("fp8", "bf8") for b in ("fp8", "bf8")]
+
+
+def _rdna3() -> Iterator[Case]:
+    for lanes in (32, 64):
+        for name in ("f16", "bf16"):
+            for result in ("f32", name):
+                name_ = f"v_wmma_{result}_16x16x16_{name}"
+                yield Case(name_, 16, name, name, result, result, lanes, "gfx1100")
+        for name in ("iu8", "iu4"):
+            yield Case(f"v_wmma_i32_16x16x16_{name}", 16, name, name, "i32", "i32", lanes, "gfx1100")
 
 
 def _rdna4() -> Iterator[Case]:
@@ -151,6 +179,6 @@ def _mixed(scale: str) -> Iterator[Case]:
     yield Case(f"v_wmma_{scale}f32_32x16x128_f4", 128, "fp4", "fp4", "f32", "f32", arch="gfx1250", m=32, run=32)
 
 
-DENSE = [*_rdna4(), *_gfx1250()]
+DENSE = [*_rdna3(), *_rdna4(), *_gfx1250()]
 MIXED, SCALED, FINELY_SCALED = list(_mixed("")), list(_mixed("scale_")), list(_mixed("scale16_"))
 SPARSE, SPARSE_OF_GFX1250 = list(_rdna4_sparse()), list(_gfx1250_sparse())
