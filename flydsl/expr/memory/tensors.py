@@ -19,6 +19,7 @@ from flydsl.dialect.types import ADDRESS_SPACES, MemRefType, PointerType, fly_ty
 from flydsl.expr.layouts.algebra import IntTuple, LayoutValue, get_shape, get_stride, has_none
 from flydsl.expr.layouts.algebra import slice as slice_modes
 from flydsl.expr.layouts.coord_tensor import CoordTensor
+from flydsl.expr.memory.shared_views import note_view
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, as_numeric, numeric_class, require_numeric
@@ -334,7 +335,11 @@ def make_view(pointer: AnyPointer, layout: AnyLayout) -> Result:
     """
     if isinstance(pointer, int | tuple | Numeric | IntTuple):
         return CoordTensor.at(pointer, layout)
-    return Tensor(emit_fly("make_view", [_require_pointer("make_view", pointer), as_operand(layout)]).result)
+    start = _require_pointer("make_view", pointer)
+    view = Tensor(emit_fly("make_view", [start, as_operand(layout)]).result)
+    if view.type.space == "shared":
+        note_view(start, view.type)
+    return view
 
 
 def as_memory(coordinates: CoordTensor) -> Tensor:

@@ -2,7 +2,8 @@
 
 A tile that a tiled copy or product of 128 threads deals out by `fx.thread_idx.x` is dealt out in part by a smaller
 block; one that another number is dealt out by, too, may be by several calls. A call is noted at the kernel while it is
-traced, and the launch, which comes later, compares. So is the dynamic shared memory that a kernel allocates itself.
+traced, and the launch, which comes later, compares. So is the dynamic shared memory that a kernel allocates itself, and
+what views of shared memory there are.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from flydsl.layout.int_tuple import leaves
 _NOTE = "fly.threads_of_block"
 _TILES = "fly.threads_of_tiles"
 _DYNAMIC_LDS = "fly.dynamic_lds_bytes"
+_SHARED_VIEWS = "fly.views_of_shared_memory"
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci")
 
 
@@ -75,10 +77,22 @@ def taken_dynamic_lds(kernel: ir.Operation) -> int:
     return size_bytes
 
 
+def note_shared_view(elements: str, seen_through: str) -> str:
+    """Note what elements in shared memory are seen through, and return what an earlier view of them noted, or ""."""
+    if (kernel := traced_kernel()) is None:
+        return ""
+    noted = kernel.attributes[_SHARED_VIEWS] if _SHARED_VIEWS in kernel.attributes else ir.DictAttr.get({})
+    views = {note.name: note.attr for note in ir.DictAttr(noted)}
+    if elements in views:
+        return str(ir.StringAttr(views[elements]).value)
+    kernel.attributes[_SHARED_VIEWS] = ir.DictAttr.get({**views, elements: ir.StringAttr.get(seen_through)})
+    return ""
+
+
 def taken_notes(kernel: ir.Operation) -> tuple[dict[str, int], dict[str, int]]:
     """Take a kernel's notes away: the threads of each function that was called, and of each tile."""
     notes = _read(kernel, _NOTE), _read(kernel, _TILES)
-    for name in (_NOTE, _TILES):
+    for name in (_NOTE, _TILES, _SHARED_VIEWS):
         if name in kernel.attributes:
             del kernel.attributes[name]
     return notes

@@ -290,3 +290,28 @@ def test_a_type_is_that_of_torch_and_numpy() -> None:
     assert fx.Float16 not in (torch.float32, np.int16, float, None, "f16")
     assert fx.Numeric != torch.float32
     assert {fx.Float32: 1}[fx.Float32] == 1
+
+
+def launch_with_views(*swizzles: Any, other: bool = False) -> None:
+    """Launch a kernel that views the same shared memory through each of these swizzles, None for none."""
+
+    @flyc.kernel
+    def kernel(x: fx.Tensor):
+        rows = fx.make_ordered_layout((8, 8), (1, 0))
+        for i, swizzle in enumerate(swizzles):
+            start = fx.get_dyn_shared(fx.Float32 if i == 0 or not other else fx.Float16)
+            fx.make_view(start, rows if swizzle is None else fx.make_composed_layout(fx.static(swizzle), rows))
+
+    launcher_of(kernel, grid=1, block=64, smem=256)(torch.zeros(64))
+
+
+def test_the_same_shared_memory_through_two_swizzles_deserves_a_hint(recwarn: pytest.WarningsRecorder) -> None:
+    one, another = fx.SwizzleType.get(3, 0, 3), fx.SwizzleType.get(2, 0, 3)
+    for swizzles in ((one, None), (None, one), (one, another)):
+        with pytest.warns(UserWarning, match="written through one is elsewhere for the other") as said:
+            launch_with_views(*swizzles)
+        assert said[0].filename == __file__
+    launch_with_views(one, one)
+    launch_with_views(None, None)
+    launch_with_views(one, None, other=True)  # other data, which take their turn
+    assert not recwarn
