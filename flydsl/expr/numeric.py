@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from copy import copy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -176,6 +177,8 @@ class Numeric(ArithValue, metaclass=NumericMeta):
             )
         if issubclass(cls, Integer) and isinstance(number, int):
             cls._require_fit(where, number)
+        if issubclass(cls, Integer) and isinstance(number, Integer) and not number.is_static:
+            cls._warn_of_larger(where, type(number))
         try:
             return cls.exactly(number)
         except ArgumentError as error:
@@ -383,6 +386,19 @@ class Integer(Numeric):
         if not cls.signed:
             return 0, (1 << cls.width) - 1
         return -(1 << (cls.width - 1)), (1 << (cls.width - 1)) - 1
+
+    @classmethod
+    def _warn_of_larger(cls, where: str, given: type[Integer]) -> None:
+        """Warn at the user's line of a runtime value that may be too large for a parameter, or a field."""
+        place, largest = user_location(), cls.limits()[1]
+        if place is not None and not issubclass(given, Index) and given.limits()[1] > largest:
+            warnings.warn_explicit(
+                f"{where} is {cls.__name__}, and takes a {given.__name__}: numbers above {largest} wrap around. "
+                f"Annotate it fx.{given.__name__}, or convert the number: fx.{cls.__name__}(...)",
+                UserWarning,
+                place.file,
+                place.line,
+            )
 
     @classmethod
     def fits(cls, number: int) -> bool:

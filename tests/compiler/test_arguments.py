@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -162,3 +163,27 @@ def test_an_array_that_must_not_be_written_is_not() -> None:
     assert out[0] == 7
     with pytest.raises(MemoryFault, match="read-only"):
         launch(flyc.from_dlpack(known), out)
+
+
+def test_a_runtime_number_that_may_be_too_large_for_the_kernels_parameter_deserves_a_hint() -> None:
+    @flyc.kernel
+    def kernel(out: fx.Tensor, n: fx.Int32):
+        out[0] = n
+
+    @flyc.jit
+    def launch(out: fx.Tensor, n: fx.Uint32):
+        kernel(out, n).launch(grid=1, block=1)
+
+    @flyc.jit
+    def convert_and_launch(out: fx.Tensor, n: fx.Uint32, m: fx.Int32):
+        kernel(out, fx.Int32(n)).launch(grid=1, block=1)
+        kernel(out, m).launch(grid=1, block=1)
+
+    out = torch.zeros(1, dtype=torch.int32)
+    with pytest.warns(UserWarning, match="numbers above 2147483647 wrap around") as said:
+        launch(out, 3_000_000_000)
+    assert said[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        convert_and_launch(out, 3_000_000_000, 7)
+    assert out.item() == 7
