@@ -3,7 +3,9 @@
 A small integer and a few floats are inline constants. Anything else is a literal of 32 bits: of a 64-bit operand the
 high half of a float, and of an integer the low half, extended with its sign where the operand has one (ISA, "Literal
 Expansion to 64 bits"). LLVM assembles more than that, and cuts it off: 0.1 and -17, for example. gfx1250 has literals
-of 64 bits, too. v_fma_mix and some scalar instructions of f16 have operands that LLVM takes for another type.
+of 64 bits, too. v_fma_mix and some scalar instructions of f16 have operands that LLVM takes for another type. What a
+scaled conversion reads as 32 bits may be an f16 or a bf16, and its constant is one, too; a pair of them has a constant
+in one half, or in both: no document says which.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ _INVERSE_OF_2_PI_F64 = 0x3FC45F306DC9C882
 _LOW = (1 << 32) - 1
 _TAKEN_FOR_F32 = re.compile(r"s_((ceil|floor|trunc|rndne)_f16|cvt_f32_f16|cmp_.*_f16)")
 """With operands of f16 whose constants LLVM encodes as those of f32."""
+_SCALED_FROM_HALF = re.compile(r"v_cvt_scalef32_sr_(?:fp8|bf8)_(b?f16)")
+_SCALED_FROM_PAIR = re.compile(r"v_cvt_scalef32_(sr_)?pk_(fp8|bf8|fp4)_b?f16")
 _NEVER_INLINE = {"v_fmaak_f64": 2, "v_fmamk_f64": 1}
 """The source that is a literal in any case."""
 
@@ -38,6 +42,8 @@ def as_encoded(
         return replace(source, atom=_held_by_mix(source.atom, "f16" if word == "mix" else "bf16"))
     if word == "f16" and _TAKEN_FOR_F32.fullmatch(mnemonic):
         return replace(source, atom=_of_bits(source.atom.bits("f32"), 32, "f32"))
+    if place == 0 and isinstance(source.atom.value, float) and mnemonic.startswith("v_cvt_scalef32_"):
+        return _of_scaled(source, mnemonic)
     if word not in ("i64", "f64"):
         return source
     has_wide = "cdna5" in instruction_sets
@@ -52,6 +58,16 @@ def as_encoded(
             return source
         raise ValueError("a constant that some encodings hold in 64 bits, and others in 32")
     return replace(source, atom=held)
+
+
+def _of_scaled(source: Operand, mnemonic: str) -> Operand:
+    """What a scaled conversion converts."""
+    if _SCALED_FROM_PAIR.fullmatch(mnemonic):
+        raise ValueError("a float constant as a pair of 16-bit floats")
+    if half := _SCALED_FROM_HALF.fullmatch(mnemonic):
+        assert isinstance(source.atom, Immediate)
+        return replace(source, atom=Immediate(source.atom.bits("bfloat" if half[1] == "bf16" else "f16")))
+    return source
 
 
 def _held_by_mix(constant: Immediate, narrow: str) -> Immediate:

@@ -212,8 +212,7 @@ def stochastic_f16(b: Builder, x: Value, random: Value) -> Value:
 
 define("v_cvt_sr_bf16_f32", "i32 = f32 i32 dst modifiers", _stochastic_half(stochastic_bf16), of="cdna4")
 define("v_cvt_sr_f16_f32", "i32 = f32 i32 dst modifiers", _stochastic_half(stochastic_f16), of="cdna4")
-define("v_cvt_f32_bf16", "f32 = i16", lambda b, x: to_float(b, x, "bf16"), of="cdna4")
-define("v_cvt_f32_bf16", "f32 = bfloat", lambda b, x: to_float(b, x, "bf16"), of="cdna5")
+define("v_cvt_f32_bf16", "f32 = bfloat", lambda b, x: to_float(b, x, "bf16"), of="cdna4 cdna5")
 define(
     "v_cvt_pk_f16_f32",
     "i32 = f32 f32",

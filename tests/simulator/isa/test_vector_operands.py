@@ -45,6 +45,11 @@ def halves(low: Any, high: Any) -> Any:
         ("gfx90a", "v_pk_fma_f32 v[2:3], v[4:5], v[6:7], v[2:3] op_sel_hi:[1,0]",
          "v_pk_fma_f32 v[2:3], v[4:5], v[6:7], v[2:3] op_sel_hi:[1,0,0]"),
         ("gfx950", "v_alignbit_b32 v1, v2, v3, v4 op_sel:[0,0]", "v_alignbit_b32 v1, v2, v3, v4"),
+        # What is converted is a bf16 or an f16, and so is its constant.
+        ("gfx950", "v_cvt_f32_bf16 v1, 0x3f80", "v_cvt_f32_bf16_e32 v1, 1.0"),
+        ("gfx950", "v_cvt_scalef32_sr_bf8_bf16 v1, 0x3e22, v2, v3",
+         "v_cvt_scalef32_sr_bf8_bf16 v1, 0.15915494, v2, v3"),
+        ("gfx950", "v_cvt_scalef32_sr_fp8_f16 v1, 0x3c00, v2, v3", "v_cvt_scalef32_sr_fp8_f16 v1, 1.0, v2, v3"),
     ],
 )  # fmt: skip
 def test_what_llvm_prints_otherwise_means_the_same(run: Run, arch: str, text: str, printed: str) -> None:
@@ -73,6 +78,11 @@ def test_what_llvm_prints_otherwise_means_the_same(run: Run, arch: str, text: st
 def test_constants_of_16_bit_operands(run: Run, text: str, expected: int) -> None:
     got = run(text, v={0: np.uint32(0x1234), 1: np.uint32(0), 2: np.uint32(0)}).v(1)
     assert int(got[0]) == expected
+
+
+def test_a_constant_as_a_pair_of_halves_is_refused_where_no_document_says_which_half_has_it(run: Run) -> None:
+    with pytest.raises(UnknownInstruction, match="a float constant as a pair"):
+        run("v_cvt_scalef32_pk_fp8_f16 v1, 1.0, v2", arch="gfx950")
 
 
 def test_classes_of_f16_are_asked_for_in_the_format_f16(run: Run) -> None:
