@@ -43,7 +43,7 @@ from flydsl.expr.rocdl import (
 from flydsl.expr.rocdl.async_copy import *  # noqa: F403
 from flydsl.expr.rocdl.barriers import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_atomic import *  # noqa: F403
-from flydsl.expr.rocdl.buffer_builder import builder_of
+from flydsl.expr.rocdl.buffer_builder import builder_of as _builder_of
 from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
 from flydsl.expr.rocdl.convert import *  # noqa: F403
 from flydsl.expr.rocdl.convert_scaled import *  # noqa: F403
@@ -90,7 +90,7 @@ def __getattr__(name: str) -> Any:
     """The MLIR operation class of the name; it takes values of the DSL."""
     found = getattr(upstream("rocdl"), name, None) if name[:1].isupper() else None
     if isinstance(found, type) and issubclass(found, ir.OpView):
-        return builder_of(found)
+        return _builder_of(found)
     return _unknown(name)
 
 
