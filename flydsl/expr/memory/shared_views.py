@@ -37,8 +37,8 @@ def note_view(pointer: ir.Value, view: MemRefType) -> None:
 
 
 def _swizzle(layout: AnyLayout) -> str:
-    is_swizzled = isinstance(layout, algebra.ComposedLayout) and isinstance(layout.inner, algebra.Swizzle)
-    return f"the swizzle {layout.inner}" if is_swizzled else "no swizzle"
+    inner = layout.inner if isinstance(layout, algebra.ComposedLayout) else None
+    return f"the swizzle {inner}" if isinstance(inner, algebra.Swizzle) else "no swizzle"
 
 
 def _unswizzled(layout: AnyLayout) -> AnyLayout:
@@ -51,7 +51,7 @@ def _has_known_size(layout: AnyLayout) -> bool:
 
 def _start(pointer: ir.Value) -> str | None:
     """The place of a pointer's memory, None if it is known only when the kernel runs."""
-    steps = []
+    steps: list[str] = []
     while isinstance(pointer.owner, ir.Operation | ir.OpView):
         op = pointer.owner.operation
         if op.name == "fly.get_dyn_shared":
