@@ -69,7 +69,7 @@ def _fetching_permute(b: Builder, address: Value, data: Value, modifiers: Any) -
     return b.permute(b.per_lane(data), _lane_of_address(b, address, modifiers))
 
 
-define("ds_bpermute_fi_b32", "i32 = i32 i32 modifiers", _fetching_permute, of="rdna4")
+define("ds_bpermute_fi_b32", "i32 = i32 i32 modifiers", _fetching_permute, of="rdna4 cdna5")
 
 
 def _swizzle(b: Builder, data: Value, modifiers: Any) -> Value:

@@ -1,0 +1,25 @@
+"""Each case runs on its GPU, in both backends, and COVERAGE.md says how many do."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from flydsl.errors import FlyError
+from tests.simulator.conformance import barriers, conversions, integers, lanes, memory, sparse  # noqa: F401
+from tests.simulator.conformance.registry import Case, cases, table
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.arch}-{case.check.__name__}")
+def test_amds_expectation(case: Case) -> None:
+    with pytest.raises(FlyError, match=case.refused) if case.refused else contextlib.nullcontext():
+        case.check(case.arch)
+
+
+def test_the_list_of_what_is_executed_says_how_many_pass() -> None:
+    import flydsl.simulator
+
+    assert table() in Path(flydsl.simulator.__path__[0], "COVERAGE.md").read_text()
