@@ -53,7 +53,9 @@ def as_encoded(
     if _NEVER_INLINE.get(mnemonic) == place and isinstance(source.atom.value, int):
         return replace(source, atom=Immediate(source.atom.value & _LOW, is_literal=True))
     held = _held(source.atom, word, is_signed=mnemonic.endswith("_i64"))
-    if has_wide and held.bits(word) != source.atom.bits(word) and not source.atom.is_literal:
+    is_cut_off = held.bits(word) != source.atom.bits(word) and not source.atom.is_literal
+    is_upper_half = word == "f64" and isinstance(source.atom.value, int)  # in every encoding
+    if has_wide and is_cut_off and not is_upper_half:
         if may_be_wide:
             return source
         raise ValueError("a constant that some encodings hold in 64 bits, and others in 32")

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from flydsl.simulator.arrays import Array
-from tests.simulator.conformance.registry import EVERY, conforms, execute, expect, registers
+from tests.simulator.conformance.registry import CDNA, EVERY, conforms, execute, expect, registers
 from tests.simulator.reference.case import clamp, field, signed
 
 Rows = Sequence[Sequence[int]]
@@ -174,13 +174,13 @@ def unsigned_dots(arch: str) -> None:
     dots(arch, "v_dot8_u32_u4", 4, (False, False), is_signed=False)
 
 
-@conforms("general/int_isa/integer_dot (signed)", "gfx90a gfx942 gfx950")
+@conforms("general/int_isa/integer_dot (signed)", CDNA)
 def signed_dots(arch: str) -> None:
     dots(arch, "v_dot4_i32_i8", 8, (True, True), is_signed=True)
     dots(arch, "v_dot8_i32_i4", 4, (True, True), is_signed=True)
 
 
-@conforms("general/int_isa/integer_dot (signs)", "gfx1201")
+@conforms("general/int_isa/integer_dot (signs)", "gfx1100 gfx1201")
 def dots_of_either_sign(arch: str) -> None:
     for signs in product((False, True), repeat=2):
         modifiers = f"neg_lo:[{int(signs[0])},{int(signs[1])},0]"
@@ -207,7 +207,7 @@ def packs_of_integers(arch: str) -> None:
 def packs_of_floats(arch: str) -> None:
     """Halfway cases go to the even integer."""
     pairs = np.array([(0, 1), (0.25, 0.5), (-0.25, 0.25), (-0.5, 0.5), (0.5, 0.25), (-0.25, -0.5)], np.float32)
-    name = "v_cvt_pk_norm_{}16_f32" if arch.startswith("gfx12") else "v_cvt_pknorm_{}16_f32"
+    name = "v_cvt_pk_norm_{}16_f32" if arch.startswith("gfx1") else "v_cvt_pknorm_{}16_f32"
     text = "\n".join(f"{name.format(sign)} v{register}, v0, v1" for sign, register in (("i", 8), ("u", 9)))
     after = execute(text, arch, {0: pairs[:, 0], 1: pairs[:, 1]})
     expect(after.v(8), [packed([round(float(x) * 32767) for x in pair], 16) for pair in pairs], f"{arch}: signed")

@@ -8,7 +8,7 @@ import numpy as np
 
 from flydsl.arch import get_arch
 from flydsl.simulator.arrays import Array
-from tests.simulator.conformance.registry import EVERY, RDNA4_ON, conforms, execute, expect
+from tests.simulator.conformance.registry import EVERY, RDNA3_ON, RDNA4_ON, conforms, execute, expect
 
 
 def value(lane: int) -> int:
@@ -26,8 +26,8 @@ def from_lanes(arch: str, text: str, source: Callable[[int], int], lanes: int, o
 
 
 def both_sizes(arch: str) -> tuple[int, ...]:
-    """Lanes of a wave: RDNA 4 has waves of both sizes."""
-    return (32, 64) if arch == "gfx1201" else (get_arch(arch).wave_size,)
+    """Lanes of a wave: RDNA has waves of both sizes."""
+    return (32, 64) if arch in ("gfx1100", "gfx1201") else (get_arch(arch).wave_size,)
 
 
 @conforms("general/int_isa/dpp", EVERY)
@@ -41,7 +41,7 @@ def lanes_of_four(arch: str) -> None:
         expect(execute(text, arch, {0: values(lanes), 1: old}, lanes=lanes).v(1), wanted, f"{arch}: some rows")
 
 
-@conforms("general/int_isa/dpp (of eight)", RDNA4_ON)
+@conforms("general/int_isa/dpp (of eight)", RDNA3_ON)
 def lanes_of_eight(arch: str) -> None:
     for lanes in both_sizes(arch):
         from_lanes(arch, "v_mov_b32_dpp v1, v0 dpp8:[1,0,3,2,5,4,7,6]", lambda i: i ^ 1, lanes)
@@ -63,7 +63,7 @@ def rows_by_a_register(arch: str) -> None:
             expect(got, [value((i ^ other_row) & ~15 | (i & 15) ^ 3) for i in range(lanes)], f"{arch}: {name}")
 
 
-@conforms("general/int_isa/permlane (fixed)", RDNA4_ON)
+@conforms("general/int_isa/permlane (fixed)", RDNA3_ON)
 def rows_by_constants(arch: str) -> None:
     selectors = {4: 0x67452301, 5: 0xEFCDAB89}
     for lanes in both_sizes(arch):
@@ -71,7 +71,7 @@ def rows_by_constants(arch: str) -> None:
         from_lanes(arch, "v_permlanex16_b32 v1, v0, s4, s5", lambda i: i ^ 17, lanes, s=selectors)  # type: ignore[arg-type]
 
 
-@conforms("general/int_isa/permlane (halves)", RDNA4_ON)
+@conforms("general/int_isa/permlane (halves)", RDNA3_ON)
 def halves_of_a_wave(arch: str) -> None:
     """In waves of 32 lanes nothing happens."""
     for lanes in both_sizes(arch):

@@ -8,7 +8,7 @@ import numpy as np
 
 from flydsl.simulator import Memory
 from flydsl.simulator.arrays import Array
-from tests.simulator.conformance.registry import conforms, execute, expect
+from tests.simulator.conformance.registry import EVERY, conforms, execute, expect
 
 LANE = np.arange(32, dtype=np.uint32)
 CANARY = 0xA5A5A5A5
@@ -73,11 +73,12 @@ def atomics_of_lds(arch: str) -> None:
     assert [int(after.v(12 + i)[0]) for i in range(4)] == [42, 0x7FC54321, NEGATIVE_ZERO, 0]
 
 
-@conforms("gfx1250/memory_isa/memory_atomic (all lanes)", "gfx90a gfx942 gfx950 gfx1201 gfx1250")
+@conforms("gfx1250/memory_isa/memory_atomic (all lanes)", EVERY)
 def atomics_of_all_lanes(arch: str) -> None:
     """Each lane sees another number."""
-    newer = arch.startswith("gfx12")
-    suffix, modifier = ("_u32", "th:TH_ATOMIC_RETURN") if newer else ("", "glc" if arch == "gfx90a" else "sc0")
+    newer = arch.startswith("gfx1")
+    modifier = {"gfx90a": "glc", "gfx942": "sc0", "gfx950": "sc0", "gfx1100": "glc"}.get(arch, "th:TH_ATOMIC_RETURN")
+    suffix = "_u32" if newer else ""
     memory, data = Memory(), np.array([100], np.uint32)
     text = f"""global_atomic_add{suffix} v8, v0, v1, s[4:5] {modifier}
         ds_add_rtn_u32 v9, v0, v1

@@ -14,8 +14,8 @@ from tests.simulator.conftest import Registers, run_instructions
 
 Check = Callable[[str], None]
 CDNA = "gfx90a gfx942 gfx950"
-EVERY = f"{CDNA} gfx1201 gfx1250"
-RDNA4_ON = "gfx1201 gfx1250"
+EVERY = f"{CDNA} gfx1100 gfx1201 gfx1250"
+RDNA3_ON, RDNA4_ON = "gfx1100 gfx1201 gfx1250", "gfx1201 gfx1250"
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ def halves(low: Any, high: Any) -> Any:
         ("gfx1201", "s_cmp_lt_f16 s5, 0.1\ns_cselect_b32 s4, 1, 2", "s_cmp_lt_f16 s5, 0xcccd\ns_cselect_b32 s4, 1, 2"),
         ("gfx1250", "s_ashr_i64 s[4:5], 0xb2d05e00, 1", "s_ashr_i64 s[4:5], 3000000000, 1"),
         ("gfx1250", "v_fmaak_f64 v[2:3], v[4:5], v[6:7], 7", "v_fmaak_f64 v[2:3], v[4:5], v[6:7], 0x7"),
+        ("gfx1250", "v_trunc_f64_e32 v[2:3], 3000000000", "v_trunc_f64_e32 v[2:3], 0xb2d05e00"),
+        ("gfx1250", "v_add_f64 v[2:3], 0x40590000, v[4:5]", "v_add_f64 v[2:3], 1079574528, v[4:5]"),
         # A list of bits that is too short has zeros at its end, whatever is meant without a list.
         ("gfx90a", "v_pk_fma_f32 v[2:3], v[4:5], v[6:7], v[2:3] op_sel_hi:[1,0]",
          "v_pk_fma_f32 v[2:3], v[4:5], v[6:7], v[2:3] op_sel_hi:[1,0,0]"),
