@@ -18,8 +18,7 @@ from flydsl.expr.tracing.operands import StaticFlyValue, located
 from flydsl.missing_attributes import Explorable
 
 if TYPE_CHECKING:
-    from flydsl.expr.kinds import Number
-    from flydsl.expr.memory.tensors import Tensor
+    from flydsl.expr.kinds import AnyTensor, Number
 
 __all__ = ["atom_set_value"]
 
@@ -58,7 +57,7 @@ class TileCopy(ABC):
         """The same copy with numbers for its calls."""
 
     @abstractmethod
-    def issue(self, source: Tensor, target: Tensor) -> None:
+    def issue(self, source: AnyTensor, target: AnyTensor) -> None:
         """Start the copy."""
 
 

@@ -243,12 +243,12 @@ def copy(
 def _emit_copy(operation: str, atom: CopyAtom | TileCopy, source: Any, target: Any, pred: Any) -> None:
     if not isinstance(atom, CopyAtom | TileCopy):
         raise argument_error(f"{operation}: atom must be a copy atom, got {atom!r}", how_made.COPY_ATOM)
-    given = [require_tensor(operation, tensor) for tensor in (source, target)]
     if isinstance(atom, TileCopy):
         if pred is not None:
             raise argument_error(f"unsupported: {operation} of a whole tile with pred=", "put the call into an `if`")
-        atom.issue(*given)
+        atom.issue(source, target)
         return
+    given = [require_tensor(operation, tensor) for tensor in (source, target)]
     kind, *tensors = as_moved(atom.type, *given)
     if kind != atom.type:
         atom = CopyAtom(kind, atom.values)

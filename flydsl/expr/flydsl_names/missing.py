@@ -36,7 +36,7 @@ _TRACE = "workbench.trace(launcher, *arguments) shows what each wave does and wh
 INSTEAD: dict[str, str] = {
     name: hint
     for hint, names in {
-        _TDM: "TDM TensorLoad TensorStore make_tiled_tdm_atom tdm_partition",
+        _TDM: "TDM",
         _FLY: "_mlirDialectsFly _mlirDialectsFlyROCDL _fly_ops_gen _fly_rocdl_ops_gen",
         _TRACE: "ktrace ktrace_common ktrace_emit ktrace_format fly_ktrace _fly_ktrace_ops_gen iket iket_emit",
         "fx.make_composed_layout(fx.static(fx.SwizzleType.get(3, 3, 3)), layout) swizzles offsets": "CoordSwizzle "

@@ -36,6 +36,7 @@ from flydsl.expr.rocdl import (
     scheduling,
     tdm_atom,
     tdm_ops,
+    tiled_tdm,
     transposing,
     waits,
     wmma,
@@ -57,6 +58,7 @@ from flydsl.expr.rocdl.raw_buffer import *  # noqa: F403
 from flydsl.expr.rocdl.scheduling import *  # noqa: F403
 from flydsl.expr.rocdl.tdm_atom import *  # noqa: F403
 from flydsl.expr.rocdl.tdm_ops import tensor_load_to_lds, tensor_store_from_lds
+from flydsl.expr.rocdl.tiled_tdm import *  # noqa: F403
 from flydsl.expr.rocdl.transposing import *  # noqa: F403
 from flydsl.expr.rocdl.waits import *  # noqa: F403
 from flydsl.expr.rocdl.wmma import *  # noqa: F403
@@ -66,7 +68,7 @@ as_submodules(__name__, cdna3, cdna5, enum, inline_asm, rdna3, rdna4, universal)
 
 _FAMILIES = (
     async_copy, barriers, buffer_atomic, buffer_tensor, convert, convert_scaled, hardware_math, ids, lane, lds,
-    matrix_atoms, mfma, raw_buffer, scheduling, tdm_atom, transposing, waits, wmma,
+    matrix_atoms, mfma, raw_buffer, scheduling, tdm_atom, tiled_tdm, transposing, waits, wmma,
 )  # fmt: skip
 
 __all__ = [

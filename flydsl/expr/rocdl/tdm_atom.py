@@ -25,7 +25,7 @@ from flydsl.expr.rocdl.tensor_descriptors import global_address
 
 __all__ = ["advance_tdm_atom", "make_tdm_atom"]
 
-_WHOLE = 0x7FFF_FFFF  # an extent that no tile reaches
+OPEN_EXTENT = 0x7FFF_FFFF  # that no tile reaches
 _RANKS = (1, 2)
 
 
@@ -71,8 +71,10 @@ class TdmAtom(TileCopy):
                 )
         return atom
 
-    def issue(self, source: Tensor, target: Tensor) -> None:
+    def issue(self, source: Any, target: Any) -> None:
         """Start the copy of this wave's part; the address spaces say in which direction."""
+        for tensor in (source, target):
+            require_tensor("copy", tensor)
         is_store = target.address_space == "global"
         tile, place = (target, source) if is_store else (source, target)
         if (tile.address_space, place.address_space) != ("global", "shared"):
@@ -88,7 +90,7 @@ class TdmAtom(TileCopy):
             tensor_shape=self._bounds(),
             strides=(strides[0], 1),
             tile_shape=shape,
-            elem_bytes=_element_bytes(tile),
+            elem_bytes=element_bytes(tile),
             workgroup_mask=self.workgroup_mask,
             for_store=is_store,
             **self.options.descriptor,
@@ -97,10 +99,7 @@ class TdmAtom(TileCopy):
 
     def _bounds(self) -> tuple[Any, Any]:
         """Rows and columns of the tensor from the tile's first element on. A negative number is none."""
-        rows, columns = (
-            _WHOLE if given is None else given if isinstance(given, int) and given > 0 else Int64(Int32(given))
-            for given in (None, *self.extents)[-2:]
-        )
+        rows, columns = (bound(OPEN_EXTENT if given is None else given) for given in (None, *self.extents)[-2:])
         return rows, columns
 
     def _geometry(self, tile: Tensor) -> tuple[tuple[int, int], tuple[Any, Any]]:
@@ -138,7 +137,13 @@ def _numbers(part: Any, count: int) -> tuple[Any, ...]:
     return tuple(get_(part, i) for i in range(count)) if depth(part) else (part,)
 
 
-def _element_bytes(tensor: Tensor) -> int:
+def bound(extent: Any) -> Any:
+    """An extent for a descriptor, where a negative one is none."""
+    return extent if isinstance(extent, int) and extent > 0 else Int64(Int32(extent))
+
+
+def element_bytes(tensor: Tensor) -> int:
+    """The bytes of an element that the mover copies. Raises ArgumentError for one that is not whole bytes."""
     bits = tensor.type.element_bits
     if bits % 8:
         raise argument_error(
