@@ -81,7 +81,7 @@ def test_sizes_of_types_in_memory() -> None:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("flydsl.expr", "CoordSwizzleType"), ("flydsl.expr.rocdl.cdna5", "TensorLoad"),
+    [("flydsl.expr", "CoordSwizzleType"), ("flydsl.expr.rocdl.cdna5", "TDM"),
      ("flydsl.expr.primitive", "assume"),
      ("flydsl.compiler.kernel_function", "create_gpu_module"), ("flydsl._mlir.dialects.fly", "BasisType")],
 )  # fmt: skip
@@ -101,7 +101,7 @@ def test_a_module_of_flydsl_that_is_unsupported(module: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "instead"),
     [
-        ("from flydsl.expr.rocdl.cdna5 import make_tiled_tdm_atom", r"fx\.rocdl\.make_tdm_atom"),
+        ("from flydsl.expr.rocdl.cdna5 import TDM", r"fx\.rocdl\.make_tdm_atom"),
         ("import flydsl._mlir.dialects._fly_rocdl_ops_gen", r"flydsl\._mlir\.dialects\.fly"),
         ("from flydsl.expr import CoordSwizzleType", r"fx\.make_composed_layout"),
     ],
