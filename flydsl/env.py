@@ -95,6 +95,9 @@ def replaced(values: Mapping[str, str]) -> Iterator[None]:
 
 
 _of_process: dict[str, str] = {}
+# Every launch asks for some variables. For one that is not set `os.environ` raises two exceptions inside, a microsecond
+# each time; the dict behind it does not.
+_environment: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
 
 
 def replace_everywhere(values: Mapping[str, str]) -> None:
@@ -108,7 +111,10 @@ def _value(name: str) -> str | None:
     given = _replaced.get()
     if name in given:
         return given[name]
-    return _of_process[name] if name in _of_process else os.environ.get(name)
+    if name in _of_process:
+        return _of_process[name]
+    value = _environment.get(os.environ.encodekey(name))
+    return None if value is None else os.environ.decodevalue(value)
 
 
 def text(name: str, default: str = "") -> str:
@@ -139,10 +145,7 @@ _CODE_VARIABLES = (
     "FLYDSL_DEBUG_ENABLE_DEBUG_INFO",
     "FLYDSL_LANGUAGE",
 )
-# Every launch asks for these. For a variable that is not set `os.environ` raises two exceptions inside, a microsecond
-# each time; the dict behind it does not.
 _CODE_KEYS = tuple(map(os.environ.encodekey, _CODE_VARIABLES))
-_environment: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
 
 
 def code_settings() -> tuple[Any, ...]:
