@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -69,11 +70,10 @@ class DataReader:
 
 def page_aligned(content: bytes) -> np.ndarray[Any, Any]:
     """A copy as u8, at the start of a page: the segments are aligned more strictly than any numpy array."""
-    storage = np.zeros(2 * _PAGE_BYTES + len(content), np.uint8)
-    start = -storage.ctypes.data % _PAGE_BYTES
-    data = storage[start : start + len(content)]
-    data[:] = np.frombuffer(content, np.uint8)
-    return data
+    storage = bytearray(2 * _PAGE_BYTES + len(content))
+    start = -ctypes.addressof(ctypes.c_char.from_buffer(storage)) % _PAGE_BYTES
+    storage[start : start + len(content)] = content
+    return np.frombuffer(storage, np.uint8, len(content), start)
 
 
 def append_data(data: bytearray, directive: str, operands: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from flydsl.arch.launch_limits import Dim3
@@ -26,10 +27,7 @@ class NamedTensor:
     @property
     def size_bytes(self) -> int:
         """Bytes from the first element to the end of the last one that the strides reach."""
-        if self.tensor.numel() == 0:
-            return 0
-        reach = sum((n - 1) * stride for n, stride in zip(self.tensor.shape, self.tensor.stride(), strict=True))
-        return int((reach + 1) * self.tensor.element_size())
+        return _reach_bytes(self.tensor.shape, self.tensor.stride(), self.tensor.element_size())
 
     @property
     def address(self) -> int:
@@ -37,8 +35,9 @@ class NamedTensor:
         tensor = self.tensor
         try:
             address = int(tensor.data_ptr())
-            end = tensor.storage_offset() * tensor.element_size() + self.size_bytes
-            has_memory = end <= tensor.untyped_storage().nbytes() and bool(address or not self.size_bytes)
+            size_bytes = self.size_bytes
+            end = tensor.storage_offset() * tensor.element_size() + size_bytes
+            has_memory = end <= tensor.untyped_storage().nbytes() and bool(address or not size_bytes)
         except RuntimeError:  # in a transform of torch.func
             has_memory = False
         if not has_memory:
@@ -57,8 +56,21 @@ class NamedTensor:
     @property
     def label(self) -> str:
         """Type and size, for messages."""
-        sizes = ", ".join(map(str, self.tensor.shape))
-        return f"{str(self.tensor.dtype).removeprefix('torch.')}[{sizes}]"
+        return _label(self.tensor.dtype, self.tensor.shape)
+
+
+@lru_cache
+def _reach_bytes(shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int) -> int:
+    """Bytes from the first element to the end of the last one. Every launch asks, of the same few tensors mostly."""
+    if 0 in shape:
+        return 0
+    return (sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)) + 1) * element_bytes
+
+
+@lru_cache
+def _label(dtype: Any, shape: tuple[int, ...]) -> str:
+    """Type and size of a tensor."""
+    return f"{str(dtype).removeprefix('torch.')}[{', '.join(map(str, shape))}]"
 
 
 class LoadedCode(ABC):

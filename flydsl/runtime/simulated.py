@@ -72,6 +72,10 @@ class _HostBuffer(PrintBuffer):
 class _LoadedProgram(LoadedCode):
     def __init__(self, code: CodeObject) -> None:
         self.program = Program.load(code.hsaco, code.listing)
+        self._explicit = {
+            name: [(a.offset, a.size) for a in kernel.args if not a.kind.startswith("hidden_")]
+            for name, kernel in self.program.kernels.items()
+        }
 
     def launch(
         self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any, session: Memory
@@ -89,12 +93,11 @@ class _LoadedProgram(LoadedCode):
 
     def kernarg(self, kernel: str, params: Any) -> bytes:
         """The kernel argument segment: each explicit argument at its offset."""
-        info = self.program.kernels[kernel]
-        segment = bytearray(info.kernarg_bytes)
-        explicit = [argument for argument in info.args if not argument.kind.startswith("hidden_")]
-        for i, argument in enumerate(explicit):
-            segment[argument.offset : argument.offset + argument.size] = ctypes.string_at(params[i], argument.size)
-        return bytes(segment)
+        segment = (ctypes.c_char * self.program.kernels[kernel].kernarg_bytes)()
+        start, explicit = ctypes.addressof(segment), self._explicit[kernel]
+        for (offset, size), param in zip(explicit, params[: len(explicit)], strict=True):
+            ctypes.memmove(start + offset, param, size)
+        return segment.raw
 
 
 class Recording(Memory):

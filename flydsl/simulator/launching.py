@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flydsl import env
 from flydsl.arch import Arch, launch_limits
@@ -15,7 +15,7 @@ from flydsl.simulator import checks
 from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.counters.session import Counting, current_counting
 from flydsl.simulator.decoding.program import Program
-from flydsl.simulator.dispatch import Dispatch, LaunchStatistics, LdsSize
+from flydsl.simulator.dispatch import Dispatch, LaunchStatistics, LdsSize, PreparedKernel
 from flydsl.simulator.memory.buffers import Memory
 from flydsl.simulator.observers import ObservedLaunch, current_observers
 from flydsl.simulator.timing.session import TracedLaunch, current_tracing
@@ -29,6 +29,8 @@ _MOST_SCRATCH_BYTES = 131_056
 """The most scratch that LLVM's back end for gfx9 gives a thread."""
 _MOST_WORKGROUPS_YZ = 1 << 16
 """The register whose halves hold the workgroup's y and z."""
+_MOST_PREPARED = 16
+"""The kernels with their sizes that are kept ready, of a program."""
 
 
 def launch(
@@ -210,12 +212,25 @@ def prepare(
     dynamic_lds_bytes: int = 0,
 ) -> Dispatch:
     """A launch that has not started. Raises LaunchError for a configuration that no device accepts."""
-    kernel = _kernel(program, kernel_name)
-    if dynamic_lds_bytes < 0:
-        raise LaunchError(f"kernel {kernel_name!r} with {dynamic_lds_bytes} bytes of dynamic LDS: at least 0")
-    lds = LdsSize(kernel.lds_bytes, dynamic_lds_bytes)
-    _check_configuration(program.arch, kernel, grid, block, lds.total_bytes)
-    return Dispatch(program, kernel, grid, block, kernarg, memory, lds)
+    _check_extents(grid, block)
+    key = (kernel_name, grid, block, dynamic_lds_bytes, memory.slot_count)
+    prepared = program.prepared.get(key)
+    if prepared is None:
+        kernel = _kernel(program, kernel_name)
+        if dynamic_lds_bytes < 0:
+            raise LaunchError(f"kernel {kernel_name!r} with {dynamic_lds_bytes} bytes of dynamic LDS: at least 0")
+        lds = LdsSize(kernel.lds_bytes, dynamic_lds_bytes)
+        _check_configuration(program.arch, kernel, grid, block, lds.total_bytes)
+        prepared = PreparedKernel(program, kernel, grid, block, lds, memory)
+        _keep(program.prepared, key, prepared)
+    return Dispatch(prepared, kernarg, memory)
+
+
+def _keep(kept: dict[Any, PreparedKernel], key: Any, prepared: PreparedKernel) -> None:
+    """Keep a kernel that is ready; if there are too many, instead of the oldest one."""
+    if len(kept) >= _MOST_PREPARED:
+        kept.pop(next(iter(kept.copy())), None)  # of a copy: other threads may launch, too
+    kept[key] = prepared
 
 
 def _kernel(program: Program, name: str) -> KernelInfo:
@@ -228,11 +243,16 @@ def _kernel(program: Program, name: str) -> KernelInfo:
     return kernel
 
 
-def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3, lds_bytes: int) -> None:
+def _check_extents(grid: Dim3, block: Dim3) -> None:
+    """Check the types of extents, which those of an earlier launch may equal without having them."""
     for name, sizes in (("grid", grid), ("block", block)):
         if not isinstance(sizes, tuple) or len(sizes) != 3 or not all(isinstance(size, int) for size in sizes):
             raise LaunchError(f"{name} must be a tuple of three integers, such as (4, 1, 1), got {sizes!r}")
-        launch_limits.check_extents(name, sizes)
+
+
+def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3, lds_bytes: int) -> None:
+    launch_limits.check_extents("grid", grid)
+    launch_limits.check_extents("block", block)
     _check_registers(arch, kernel)
     launch_limits.check_block(arch, block)
     launch_limits.check_grid(grid, block)

@@ -17,7 +17,6 @@ import numpy as np
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import ArgumentError, MissingFile
 from flydsl.hsaco import KernelArg
-from flydsl.hsaco.data import page_aligned
 from flydsl.hsaco.listing import ListingError
 from flydsl.hsaco.same_code import check_listing as compare
 from flydsl.places import open_folder
@@ -237,9 +236,7 @@ def _packed_struct(parameter: KernelArg, value: Struct, memory: Memory) -> bytes
     content = value.content(parameter.name, memory)
     if parameter.kind == "global_buffer":
         label = f"Struct of {len(value.parts)} parts"
-        return struct.pack(
-            "<Q", memory.map_array(page_aligned(content), name=parameter.name, label=label, writable=False)
-        )
+        return struct.pack("<Q", memory.map_constant(content, name=parameter.name, label=label))
     if len(content) != parameter.size:
         raise ArgumentError(f"{parameter.name} has {parameter.size} bytes; the parts of its Struct have {len(content)}")
     return content

@@ -140,7 +140,7 @@ def stages() -> list[Row]:
 
 
 def warm_call() -> list[Row]:
-    """A call whose signature is compiled, on a device that does nothing."""
+    """A call whose signature is compiled, on a device that does nothing, and of a small kernel on the simulator."""
     import torch
 
     from flydsl.codegen import CodeObject
@@ -167,7 +167,12 @@ def warm_call() -> list[Row]:
     A, B, C = module.vectors(4096, torch.float32)
     with use_device(Null()):
         micros = best_of(5, lambda: module.vectorAdd(A, B, C, 4096, 4097), WARM_CALLS) * 1e6
-    return [Row("warm call, on a device that does nothing", micros, "us", 10)]
+    small = module.vectors(1024, torch.float32)
+    small_micros = best_of(5, lambda: module.vectorAdd(*small, 1024, 1025), WARM_CALLS) * 1e6
+    return [
+        Row("warm call, on a device that does nothing", micros, "us", 10),
+        Row("warm call, of 1024 elements on the simulator", small_micros, "us", 100),
+    ]
 
 
 def simulator() -> list[Row]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from flydsl.simulator.float_environment import ieee_floats
+from flydsl.simulator.float_environment import IeeeFloats
 
 Run = Callable[..., Any]
 UPWARD = {"x86_64": 0x800, "aarch64": 0x400000, "arm64": 0x400000}
@@ -52,6 +52,6 @@ def test_numbers_round_to_nearest_where_the_host_rounds_up(run: Run) -> None:
 @pytest.mark.usefixtures("flushing")
 def test_the_environment_comes_back() -> None:
     smallest = np.array([5e-324])
-    with ieee_floats():
+    with IeeeFloats():
         assert (smallest * 1.0)[0] != 0
     assert (smallest * 1.0)[0] == 0

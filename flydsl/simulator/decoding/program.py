@@ -89,7 +89,8 @@ class Program:
 
     kernels describes each kernel, instructions is the code of the whole module, labels maps a symbol to the index of
     its first instruction. constants and variables are the module's data; what launches write to the variables stays
-    in `variable_storage`, as on a device where the module stays loaded.
+    in `variable_storage`, as on a device where the module stays loaded. prepared: what launches of its kernels with the
+    same sizes share (`launching.prepare`).
     """
 
     kernels: Mapping[str, KernelInfo]
@@ -98,6 +99,7 @@ class Program:
     constants: DataSegment = field(default_factory=DataSegment)
     variables: DataSegment = field(default_factory=DataSegment)
     arch: Arch = GFX942
+    prepared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def load(cls, hsaco: bytes, listing: str) -> Program:

@@ -15,7 +15,7 @@ from flydsl.hsaco.operands import Symbol
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated
 from flydsl.simulator.errors import BarrierMisuse, InstructionLimit, Trap
-from flydsl.simulator.float_environment import ieee_floats
+from flydsl.simulator.float_environment import IeeeFloats
 from flydsl.simulator.lockstep.deadlock import deadlock
 from flydsl.simulator.lockstep.polling import story_of_loop
 from flydsl.simulator.lockstep.standstill import Standstill
@@ -67,7 +67,7 @@ class Machine(NumpyTensors):
     def run(self) -> None:
         """Run every wave to its end."""
         standstill = None if self.memory.others is None else Standstill(Wait(self.memory.others), self.waves)
-        with ieee_floats():
+        with IeeeFloats():
             while True:
                 runnable = np.flatnonzero(self.waves.status == RUNNING)
                 if runnable.size == 0:
@@ -108,7 +108,7 @@ class Machine(NumpyTensors):
 
     def step_waves(self, group: Array) -> None:
         """Execute one instruction of waves that stand at the same pc and have the same MODE."""
-        with ieee_floats():
+        with IeeeFloats():
             if int(self.waves.executed[group].max()) >= self._instruction_limit:
                 pc, wave = int(self.waves.pc[group[0]]), int(group[0])
                 raise limit_error(self, self._instruction_limit, pc, wave)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -71,8 +71,12 @@ class Buffer:
         return self.data.size
 
     @cached_property
+    def host_address(self) -> int:
+        return address_of(self.data)
+
+    @cached_property
     def storage(self) -> Array:
-        start, stop = self.data.ctypes.data, self.data.ctypes.data + self.data.size
+        start, stop = self.host_address, self.host_address + self.data.size
         if not self.data.size or not (start | stop) % DWORD_BYTES:
             return self.data
         first = start - start % DWORD_BYTES
@@ -81,7 +85,7 @@ class Buffer:
 
     @cached_property
     def storage_base(self) -> int:
-        return self.base - int(self.data.ctypes.data - self.storage.ctypes.data)
+        return self.base - (self.host_address - int(self.storage.ctypes.data))
 
     def extent(self, *, whole_dwords: bool) -> tuple[int, int]:
         """The first address that accesses may reach, and how many bytes from there."""
@@ -134,7 +138,8 @@ class Memory:
         """
         storage = (ctypes.c_uint8 * size_bytes).from_address(host_pointer)
         data = np.frombuffer(memoryview(storage), np.uint8) if size_bytes else np.zeros(0, np.uint8)
-        return self._add(data, _in_line(host_pointer, offset_bytes), name, element_bytes, label, writable, rows)
+        in_line = _in_line(host_pointer, offset_bytes)
+        return self._add(data, host_pointer, in_line, name, element_bytes, label, writable, rows)
 
     def map_array(self, array: Array, *, name: str, label: str | None = None, writable: bool = True) -> int:
         """Map a C-contiguous numpy array and return its simulated address.
@@ -152,14 +157,19 @@ class Memory:
                 hint="pass an array of numbers in the byte order of the host",
             )
         label = label or f"{array.dtype}{list(array.shape)}"
-        data = array.reshape(-1).view(np.uint8)
-        return self._add(data, _in_line(array.ctypes.data, _offset(array)), name, array.itemsize, label, writable)
+        data, address = array.reshape(-1).view(np.uint8), address_of(array)
+        return self._add(data, address, _in_line(address, _offset(array)), name, array.itemsize, label, writable)
 
-    def copy(self) -> Memory:
-        """The same buffers at the same addresses; buffers mapped into the copy are not in the original."""
+    def map_constant(self, content: bytes | bytearray, *, name: str, label: str) -> int:
+        """Map bytes that kernels can only read, and return their address, where a page begins."""
+        data = np.frombuffer(content, np.uint8)
+        return self._add(data, address_of(data), 0, name, 1, label, writable=False)
+
+    def with_buffers(self, buffers: Mapping[int, Buffer]) -> Memory:
+        """The same buffers at the same addresses, and some more, by their slots. The original gets none of these."""
         copy = Memory(self._in_place, self.find, self.others)
         copy.null_hint = self.null_hint
-        copy._buffers.update(self._buffers)
+        copy._buffers = {**self._buffers, **buffers}
         return copy
 
     def with_content(self, content: Callable[[Buffer], Array]) -> Memory:
@@ -177,7 +187,7 @@ class Memory:
             stop = max(host_range(buffer)[1] for _, buffer in group)
             content = _copied(start, stop - start)
             for place, buffer in group:
-                first = int(buffer.data.ctypes.data) - start
+                first = buffer.host_address - start
                 copies[place] = replace(buffer, data=content[first : first + buffer.size_bytes])
         copy = Memory([buffer for place, buffer in copies.items() if place >= _SLOT_COUNT])
         copy.null_hint = self.null_hint
@@ -199,6 +209,11 @@ class Memory:
     def buffers(self) -> dict[int, Buffer]:
         """All buffers, by their slot of the address space, or their address where that is the host's."""
         return self._buffers | {buffer.base: buffer for buffer in self._in_place}
+
+    @property
+    def slot_count(self) -> int:
+        """The number of buffers with a slot of the address space."""
+        return len(self._buffers)
 
     @property
     def in_slots(self) -> dict[int, Buffer]:
@@ -237,6 +252,7 @@ class Memory:
     def _add(
         self,
         data: Array,
+        host_address: int,
         in_line: int,
         name: str,
         element_bytes: int,
@@ -250,7 +266,8 @@ class Memory:
         if data.size >= _SLOT_MIDDLE:
             raise SimulatorError(f"{name} has {data.size} bytes; the simulator maps buffers below {_SLOT_MIDDLE} bytes")
         base = (slot << SLOT_SHIFT) + _SLOT_MIDDLE + in_line
-        self._buffers[slot] = Buffer(base, data, name, element_bytes, label, writable, rows)
+        self._buffers[slot] = buffer = Buffer(base, data, name, element_bytes, label, writable, rows)
+        vars(buffer)["host_address"] = host_address  # which is known: asking the array takes as long as all of this
         return base
 
 
@@ -270,12 +287,18 @@ def _in_line(host_pointer: int, offset_bytes: int) -> int:
     return (offset_bytes + (host_pointer - offset_bytes) % _HOST_ALIGNMENT_BYTES) % _LINE_BYTES
 
 
+def address_of(array: Array) -> int:
+    """Where the host has an array; `array.ctypes.data` takes twice as long."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
 def _offset(array: Array) -> int:
     """The bytes from the beginning of the array whose view an array is, which is the array itself mostly."""
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
-    return int(array.ctypes.data - owner.ctypes.data)
+    return address_of(array) - address_of(owner) if owner is not array else 0
 
 
 def overlapping(buffers: dict[int, Buffer]) -> list[list[tuple[int, Buffer]]]:

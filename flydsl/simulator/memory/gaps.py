@@ -6,6 +6,7 @@ A view of some columns of a matrix has gaps between its rows. They belong to oth
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,8 @@ class Rows(NamedTuple):
     extent_bytes: int
 
 
-def rows_of(shape: Sequence[int], strides: Sequence[int], element_bytes: int) -> tuple[Rows, ...]:
+@lru_cache
+def rows_of(shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int) -> tuple[Rows, ...]:
     """The rows that the elements of a view form, from the longest to the innermost; empty for a view without gaps.
 
     strides are in elements. A gap that other elements of an overlapping view may fill does not count.

@@ -7,7 +7,7 @@ same table as the lock-step machine executes, compiled by LLVM, and kept on disk
 How to read this package: `layout` says where things lie. `shape` takes an instruction apart. `builder/` writes LLVM IR;
 with it, `generate` puts a handler together. `runtime` has the functions that handlers call and the scheduler, in C.
 `host` compiles and loads, `cache` stores, `library` finds handlers, `bound_program` makes records. `group`,
-`launch_block` and `machine` run a launch, `counting` counts what it does.
+`launch_block` and `machine` run a launch, `idle_launches` keeps it for the next one, `counting` counts what it does.
 
 Native code leaves what it cannot do to the lock-step machine, one instruction of one wave at a time: the wave returns
 with FALL_BACK before the instruction has had any effect, and continues after it. This is how every error is raised, and

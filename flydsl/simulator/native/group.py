@@ -59,6 +59,11 @@ class WorkgroupSlot:
             wave.workspace, wave.counting = workspaces + sizeof(layout.Workspace) * workgroup, counting
             wave.snapshot = 0 if self._snapshots is None else self._snapshots.ctypes.data + sizeof(layout.Snapshot) * w
 
+    def forget(self) -> None:
+        """Forget the workgroups of a launch; what they left in registers and LDS is cleared as each one starts."""
+        self.slices, self.is_waiting = 0, False
+        self.block.number = self.block.executed = 0
+
     @property
     def address(self) -> int:
         return addressof(self.block)

@@ -13,16 +13,20 @@ from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError, SourceLocation
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import Program
-from flydsl.simulator.memory.buffers import Memory
+from flydsl.simulator.memory.buffers import Buffer, Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.bound_program import bound_program
-from flydsl.simulator.native.group import aligned_zeros
+from flydsl.simulator.native.group import WorkgroupSlot, aligned_zeros
 from flydsl.simulator.native.library import library
 from flydsl.simulator.waves import RUNNING, Waves
 
 _TURN, _TURN_AMONG_PEERS = 20_000, 1_000
 """After so many instructions a wave lets the others of its workgroup go on: it may wait for them in a loop."""
+
+
+_MOST_KEPT_BYTES = 1 << 23
+"""The memory of a group that launches leave to the next one: scratch may take a hundred times as much."""
 
 
 class Work(Protocol):
@@ -44,6 +48,15 @@ class Work(Protocol):
     def workgroup_id_places(self) -> tuple[int | None, int | None, int | None]: ...
 
 
+class RepeatedWork(Work, Protocol):
+    """Work of which all that has the same `sizes` differs in arguments and memory alone, and has the same `buffers`."""
+
+    sizes: object
+    buffers: dict[int, Buffer]
+
+    def set_arguments(self, waves: Waves) -> None: ...
+
+
 class Watch(Protocol):
     """Work besides executing: the handlers before each instruction's own, and the observer of accesses."""
 
@@ -55,8 +68,9 @@ class Watch(Protocol):
 class SharedLaunch:
     """Some work in native form: `block`. It keeps everything alive that native code has addresses of.
 
-    It executes groups: workgroups, or clusters of them. template: the waves of the first one, as they start. watch:
-    what native code counts or records, if anything.
+    It executes groups: workgroups, or clusters of them. grid: the groups along x, y and z. template: the waves of the
+    first one, as they start. watch: what native code counts or records, if anything. is_repeatable: whether
+    other launches may follow (`begin_again`). idle_slots: for their groups.
     """
 
     def __init__(self, work: Work, instruction_limit: int, *, watch: Watch | None = None) -> None:
@@ -65,26 +79,53 @@ class SharedLaunch:
         self._lock = threading.Lock()
         self._records: dict[int, Array] = {}  # by MODE
         self.has_global_atomics = bound_program(work.program, work.mode).has_global_atomics
-        self._buffers, self._rows = _buffer_table(work.memory)
+        x, y, z = (extent // size for extent, size in zip(work.grid, work.cluster, strict=True))
+        self.grid, self.group_count = (x, y, z), x * y * z
+        self._buffers = (layout.BufferEntry * (max(work.memory.in_slots, default=0) + 1))()
+        self._entered: dict[int, Buffer] = {}
+        self._rows: dict[int, Array] = {}
+        self._enter_buffers(work.memory.in_slots)
         self._in_place = layout.InPlace()
         self._tables: list[ctypes.Array[layout.BufferEntry]] = []  # native code may still use an older one
         self.update_in_place()
         self.is_watched = work.memory.others is not None
         self.template = work.waves(work.workgroups_of((0, 0, 0)))
+        self.is_repeatable = watch is None and not self.is_watched and self._group_bytes() <= _MOST_KEPT_BYTES
         self.records(work.mode)
         self._wave_templates = self._make_wave_templates()
         self._fill()
+        self.idle_slots: list[WorkgroupSlot] = []
 
-    @property
-    def grid(self) -> Dim3:
-        """The groups along x, y and z."""
-        x, y, z = (extent // size for extent, size in zip(self._work.grid, self._work.cluster, strict=True))
-        return x, y, z
+    def begin_again(self, work: RepeatedWork, instruction_limit: int) -> None:
+        """Execute a launch that differs from the one before in its arguments and its memory alone."""
+        self._work = work
+        self._enter_buffers(work.memory.in_slots)
+        self._tables.clear()
+        self._in_place.count = 0
+        self.update_in_place()
+        work.set_arguments(self.template)
+        self.block.next, self.block.limit = 0, instruction_limit
 
-    @property
-    def group_count(self) -> int:
-        x, y, z = self.grid
-        return x * y * z
+    def end(self, work: RepeatedWork) -> None:
+        """Let go of the launch, whose memory is the user's."""
+        self._entered = work.buffers
+        del self._work
+
+    def _group_bytes(self) -> int:
+        return layout.WAVE_STRIDE * self.template.count + self.template.lds.size + self.template.scratch.size
+
+    def _enter_buffers(self, buffers: dict[int, Buffer]) -> None:
+        """Fill rows of the table of buffers. A slot without a buffer has size 0."""
+        for slot, buffer in buffers.items():
+            if self._entered.get(slot) is buffer:
+                continue
+            rows = 0
+            if buffer.rows:
+                self._rows[slot] = np.array(buffer.rows, np.int64)
+                rows = self._rows[slot].ctypes.data
+            entry = (buffer.base, buffer.host_address, buffer.size_bytes, buffer.writable, rows, len(buffer.rows))
+            self._buffers[slot] = layout.BufferEntry(*entry)
+        self._entered = buffers
 
     def _fill(self) -> None:
         work, template = self._work, self.template
@@ -103,10 +144,10 @@ class SharedLaunch:
     def update_in_place(self) -> None:
         """Let native code access the memory that stands at its own address as far as it is known by now."""
         known = self._work.memory.in_place
-        if self._tables and len(known) == self._in_place.count:
+        if len(known) == self._in_place.count:
             return
-        entries = [layout.BufferEntry(b.base, b.data.ctypes.data, b.size_bytes, b.writable, 0, 0) for b in known]
-        self._tables.append((layout.BufferEntry * max(len(known), 1))(*entries))
+        entries = [layout.BufferEntry(b.base, b.host_address, b.size_bytes, b.writable, 0, 0) for b in known]
+        self._tables.append((layout.BufferEntry * len(known))(*entries))
         self._in_place.entries = addressof(self._tables[-1])
         self._in_place.count = len(known)  # last: native code reads it first
 
@@ -117,8 +158,11 @@ class SharedLaunch:
         for w in range(template.count):
             wave = layout.Wave.from_buffer(storage.data, layout.TEMPLATE_BYTES * w)
             self.fill_wave(wave, int(template.pc[w]))
-            np.ctypeslib.as_array(wave.sgpr)[:] = template.sgpr[w]
             np.ctypeslib.as_array(wave.vgpr[0])[: template.lanes] = template.vgpr[0, w]
+        strides = (layout.TEMPLATE_BYTES, 4)
+        sgpr = np.ndarray(template.sgpr.shape, np.uint32, storage.data, layout.Wave.sgpr.offset, strides)
+        sgpr[:] = template.sgpr
+        template.sgpr = sgpr  # of the launches that follow, too
         return storage
 
     def fill_wave(self, wave: layout.Wave, pc: int) -> None:
@@ -164,16 +208,3 @@ class SharedLaunch:
         self._records[mode.bits] = records
         self.block.modes[count] = layout.Mode(mode.bits, records.ctypes.data)
         self.block.mode_count = count + 1  # last: native code reads up to here
-
-
-def _buffer_table(memory: Memory) -> tuple[ctypes.Array[layout.BufferEntry], list[Array]]:
-    """The table of buffers, and the rows that it points to. A slot without a buffer has size 0."""
-    buffers = memory.in_slots
-    table = (layout.BufferEntry * (max(buffers, default=0) + 1))()
-    rows: list[Array] = []
-    for slot, buffer in buffers.items():
-        rows.append(np.array(buffer.rows, np.int64))
-        host, row_address = buffer.data.ctypes.data, rows[-1].ctypes.data
-        entry = (buffer.base, host, buffer.size_bytes, buffer.writable, row_address, len(buffer.rows))
-        table[slot] = layout.BufferEntry(*entry)
-    return table, rows

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -35,10 +36,10 @@ class HandlerLibrary:
         self._translated = _Translated(self._cache, self._basis)
         self._translated.begin("runtime")
 
-    @property
-    def run_address(self) -> int:
-        """The address of `run(group)`, see `runtime/schedule.c`."""
-        return self._runtime["run"]
+    @cached_property
+    def run(self) -> Callable[[int], int]:
+        """`run` of a group's address, see `runtime/schedule.c`."""
+        return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self._runtime["run"])
 
     @property
     def fall_back_address(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from collections.abc import Callable
@@ -17,13 +16,14 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import InstructionLimit
-from flydsl.simulator.float_environment import ieee_floats
+from flydsl.simulator.float_environment import IeeeFloats
 from flydsl.simulator.memory.peers import Wait
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import CountWatch, ThreadCounts
 from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
-from flydsl.simulator.native.launch_block import SharedLaunch, Watch, Work
+from flydsl.simulator.native.idle_launches import keep, taken
+from flydsl.simulator.native.launch_block import RepeatedWork, SharedLaunch, Watch, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.turns import Turns
 
@@ -45,7 +45,7 @@ barrier of a persistent grid waits for all of them), if their registers and LDS 
 
 
 def run(
-    work: Work,
+    work: RepeatedWork,
     instruction_limit: int,
     threads: int | None,
     counts: Array | None = None,
@@ -61,12 +61,15 @@ def run(
     memory run on one thread, start in order and take turns after fixed numbers of instructions. Without atomics a
     kernel whose workgroups write what others access has a race, here as on a GPU.
     """
-    execution = Execution(work, instruction_limit, counts)
+    idle = taken(work, instruction_limit) if counts is None and work.memory.others is None else None
+    execution = Execution(work, instruction_limit, counts, launch=idle)
     if task is not None:
         task.done = execution.ended_workgroups
-    if execution.launch.has_global_atomics:
-        threads = 1  # their order, and with it rounding, is that of the workgroups
+    if execution.launch.has_global_atomics or execution.launch.group_count == 1:
+        threads = 1  # with atomics their order, and with it rounding, is that of the workgroups
     execution.run(threads or max(_cores() // (1 + len(work.memory.others or ())), 1))
+    if execution.launch.is_repeatable:
+        keep(work, execution.launch)
     return execution.statistics()
 
 
@@ -86,18 +89,24 @@ class Execution:
     """One launch: the launch block, and for each thread the groups that it executes."""
 
     def __init__(
-        self, work: Work, instruction_limit: int, counts: Array | None = None, watch: Watch | None = None
+        self,
+        work: Work,
+        instruction_limit: int,
+        counts: Array | None = None,
+        watch: Watch | None = None,
+        launch: SharedLaunch | None = None,
     ) -> None:
         self.work, self._limit, self._counts = work, instruction_limit, counts
         self._own_counts = _OwnCounts()
         self._lock = threading.Lock()
-        self._stop = threading.Event()
+        self._stopped = False
         self._errors: list[tuple[int, BaseException]] = []
         self._executed = self._resident = 0
         self._others = work.memory.others
-        self.launch = SharedLaunch(work, instruction_limit, watch=watch or (None if counts is None else CountWatch()))
+        watch = watch or (None if counts is None else CountWatch())
+        self.launch = launch or SharedLaunch(work, instruction_limit, watch=watch)
         self._most_groups = _most_groups(self.launch, work)
-        self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library().run_address)
+        self._run = library().run
 
     # --- threads
 
@@ -120,7 +129,7 @@ class Execution:
                 while helper.is_alive():
                     helper.join(0.05)
         except BaseException:
-            self._stop.set()
+            self._stopped = True
             for helper in helpers:
                 helper.join()
             raise
@@ -162,15 +171,14 @@ class Execution:
                 merge(self._counts, counts.counts())
                 merge(self._counts, counts.fallen_back)
 
-    @ieee_floats()
+    @IeeeFloats()
     def take_turns(self, turns: Turns, after_first_slice: Callable[[], None] | None = None) -> int:
         """Execute groups in slices until they find no more workgroups. Return the number of instructions."""
         budget, executed = _FIRST_SLICE, 0
         wait = None if self._others is None else Wait(self._others)
-        while (group := turns.next()) and not self._stop.is_set():
+        while (group := turns.next()) and not self._stopped:
             if self._is_pointless(group):
-                turns.remove(group)
-                self._count_resident(-1)
+                self._remove(group, turns)
                 continue
             group.block.budget = budget
             try:
@@ -182,8 +190,7 @@ class Execution:
                 finished = True
             if finished:
                 executed += group.block.executed
-                turns.remove(group)
-                self._count_resident(-1)
+                self._remove(group, turns)
                 continue
             self._be_patient(group, turns)
             budget = max(_SLICE // len(turns), _LEAST_SLICE)  # so that all of them soon had a turn
@@ -194,13 +201,21 @@ class Execution:
 
     def _group(self) -> WorkgroupSlot:
         counts = self._own_counts.counts
+        with self._lock:
+            self._resident += 1
+            if self.launch.idle_slots:
+                return self.launch.idle_slots.pop()
         address = 0 if counts is None else counts.address
-        self._count_resident(1)
         return WorkgroupSlot(self.launch.template, self.launch.block, address, watched=self.launch.is_watched)
 
-    def _count_resident(self, change: int) -> None:
+    def _remove(self, group: WorkgroupSlot, turns: Turns) -> None:
+        """Take a group's turns away. One that has ended as it should can serve another launch."""
+        turns.remove(group)
         with self._lock:
-            self._resident += change
+            self._resident -= 1
+            if self.launch.is_repeatable and not self.launch.idle_slots and not self._errors:
+                group.forget()
+                self.launch.idle_slots.append(group)
 
     def _wait(self, wait: Wait, group: WorkgroupSlot, turns: Turns) -> None:
         """After a group's slice: if all groups wait for memory, start as many more, or let other processes run."""
@@ -230,9 +245,11 @@ class Execution:
 
     def _is_pointless(self, group: WorkgroupSlot) -> bool:
         """True if an earlier workgroup never ended: its error counts, whatever happens to this one."""
-        return any(isinstance(error, InstructionLimit) and number < group.number for number, error in self._errors)
+        return bool(self._errors) and any(
+            isinstance(error, InstructionLimit) and number < group.number for number, error in self._errors
+        )
 
-    @ieee_floats()
+    @IeeeFloats()
     def execute(self, group: WorkgroupSlot) -> None:
         """Execute the contents of a group block, and all workgroups that have not started."""
         group.block.budget = _SLICE

@@ -15,7 +15,7 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import instruction_class
 from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.float_environment import ieee_floats
+from flydsl.simulator.float_environment import IeeeFloats
 from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.timing.needed import unneeded_products
 from flydsl.simulator.timing.recording import Lines, Place, TracingWatch
@@ -53,7 +53,7 @@ class _Recorder(Execution):
         self._found: dict[int, list[Array]] = {}
         self.launch.block.turn = _TURN
 
-    @ieee_floats()
+    @IeeeFloats()
     def record(self, chosen: Collection[int]) -> dict[int, list[Array]]:
         """The streams of the chosen workgroups."""
         for number in range(self.launch.group_count):
