@@ -95,14 +95,16 @@ def _copied(value: Any) -> Any:
     return value.clone() if _is_tensor(value) else value
 
 
-def launchers_of(module: ModuleType) -> dict[str, Any]:
-    """The @flyc.jit functions that a module defines under names without an underscore."""
-    from flydsl.compiler import JitFunction
+def launched_in(module: ModuleType) -> dict[str, Any]:
+    """The @flyc.jit and @flyc.kernel functions that a module defines under names without an underscore."""
+    from flydsl.compiler.decorated import DecoratedFunction
 
     return {
         name: value
         for name, value in vars(module).items()
-        if isinstance(value, JitFunction) and not name.startswith("_") and value.function.__module__ == module.__name__
+        if isinstance(value, DecoratedFunction)
+        and not name.startswith("_")
+        and value.function.__module__ == module.__name__
     }
 
 
@@ -110,8 +112,7 @@ _Cached = type(cache(len))
 
 
 def reached_from(value: Any) -> Iterator[Any]:
-    """A launcher, and the launchers that its code calls, and that of its kernels, functions and classes."""
-    from flydsl.compiler import JitFunction
+    """A launcher, and the launchers and kernels that its code calls, and that of its functions and classes."""
     from flydsl.compiler.decorated import DecoratedFunction
 
     pending, seen = [value], {}
@@ -120,9 +121,8 @@ def reached_from(value: Any) -> Iterator[Any]:
         if id(value) in seen:
             continue
         seen[id(value)] = value
-        if isinstance(value, JitFunction):
-            yield value
         if isinstance(value, DecoratedFunction):
+            yield value
             pending.append(value.function)
         elif isinstance(value, partial):
             pending += [value.func, *value.args, *value.keywords.values()]
@@ -132,6 +132,8 @@ def reached_from(value: Any) -> Iterator[Any]:
             pending += [getattr(item, "__func__", item) for item in vars(value).values()]
         elif isinstance(value, FunctionType):
             pending += _named_in(value)
+        elif _is_of_user(type(value)):
+            pending.append(type(value))
 
 
 def _named_in(function: FunctionType) -> Iterator[Any]:
@@ -144,11 +146,14 @@ def _named_in(function: FunctionType) -> Iterator[Any]:
         if not is_library(module):
             found += [getattr(module, name, None) for name in attributes]
     found += [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
-    yield from (value for value in found if not (isinstance(value, type) and is_library(_module_of(value))))
+    yield from (value for value in found if not isinstance(value, type) or _is_of_user(value))
 
 
-def _module_of(kind: type) -> ModuleType | None:
-    return sys.modules.get(kind.__module__)
+def _is_of_user(kind: type) -> bool:
+    """True for a class of the user's modules."""
+    from flydsl.compiler.dependencies import is_library
+
+    return not is_library(sys.modules.get(kind.__module__))
 
 
 def _is_filled(cell: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from flydsl import env
 from flydsl.errors import ArchError, ArgumentError, FlyError
 from flydsl.testing import baseline
-from flydsl.testing.cases import Case, launchers_of, reached_from
+from flydsl.testing.cases import Case, launched_in, reached_from
 from flydsl.testing.difference import Difference
 from flydsl.testing.figures import KernelFigures, measure
 from flydsl.testing.gpus import arch_names
@@ -77,10 +77,10 @@ class Checker:
             yield from missing_parts(module, source)
             if source is not None and hasattr(module, "SHAPES"):
                 yield from self._of_module(file, module, source, launched)
-        covered = {id(launcher) for first in launched for launcher in reached_from(first)}
+        covered = {id(function) for first in launched for function in reached_from(first)}
         for _, module in modules:
-            for name, launcher in launchers_of(module).items():
-                if id(launcher) not in covered:
+            for name, function in launched_in(module).items():
+                if id(function) not in covered:
                     yield Outcome(module.__name__, name, "", "failed", "no case launches it")
 
     def _source_of_cases(self, file: Path, module: ModuleType) -> Any:

@@ -28,8 +28,10 @@ COMPARED_ELSEWHERE = {
     "gemm_fp8fp4_gfx1250": "test_gemm_fp8fp4_gfx1250.py",
     "mixed_moe_gemm_2stage": "test_mixed_moe_gemm_2stage.py",
     "mla_fwd_decode": "test_mla_fwd_decode.py",
+    "mla_fwd_decode_m16x8_fp8_fp8": "test_mla_fwd_decode.py",
     "moe_blockscale_2stage": "test_moe_blockscale_2stage.py",
     "moe_gemm_2stage": "test_moe_gemm_2stage.py",
+    "moe_gemm_2stage_common_gfx1250": "test_moe_gemm_2stage_gfx1250.py",
     "moe_gemm_2stage_mxscale_gfx1250": "test_moe_gemm_2stage_gfx1250.py",
     "moe_gemm_2stage_wmma_gfx1250": "test_moe_gemm_2stage_gfx1250.py",
     "moe_routes": "test_moe_gemm_2stage.py",  # a part of these

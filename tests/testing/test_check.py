@@ -72,6 +72,7 @@ def test_a_module_that_is_right(tmp_path: Path) -> None:
         ("def cases", "def _cases", "no cases(*shape) says how a shape is launched"),
         ("def reference", "def _reference", "nothing says what double computes"),
         ("@flyc.kernel", "@flyc.jit\ndef other(x: fx.Tensor):\n    pass\n\n\n@flyc.kernel", "no case launches it"),
+        ("@flyc.kernel", "@flyc.kernel\ndef other(x: fx.Tensor):\n    pass\n\n\n@flyc.kernel", "no case launches it"),
         ("return x * 2", "return x * 2, x", "reference returned 2 results for the tensors that it does not take: y"),
     ],
 )
