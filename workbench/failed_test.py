@@ -12,11 +12,13 @@ from pathlib import Path
 from flydsl.compiler import Launch, Pipeline, capture_launches
 from flydsl.errors import FlyError
 from flydsl.simulator.checks import no_checks
+from flydsl.testing import compilations
 from flydsl.testing.code import Code, Passage
 from flydsl.testing.difference import Difference, shape
 from workbench.kit.highlight import highlight
 from workbench.kit.html import escape, faint, message, table
 from workbench.page import Chapter, Section, page
+from workbench.stages.comparison import Comparison
 
 _MOST_COMPILATIONS = 4
 _NAME = re.compile(r"[^\w.\[\]-]+")
@@ -29,17 +31,31 @@ def write_page(
 ) -> Path:
     """Write the page of a test into a folder. text: of its failure. launches: that it made."""
     written = folder / f"{_NAME.sub('-', test)}.html"
-    compilations = list(_with_stages(launches))
-    written.write_text(page([_chapter(test, text, differences), *compilations]), encoding="utf-8")
+    compiled_again = list(_with_stages(launches))
+    pipelines = [launch.pipeline for launch in launches if launch.pipeline.finished]
+    written.write_text(page([_chapter(test, text, differences, pipelines), *compiled_again]), encoding="utf-8")
     return written
 
 
-def _chapter(test: str, text: str, differences: Sequence[Difference]) -> Chapter:
+def _chapter(test: str, text: str, differences: Sequence[Difference], pipelines: Sequence[Pipeline]) -> Chapter:
     sections: dict[str, Section] = {"What is wrong": lambda: message(text)}
     for difference in differences:
         sections[f"Figures of {difference.kernel}"] = partial(_figures_html, difference)
         sections[f"Machine code of {difference.kernel}, before and now"] = partial(_side_by_side, difference)
+        sections[f"Stages of {difference.kernel}, before and now"] = partial(_stages, difference, pipelines)
     return Chapter(test, sections)
+
+
+def _stages(difference: Difference, pipelines: Sequence[Pipeline]) -> str:
+    """Both compilations, stage by stage."""
+    kept = None if difference.before is None else compilations.find(difference.before)
+    now = [p for p in pipelines if difference.kernel in {kernel.name for kernel in p.artifact.kernels}]
+    if kept is None or not now:
+        return message(
+            "the compilation whose figures are kept is not in the cache folder; it is put there when the figures are "
+            "written, and when the test passes with the same machine code"
+        )
+    return Comparison(kept.pipeline, now[-1], ("before", "now"))._repr_html_()
 
 
 def _with_stages(launches: Sequence[Launch]) -> Iterator[Pipeline | Launch]:

@@ -1,6 +1,6 @@
 """The files beside a test: its figures, one section for each launch, GPU and version of LLVM, and their machine code.
 
-    test_softmax: softmax_kernel on gfx942, LLVM 22.1.8
+    test_softmax: softmax_kernel on gfx942, LLVM 22.1.0
       vgprs                              24
       time_us                         3.542
 
@@ -83,6 +83,17 @@ def heading(test: str, figures: KernelFigures, number: int) -> str:
     """The heading of a launch's section. number: of the launch among those of one kernel in the test, from 1 on."""
     launch = f", launch {number}" if number > 1 else ""
     return f"{test}: {figures.kernel}{launch} on {figures.arch}, LLVM {figures.llvm}"
+
+
+def other_versions(section: str, known: Iterable[str]) -> list[str]:
+    """The versions of LLVM of which there are figures of the same launch on the same GPU.
+
+    >>> other_versions("test_a: k_0 on gfx942, LLVM 23.1.0", ["test_a: k_0 on gfx942, LLVM 22.1.0"])
+    ['22.1.0']
+    """
+    launch, _, version = section.rpartition(" ")
+    pairs = (name.rpartition(" ") for name in known)
+    return [other for same, _, other in pairs if same == launch and other != version]
 
 
 def read(place: Path) -> Sections:

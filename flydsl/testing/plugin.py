@@ -14,6 +14,7 @@ from flydsl.testing.failures import begin_with, first_lines, gpu_of, on_some_gpu
 if TYPE_CHECKING:
     from flydsl.arch import Arch
     from flydsl.testing.baseline import Sections
+    from flydsl.testing.code import Code
     from flydsl.testing.difference import Difference
     from flydsl.testing.figures import KernelFigures
     from flydsl.testing.tolerances import Tolerances
@@ -207,6 +208,16 @@ def kernel_figures(request: pytest.FixtureRequest) -> Iterator[Callable[..., lis
     yield measure_and_compare
     if update and measured:
         baseline.write(place, measured)
+        for figures in measured.values():
+            _keep_compilation(figures, figures.code)
+
+
+def _keep_compilation(figures: KernelFigures, kept: Code | None) -> None:
+    """Have the compilation at hand for `--report-html` when the kernel has become worse. kept: its code in the file."""
+    from flydsl.testing import compilations
+
+    if figures.artifact is not None and figures.code == kept:
+        compilations.keep(figures.code, figures.artifact)
 
 
 def _tolerances(request: pytest.FixtureRequest) -> Tolerances:
@@ -240,15 +251,24 @@ def _compare(node: Any, known: Sections, now: dict[str, KernelFigures], toleranc
     place, worse = baseline.place_of(node.path), []
     for name, figures in now.items():
         if name not in known:
-            pytest.fail(f"{place.name} has no figures of {name}\npytest --update-figures writes them", pytrace=False)
-        changes = baseline.compare(known[name], figures.values, tolerances)
+            pytest.fail(_said_of_none(place.name, name, known), pytrace=False)
+        changes, code = baseline.compare(known[name], figures.values, tolerances), baseline.find_code(place, name)
+        _keep_compilation(figures, code)
         if any(change.is_worse for change in changes):
-            code = baseline.find_code(place, name)
             worse.append(Difference(figures.kernel, figures.arch, place.name, changes, code, figures.code))
         better = [(_IMPROVED, f"{name}: {change}") for change in changes if change.is_better]
         node.user_properties += better
     if worse:
         node.stash.setdefault(DIFFERENCES, []).extend(worse)
+
+
+def _said_of_none(file: str, name: str, known: Iterable[str]) -> str:
+    """The failure of a launch that has no figures in the file; with those of another LLVM, which are not compared."""
+    from flydsl.testing import baseline
+
+    others = baseline.other_versions(name, known)
+    also = f"\n  it has them for LLVM {', '.join(others)}, whose code is another" if others else ""
+    return f"{file} has no figures of {name}{also}\npytest --update-figures writes them"
 
 
 # --- what is told

@@ -238,12 +238,13 @@ def test_figures(gpu, kernel_figures):
 def test_figures_are_kept_beside_the_test_and_compared(tmp_path: Path) -> None:
     project = Project(tmp_path, FIGURES)
     assert "test_doubling.figures.txt has no figures of test_figures: double_kernel_0 on gfx942" in project.run()
-    assert "2 passed" in project.run("--gpu", "gfx942,gfx1201", "--update-figures")
+    cache = tmp_path / "cache"
+    assert "2 passed" in project.run("--gpu", "gfx942,gfx1201", "--update-figures", cache=cache)
     kept = project.read("test_doubling.figures.txt")
     assert re.search(r"\n  executed_instructions +\d+\n", kept)
     assert kept.index("on gfx1201") < kept.index("on gfx942")
     project.write("doubling.py", KERNEL.replace("x[i] * 2", "fx.math.sin(x[i])"))
-    text = project.run("--report-html", "pages", "--junitxml", "report.xml")
+    text = project.run("--report-html", "pages", "--junitxml", "report.xml", cache=cache)
     lines = text[text.index("double_kernel_0 on gfx942 is worse than in test_doubling.figures.txt: ") :].splitlines()
     assert re.search(r"time_us [\d.]+ -> [\d.]+ \(\+[\d.]+, \+\d+ %\)", lines[0])
     assert re.search(r"also worse: .*executed_instructions \d+ -> \d+ \(\+\d+\)", lines[1])
@@ -254,6 +255,9 @@ def test_figures_are_kept_beside_the_test_and_compared(tmp_path: Path) -> None:
     assert "where the time went" in project.read("report.xml")
     page = project.read("pages/test_doubling.py-test_figures[gfx942].html")
     assert "Machine code of double_kernel_0, before and now" in page
+    assert "Stages of double_kernel_0, before and now" in page
+    assert "math.sin" in page[page.index("Stages of double_kernel_0") :]
+    assert "is not in the cache folder" not in page
     assert "test_figures[gfx942].html" in project.read("pages/index.html")
     project.write("doubling.py", KERNEL)
     project.write("test_doubling.figures.txt", re.sub(r"(executed_instructions +)\d+", r"\g<1>999", kept))

@@ -70,10 +70,11 @@ class TextComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two compilations."""
+    """Two compilations. titles: of both; by default the launcher, and how the two differ."""
 
     before: Pipeline
     after: Pipeline
+    titles: tuple[str, str] | None = None
 
     def stages(self) -> list[tuple[str, Diff]]:
         """The module as traced, then after every stage that both have run; last, where both are finished, the ISA."""
@@ -118,7 +119,7 @@ class Comparison:
     @property
     def names(self) -> list[str]:
         """The names of the two."""
-        return compilation_names((self.before, self.after))
+        return list(self.titles or compilation_names((self.before, self.after)))
 
     def title_html(self) -> str:
         """The names of both."""
