@@ -217,7 +217,7 @@ class Part:
             fx.copy(self.within, self.read_a[None, None, group, stage], self.frag_a_retiled[None, None, group])
             of_k = (None, group) if plan.calls() == 2 else group
             a, b = self.frag_a[None, None, of_k], self.frag_b[None, None, of_k, stage]
-            fx.gemm(self.tiled_mma, c, a, b, c, traversal_order=fx.GemmTraversalOrder.MNK)
+            fx.gemm(self.tiled_mma, c, a, b, c, traversal_order=fx.GemmTraversalOrder.KNM)
 
     def step(self, stage: int, k: Any, last: bool = False) -> None:
         """Multiply one stage while tile k is loaded into the other."""

@@ -13,6 +13,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER, MmaOp, TiledCopy, TiledMma
 from flydsl.dialect.elements import element_bits, element_type, value_name
+from flydsl.dialect.gemm_traversal import DEFAULT_ORDER, TRAVERSAL_ORDERS
 from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar, require_same
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.types import (
@@ -386,16 +387,10 @@ def infer_gemm(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     atom = mma.atom if isinstance(mma, TiledMmaType) else mma
     gemm_extents(fragments)
     modes = [gemm_modes(memref.layout) for memref in fragments]
-    if attributes.get("order", "KMN") not in TRAVERSAL_ORDERS:
+    if attributes.get("order", DEFAULT_ORDER) not in TRAVERSAL_ORDERS:
         raise LayoutError(f"a gemm in the order {attributes['order']!r}", hint=f"orders: {', '.join(TRAVERSAL_ORDERS)}")
     _infer_calls("gemm", infer_mma_atom_call, atom, dict(zip("DABC", fragments, strict=True)), modes)
     return []
-
-
-# Outermost mode first; in a serpentine order the innermost loop turns around each time.
-TRAVERSAL_ORDERS = tuple(
-    order + turning for turning in ("", "_SERPENTINE") for order in ("KMN", "KNM", "MKN", "MNK", "NKM", "NMK")
-)
 
 
 def gemm_modes(layout: AnyLayout) -> AnyLayout:

@@ -32,7 +32,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 from mlir import ir
@@ -48,6 +47,7 @@ from flydsl.dialect.atom_inference import (
     partitioned,
 )
 from flydsl.dialect.elements import element_type
+from flydsl.dialect.gemm_traversal import DEFAULT_ORDER, traversal
 from flydsl.dialect.inference import (
     algebra_type,
     algebra_value,
@@ -397,7 +397,7 @@ class _Lowering:
             return views[key]
 
         started: set[tuple[int, int]] = set()  # places of D that hold a partial sum, which the next call adds to
-        for m, n, k in _traversal(extents, attributes_of(op).get("order", "KMN")):
+        for m, n, k in traversal(extents, attributes_of(op).get("order", DEFAULT_ORDER)):
             addend = view(0 if (m, n) in started else 3, m, n)
             create_fly("mma_atom_call", [atom, view(0, m, n), view(1, m, k), view(2, n, k), addend], op.location)
             started.add((m, n))
@@ -509,16 +509,6 @@ def _leaves_of_dynamic(value: Any, stated: Any) -> list[tuple[Any, algebra.Dynam
     if isinstance(stated, tuple):
         return [pair for parts in zip(value, stated, strict=True) for pair in _leaves_of_dynamic(*parts)]
     return [(value, stated)] if isinstance(stated, algebra.Dynamic) else []
-
-
-def _traversal(extents: tuple[int, int, int], order: str) -> Iterator[tuple[int, int, int]]:
-    """The calls (m, n, k) of a product, in an order such as KMN or KMN_SERPENTINE."""
-    loops, _, turning = order.partition("_")
-    outer, middle, inner = (range(extents["MNK".index(mode)]) for mode in loops)
-    for turn, (x, y) in enumerate(product(outer, middle)):
-        for z in reversed(inner) if turning and turn % 2 else inner:
-            at = dict(zip(loops, (x, y, z), strict=True))
-            yield at["M"], at["N"], at["K"]
 
 
 def _known(size: int | algebra.Dynamic) -> int:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlir import ir
 
 from flydsl import atoms, how_made
 from flydsl import layout as algebra
 from flydsl.atoms import MmaOp
-from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS
 from flydsl.dialect.elements import value_name
+from flydsl.dialect.gemm_traversal import DEFAULT_ORDER, TRAVERSAL_ORDERS, traversal
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
@@ -45,8 +45,8 @@ class MmaOperand(str, Enum):
     D = "d"
 
 
-# The loops of a gemm over its calls, outermost first. SERPENTINE: the innermost loop turns around each time, so that
-# the operand that it ends with is used again at once.
+# The loops of a gemm over its calls, innermost first. SERPENTINE: each loop turns around each time, so that operands of
+# one call are used again by the next.
 GemmTraversalOrder = Enum(  # type: ignore[misc]
     "GemmTraversalOrder",
     {name: order for order in TRAVERSAL_ORDERS for name in (order, order.replace("SERPENTINE", "Serpentine"))},
@@ -310,6 +310,8 @@ def gemm(
     c: Tensor,
     *,
     traversal_order: GemmTraversalOrder | str | None = None,
+    traversal_layout: Layout | None = None,
+    atom_callback: Callable[[MmaAtom, tuple[int, int, int]], MmaAtom] | None = None,
     **values: Number,
 ) -> None:
     """D = A B^T + C on fragments, executing the instruction as often as necessary.
@@ -318,8 +320,9 @@ def gemm(
         fx.gemm(tiled_mma, c, a, b, c)
 
     d, c: (values, M, N); a: (values, M, K); b: (values, N, K), in registers; modes M, N, K may be missing.
-    traversal_order: of the calls, outermost loop first, for example `fx.GemmTraversalOrder.KNM` or "knm"; by default
-    KMN.
+    traversal_order: of the calls, innermost loop first, for example `fx.GemmTraversalOrder.MNK` or "mnk"; by default
+    NMK. traversal_layout: instead, a layout number of the call -> its place in (M, N, K), M fastest.
+    atom_callback: `(instruction, (m, n, k)) -> the instruction of that call`, with values of its own.
     values: of a scaled instruction `scale_a=` and `scale_b=`, for all calls. With scales of its own for each call an
     operand is a pair, `gemm(mma, d, [a, scales_a], [b, scales_b], c)`: a register tensor of fx.Int32, (M, K) and (N, K)
     like the calls, or a number.
@@ -327,17 +330,20 @@ def gemm(
     """
     if not isinstance(mma, MmaAtom | TiledMma):
         raise argument_error(f"gemm: mma must be an MMA atom or a tiled MMA, got {mma!r}", how_made.MMA_ATOM)
+    if traversal_order is not None and traversal_layout is not None:
+        raise argument_error("gemm with an order and a layout of its calls", "give one or the other")
     (a, scale_a), (b, scale_b) = _with_scales(a), _with_scales(b)
-    if isinstance(scale_a, Tensor) or isinstance(scale_b, Tensor):
-        atom = mma.atom if isinstance(mma, TiledMma) else mma
-        _scaled_calls(_with_values(atom, values), (d, a, b, c), scale_a, scale_b, traversal_order)
+    fragments = [require_tensor("gemm", tensor) for tensor in (d, a, b, c)]
+    is_each_its_own = traversal_layout is not None or atom_callback is not None
+    if is_each_its_own or isinstance(scale_a, Tensor) or isinstance(scale_b, Tensor):
+        atom = _with_values(mma.atom if isinstance(mma, TiledMma) else mma, values)
+        scales = [_Scales("scales_a", scale_a), _Scales("scales_b", scale_b)]
+        _call_by_call(atom, fragments, scales, _places(fragments, traversal_order, traversal_layout), atom_callback)
         return
     given = {"scale_a": scale_a, "scale_b": scale_b}
-    values = values | {name: scale for name, scale in given.items() if scale is not None}
-    mma = _with_values(mma, values)
+    mma = _with_values(mma, values | {name: scale for name, scale in given.items() if scale is not None})
     attributes = {} if traversal_order is None else {"order": _order(traversal_order)}
-    tensors = [require_tensor("gemm", tensor).value for tensor in (d, a, b, c)]
-    emit_fly("gemm", [as_operand(mma), *tensors], attributes=attributes)
+    emit_fly("gemm", [as_operand(mma), *(tensor.value for tensor in fragments)], attributes=attributes)
 
 
 def _with_scales(operand: Any) -> tuple[Any, Any]:
@@ -349,45 +355,90 @@ def _with_scales(operand: Any) -> tuple[Any, Any]:
     return operand[0], operand[1]
 
 
-def _scaled_calls(atom: MmaAtom, operands: tuple[Any, ...], scale_a: Any, scale_b: Any, order: Any) -> None:
-    """A product whose calls have scales of their own, call by call."""
-    d, a, b, c = (require_tensor("gemm", operand) for operand in operands)
-    counts = [_calls(fragment) for fragment in (a, b, d)]
-    extents = {"M": counts[2][0], "N": counts[2][1], "K": counts[0][1]}
-    if counts[0] != (extents["M"], extents["K"]) or counts[1] != (extents["N"], extents["K"]):
+class _Scales(NamedTuple):
+    """The scales of an operand: None, a number for all calls, or a tensor with one for each."""
+
+    name: str
+    given: Any
+
+    def check(self, counts: tuple[int, int]) -> None:
+        if not isinstance(self.given, Tensor):
+            return
+        if algebra.product_each(algebra.get_shape(self.given.type.layout)) != counts:
+            raise argument_error(
+                f"gemm with {self.name} {self.given.type} for {counts} calls", "pass one for each call"
+            )
+
+    def at(self, row: int, k: int) -> Any:
+        return memref_load(self.given, (row, k)) if isinstance(self.given, Tensor) else self.given
+
+
+def _places(fragments: Sequence[Tensor], order: Any, layout: Any) -> Iterable[tuple[int, int, int]]:
+    """The calls (m, n, k) of a product, in order."""
+    counts = [_calls(fragment) for fragment in fragments[:3]]
+    extents = (*counts[0], counts[1][1])
+    if counts[1] != (extents[0], extents[2]) or counts[2] != (extents[1], extents[2]):
         raise argument_error(
-            f"gemm of {counts[0]} and {counts[1]} calls into {counts[2]}",
+            f"gemm of {counts[1]} and {counts[2]} calls into {counts[0]}",
             "a is (values, M, K), b is (values, N, K), d and c are (values, M, N)",
         )
-    for name, scales, wanted in (("scales_a", scale_a, counts[0]), ("scales_b", scale_b, counts[1])):
-        if isinstance(scales, Tensor) and algebra.product_each(algebra.get_shape(scales.type.layout)) != wanted:
-            raise argument_error(f"gemm with {name} {scales.type} for {wanted} calls", "pass one for each call")
-    loops, _, _ = ("KMN" if order is None else _order(order)).partition("_")
-    for place in itertools.product(*(range(extents[loop]) for loop in loops)):
-        at = dict(zip(loops, place, strict=True))
-        m, n, k = at["M"], at["N"], at["K"]
-        scales = {"scale_a": _scale(scale_a, m, k), "scale_b": _scale(scale_b, n, k)}
-        so_far = c if k == 0 else d
-        call = atom.set_value({name: scale for name, scale in scales.items() if scale is not None})
-        mma_atom_call(call, d[None, m, n], a[None, m, k], b[None, n, k], so_far[None, m, n])
+    if layout is None:
+        name = DEFAULT_ORDER if order is None else _order(order)
+        if name not in TRAVERSAL_ORDERS:
+            raise argument_error(f"a gemm in the order {name!r}", f"orders: {', '.join(TRAVERSAL_ORDERS)}")
+        return traversal(extents, name)
+    total = prod(extents)
+    numbers = [layout(i) for i in range(total)] if algebra.size(layout) == total else []
+    if sorted(numbers) != list(range(total)):
+        raise argument_error(
+            f"gemm with traversal_layout={layout} for {extents} calls", f"a layout of the numbers from 0 to {total - 1}"
+        )
+    return [(i % extents[0], i // extents[0] % extents[1], i // (extents[0] * extents[1])) for i in numbers]
+
+
+def _call_by_call(
+    atom: MmaAtom,
+    fragments: Sequence[Tensor],
+    scales: Sequence[_Scales],
+    places: Iterable[tuple[int, int, int]],
+    atom_callback: Callable[[MmaAtom, tuple[int, int, int]], MmaAtom] | None,
+) -> None:
+    """A product whose calls have scales, an order or instructions of their own."""
+    d, a, b, c = fragments
+    for held, fragment in zip(scales, (a, b), strict=True):
+        held.check(_calls(fragment))
+    started: set[tuple[int, int]] = set()  # places of D that hold a partial sum
+    for m, n, k in places:
+        values = {"scale_a": scales[0].at(m, k), "scale_b": scales[1].at(n, k)}
+        call = atom.set_value({name: scale for name, scale in values.items() if scale is not None})
+        if atom_callback is not None:
+            call = atom_callback(call, (m, n, k))
+            if not isinstance(call, MmaAtom):
+                raise argument_error(f"atom_callback returned {call!r}", "return the instruction that it got")
+        so_far = d if (m, n) in started else c
+        mma_atom_call(call, _call_of(d, m, n), _call_of(a, m, k), _call_of(b, n, k), _call_of(so_far, m, n))
+        started.add((m, n))
+
+
+def _call_of(fragment: Tensor, *at: int) -> Tensor:
+    """The values of a call of a fragment, whose modes of calls may be missing."""
+    modes = algebra.rank(fragment.type.layout)
+    return fragment if modes == 1 else fragment[(None, *at)[:modes]]
 
 
 def _calls(fragment: Tensor) -> tuple[int, int]:
-    """The calls of a fragment (values, calls, calls) of a product."""
+    """The calls of a fragment (values, calls, calls) of a product; missing modes are one."""
     shape = algebra.get_shape(fragment.type.layout)
-    if not isinstance(shape, tuple) or len(shape) != 3 or not is_static(shape):
+    modes = shape if isinstance(shape, tuple) else (shape,)
+    if len(modes) > 3 or not is_static(shape):
         raise argument_error(
-            f"gemm with scales, and a fragment of {fragment.type}",
-            "with scales for each call fragments are (values, calls, calls), as make_fragment_A gives them",
+            f"gemm call by call, and a fragment of {fragment.type}",
+            "fragments are (values, calls, calls) there, as make_fragment_A gives them",
         )
-    first, second = (algebra.product(mode) for mode in shape[1:])
-    assert isinstance(first, int)
-    assert isinstance(second, int)
-    return first, second
-
-
-def _scale(scales: Any, row: int, k: int) -> Any:
-    return memref_load(scales, (row, k)) if isinstance(scales, Tensor) else scales
+    counts = [*(algebra.product(mode) for mode in modes[1:]), 1, 1]
+    assert isinstance(counts[0], int), "it is static"
+    assert isinstance(counts[1], int), "it is static"
+    return counts[0], counts[1]
 
 
 def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **values: Number) -> None:

@@ -7,9 +7,7 @@ functions of `flydsl.layout` and `flydsl.dialect.atom_inference`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,6 +26,7 @@ from flydsl.dialect.atom_inference import (
     partitioned,
 )
 from flydsl.dialect.elements import element_type, memory_bits, value_name
+from flydsl.dialect.gemm_traversal import DEFAULT_ORDER, traversal
 from flydsl.dialect.inference import (
     algebra_value,
     allocated_elements,
@@ -355,22 +354,12 @@ def _gemm(x: Execution, op: ir.Operation, atom: dict[str, Array], *tensors: Lane
     mma = (kind.atom if isinstance(kind, TiledMmaType) else kind).op
     extents = gemm_extents([tensor.kind.with_layout(erase_values(tensor.layout)) for tensor in tensors])
     started: set[tuple[int, int]] = set()
-    for m, n, k in traversal(extents, attributes_of(op).get("order", "KMN")):
+    for m, n, k in traversal(extents, attributes_of(op).get("order", DEFAULT_ORDER)):
         modes = ((m, n), (m, k), (n, k), (m, n))
         parts = [t.part(gemm_modes(t.layout), (None, *at)) for t, at in zip(tensors, modes, strict=True)]
         addend = parts[0] if (m, n) in started else parts[3]
         _multiply(x, mma, atom, parts[0], parts[1], parts[2], addend)
         started.add((m, n))
-
-
-def traversal(extents: tuple[int, int, int], order: str) -> Iterator[tuple[int, int, int]]:
-    """The calls (m, n, k) of a product, in an order such as KMN or KMN_SERPENTINE."""
-    loops, _, turning = order.partition("_")
-    outer, middle, inner = (range(extents["MNK".index(mode)]) for mode in loops)
-    for turn, (a, b) in enumerate(product(outer, middle)):
-        for c in reversed(inner) if turning and turn % 2 else inner:
-            at = dict(zip(loops, (a, b, c), strict=True))
-            yield at["M"], at["N"], at["K"]
 
 
 @_means_fly("mma_atom_call")
