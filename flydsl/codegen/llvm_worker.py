@@ -159,7 +159,8 @@ def _emitted(bitcode: bytes, request: Request, machine: llvm_functions.Machine) 
 
 
 def _text(bitcode: bytes, machine: llvm_functions.Machine) -> str:
-    return machine.emit(llvm_functions.Module(bitcode), is_object=False).decode()
+    text = machine.emit(llvm_functions.Module(bitcode), is_object=False)
+    return text.decode(errors="replace")  # bytes of debug information stand as they are in comments
 
 
 def _is_a_processor_idle() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,6 +25,7 @@ from flydsl.runtime.interface import Device, Dim3
 if TYPE_CHECKING:
     from flydsl.compiler.dependencies import Dependencies
     from flydsl.compiler.pipeline import Pipeline
+    from flydsl.hsaco.variables import Variables
     from flydsl.simulator import Simulation
 
 
@@ -146,11 +147,22 @@ class CompiledArtifact(Explained):
         """
         return self._simulation(*self._payloads(args, kwargs), workgroup)
 
-    def simulate_payloads(self, payloads: Sequence[Any], workgroup: Dim3) -> Simulation:
-        """`simulate` with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
-        return self._simulation(payloads, self._place, workgroup)
+    def simulate_payloads(
+        self, payloads: Sequence[Any], workgroup: Dim3, described: Callable[[], Variables] | None = None
+    ) -> Simulation:
+        """`simulate` with payloads of the arguments in parameter order (`jit_argument.adapt`).
 
-    def _simulation(self, payloads: Sequence[Any], place: str, workgroup: Dim3) -> Simulation:
+        described: finds the variables of the source in the kernels.
+        """
+        return self._simulation(payloads, self._place, workgroup, described)
+
+    def _simulation(
+        self,
+        payloads: Sequence[Any],
+        place: str,
+        workgroup: Dim3,
+        described: Callable[[], Variables] | None = None,
+    ) -> Simulation:
         from flydsl.runtime.simulated import recording_device
         from flydsl.simulator import Simulation
 
@@ -166,6 +178,7 @@ class CompiledArtifact(Explained):
             keep_alive=payloads,
             after_kernel=session.after_kernel,
             traced_module=lambda: self.pipeline.origin,
+            described=described,
         )
 
     def _run(self, payloads: Sequence[Any], device: Device) -> Any:

@@ -6,6 +6,8 @@ external-LLVM mode of the architecture guide.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from mlir import ir
 from mlir.passmanager import PassManager
 
@@ -24,10 +26,7 @@ _DEBUG_SCOPES = "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOn
 
 def gpu_module_to_binary(compilation: Compilation) -> None:
     """Compile `gpu.module @kernels`, unless that is done, and replace it by the result."""
-    top_level = compilation.module.regions[0].blocks[0].operations
-    gpu_module = next((op for op in top_level if op.operation.name == "gpu.module"), None)
-    if gpu_module is None:
-        raise CompileError("the module has no gpu.module to compile")
+    gpu_module = gpu_module_of(compilation.module)
     if compilation.code is None:
         compilation.code = _compile(gpu_module.operation, compilation)
     binary = _binary(compilation.code)
@@ -37,17 +36,33 @@ def gpu_module_to_binary(compilation: Compilation) -> None:
     gpu_module.operation.erase()
 
 
-def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
+def gpu_module_of(module: ir.Operation) -> ir.OpView:
+    """The `gpu.module` with the kernels. Raises CompileError if there is none."""
+    top_level = module.regions[0].blocks[0].operations
+    gpu_module = next((op for op in top_level if op.operation.name == "gpu.module"), None)
+    if gpu_module is None:
+        raise CompileError("the module has no gpu.module to compile")
+    return gpu_module
+
+
+def device_llvm_ir(
+    gpu_module: ir.Operation, libraries: Sequence[bytes], prepare: Callable[[ir.Module], None] = lambda device: None
+) -> str:
+    """The LLVM IR of a `gpu.module` in the LLVM dialect. prepare: is given the module that is translated."""
     with ir.Location.unknown():
         device = ir.Module.create()
         for op in gpu_module.regions[0].blocks[0].operations:
             device.body.append(op.operation.clone())
+        prepare(device)
         # The listing needs source lines, whether or not the HSACO keeps them.
         PassManager.parse(f"builtin.module({_DEBUG_SCOPES})").run(device.operation)
     check_inline_assembly(device)
     llvm_ir = to_llvm_ir(device)
-    if compilation.libraries:
-        llvm_ir = linked(llvm_ir, compilation.libraries)
+    return linked(llvm_ir, libraries) if libraries else llvm_ir
+
+
+def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
+    llvm_ir = device_llvm_ir(gpu_module, compilation.libraries)
     code = start_llvm_ir(
         llvm_ir,
         compilation.arch,

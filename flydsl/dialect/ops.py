@@ -195,6 +195,7 @@ _MEMORY = [
     OpSpec("ptr.load", (_POINTER,), gives=(None,), check=inference.check_ptr_load, effect=Effect.READ),
     OpSpec("ptr.store", (None, _POINTER), inference.infer_ptr_store, effect=Effect.WRITE),
     OpSpec("print", (), inference.infer_print, arities=tuple(range(_MAX_LEAVES + 1)), effect=Effect.WRITE),
+    OpSpec("variable", (None,), lambda types, attributes: [], effect=Effect.WRITE, on_host=True),
 ]
 
 _ATOMS = [

@@ -80,6 +80,7 @@ _HIDDEN = {
 }
 _CONSTANT_SPACE = 4
 _DYNAMIC_SHARED = "__dynamic_shared__"
+_OF_DEBUGGERS = "variable"  # stays until the module is LLVM's: see `flydsl.compiler.variables`
 
 
 def apply(module: ir.Operation, arch: Arch) -> None:
@@ -121,7 +122,7 @@ def _is_higher(module: ir.Operation, ops: Iterable[ir.Operation]) -> bool:
     kinds += [fly_type(kind) for declaration in declarations(module) for kind in _function_type(declaration).inputs]
     if any(kind is not None and not isinstance(kind, PointerType) for kind in kinds):
         return True
-    return any(name not in _CONVERSIONS for op in ops if (name := fly_name(op)))
+    return any(name not in (*_CONVERSIONS, _OF_DEBUGGERS) for op in ops if (name := fly_name(op)))
 
 
 def _function_type(function: ir.Operation) -> ir.FunctionType:
@@ -185,6 +186,8 @@ def _convert_body(function: ir.Operation) -> None:
 def _is_converted(op: ir.Operation, function: ir.Operation) -> bool:
     """Convert an operation. True if nothing uses it any more."""
     operation, mlir_name = fly_name(op), op.name
+    if operation == _OF_DEBUGGERS:
+        return False
     if operation:
         with ir.InsertionPoint(op):
             _convert(op, operation)

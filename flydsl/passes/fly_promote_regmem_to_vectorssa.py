@@ -37,7 +37,7 @@ Others stay memory: convert-fly-to-rocdl makes them private allocas, which LLVM 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -49,9 +49,10 @@ from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import fly_type
+from flydsl.dialect.variables import ELEMENTS, variable_attributes
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create, entry_block, erase_dead, fly_name, functions, terminator, zeros
+from flydsl.passes.rewriting import create, create_fly, entry_block, erase_dead, fly_name, functions, terminator, zeros
 
 name = "fly-promote-regmem-to-vectorssa"
 
@@ -90,13 +91,16 @@ class _Access:
 class _Piece:
     """Elements `offset` to `offset + size` of a register tensor, which no access divides.
 
-    home: the operation in whose region the register tensor is made.
+    variable: its name where names are kept (`flydsl.expr.control_flow.variables`), else empty. home: the operation in
+    whose region the register tensor is made. whole: the number of elements that it has.
     """
 
+    variable: str
     home: ir.Operation
     element: str
     offset: int
     size: int
+    whole: int
 
     @property
     def type(self) -> ir.Type:
@@ -174,7 +178,9 @@ def _divided(op: ir.Operation, accesses: list[_Access]) -> Iterator[tuple[ir.Ope
     """Each access with its offset and the pieces of the register tensor that it covers."""
     element = fly_type(op.result.type).element
     cuts = sorted({cut for access in accesses for cut in (access.offset, access.offset + access.count)})
-    pieces = [_Piece(op.parent.operation, element, start, end - start) for start, end in pairwise(cuts)]
+    variable = op.location.name_str if op.location.is_a_name() else ""
+    home, whole = op.parent.operation, allocated_elements(attributes_of(op))
+    pieces = [_Piece(variable, home, element, start, end - start, whole) for start, end in pairwise(cuts)]
     for access in accesses:
         end = access.offset + access.count
         yield access.op, (access.offset, [piece for piece in pieces if access.offset <= piece.offset < end])
@@ -270,6 +276,7 @@ def _promote_access(step: _Step, state: _State) -> None:
         if step.stored:
             for piece in step.pieces:
                 state[piece] = _part(op.operands[0], piece.offset - step.offset, piece, at)
+            _tell(step.pieces[0], step.offset, op.operands[0], at)
         else:
             values = [_now(piece, state, at) for piece in step.pieces]
             op.result.replace_all_uses_with(_joined(values, op.result.type, at))
@@ -288,9 +295,25 @@ def _promote_inside(step: _Step, inside: tuple[list[_Step], ...], state: _State)
             inner = dict(state)
         else:  # of a while loop, first the condition and then the body
             inner.update(zip(carried, _last_of(block.arguments, len(carried)), strict=True))
+            with ir.InsertionPoint.at_block_begin(block):
+                _tell_all(carried, inner, op.location)
         _promote(plan, inner)
         _pass_on(block, [_now(piece, inner, op.location, before=terminator(block)) for piece in carried])
     state.update(zip(carried, _last_of(op.results, len(carried)), strict=True))
+    with ir.InsertionPoint.after(op):
+        _tell_all(carried, state, op.location)
+
+
+def _tell_all(pieces: Sequence[_Piece], state: _State, at: ir.Location) -> None:
+    for piece in pieces:
+        _tell(piece, piece.offset, state[piece], at)
+
+
+def _tell(piece: _Piece, offset: int, value: ir.Value, at: ir.Location) -> None:
+    """Say for a debugger that the elements from `offset` on of the register tensor of a piece have a value."""
+    if piece.variable and piece.element in ELEMENTS:
+        attributes = variable_attributes(piece.variable, piece.element, offset, piece.whole)
+        create_fly("variable", [value], at, attributes=attributes)
 
 
 def _widened(op: ir.Operation, carried: list[_Piece], state: _State) -> ir.Operation:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from flydsl.errors import FlyError
 from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.wave_state import WaveState
-from workbench.kit.html import code, details, escape, listing, table, title
+from workbench.kit.html import code, details, escape, listing, message, table, title
 from workbench.run.lds_picture import lds_html
 from workbench.run.lds_views import LdsView
 from workbench.run.machine_state import LANES_SHOWN, register_file_lines, values_text
 from workbench.run.number_formats import DWORDS, FORMS, bits_of
 
-CHANGED = "changed"
+CHANGED, VARIABLES = "changed", "variables"
+"""What is shown of a wave, beside the files of registers; variables are found by a second compilation."""
 AS_WRITTEN = "as written"
 """The format of values for which each register has the type of the instruction that wrote it."""
 _GENERAL = re.compile(r"([sva])(\d+)")
@@ -23,9 +25,10 @@ _GENERAL = re.compile(r"([sva])(\d+)")
 class State:
     """Display options for a workgroup.
 
-    wave: the wave whose registers are shown. registers: CHANGED, or a file of `machine_state.FILES`. first_lane: the
-    first lane shown of vector registers. form: the number format, AS_WRITTEN or one of `number_formats.FORMS`.
-    lds_start: the first byte of LDS shown, or row of lds_view. is_open: whether LDS is unfolded.
+    wave: the wave whose registers are shown. registers: CHANGED, VARIABLES, or a file of `machine_state.FILES`.
+    first_lane: the first lane shown of vector registers and variables. form: the number format, AS_WRITTEN or one of
+    `number_formats.FORMS`. lds_start: the first byte of LDS shown, or row of lds_view. is_open: whether LDS is
+    unfolded.
     """
 
     wave: int = 0
@@ -44,7 +47,8 @@ def simulation_html(at: Standing, state: State = State()) -> str:
 
 def registers_html(at: Standing, state: State) -> str:
     """Registers of one wave, and LDS."""
-    parts = [_changed_html(at, state) if state.registers == CHANGED else _file_html(at, state)]
+    part = {CHANGED: _changed_html, VARIABLES: _variables_html}.get(state.registers, _file_html)
+    parts = [part(at, state)]
     if at.lds.size:
         plain = DWORDS if state.form == AS_WRITTEN else state.form
         form = plain if state.lds_view is None else state.lds_view.element
@@ -67,6 +71,16 @@ def _changed_html(at: Standing, state: State) -> str:
         rows = [[name, code("" if forms[register] == DWORDS else forms[register]), value]
                 for register, (name, value) in zip(names, rows, strict=True)]  # fmt: skip
     return table(head, rows)
+
+
+def _variables_html(at: Standing, state: State) -> str:
+    try:
+        variables = at.variables(state.wave)
+    except FlyError as error:
+        return message(str(error))
+    rows = [[code(v.name), code(v.element), escape(v.text(state.first_lane))] for v in variables]
+    head = [f"variables of wave {state.wave}", "type", f"value; where lanes differ, in {_lanes_text(state)}"]
+    return table(head, rows) if rows else title("The kernel has none whose names are known.")
 
 
 def form_of(at: Standing, state: State, register: str) -> str:

@@ -18,7 +18,7 @@ from workbench.run.lds_picture import BYTES_SHOWN
 from workbench.run.lds_views import LdsView, views_of
 from workbench.run.machine_state import FILES, LANES_SHOWN
 from workbench.run.number_formats import DWORDS, FORMS
-from workbench.run.stepper import AS_WRITTEN, CHANGED, State, registers_html, simulation_html
+from workbench.run.stepper import AS_WRITTEN, CHANGED, VARIABLES, State, registers_html, simulation_html
 from workbench.run.stepper_code import SteppedCode
 
 _STYLE = {"description_width": "initial"}
@@ -55,7 +55,7 @@ class Stepper(LiveView):
 
     def _make_controls(self, simulation: Simulation) -> None:
         self._wave = dropdown("Wave", range(simulation.wave_count), 0)
-        self._registers = dropdown("Registers", (CHANGED, *FILES), CHANGED)
+        self._registers = dropdown("Registers", (CHANGED, VARIABLES, *FILES), CHANGED)
         firsts = range(0, simulation.wave(0).active.size, LANES_SHOWN)
         self._lanes = dropdown("Lanes", [(f"{lane} to {lane + LANES_SHOWN - 1}", lane) for lane in firsts], 0)
         self._form = dropdown("Values as", (AS_WRITTEN, *FORMS), AS_WRITTEN)

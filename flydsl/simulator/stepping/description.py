@@ -8,8 +8,10 @@ from typing import Any
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import OutOfRange
+from flydsl.hsaco.variables import Variables
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import Instruction, Program
+from flydsl.simulator.stepping.variables import VariableTable, VariableValue, variable_table
 from flydsl.simulator.stepping.wave_state import WaveState
 
 _CONTEXT_LINES = 3
@@ -64,6 +66,24 @@ class Standing(ABC):
     @abstractmethod
     def changed(self) -> dict[int, tuple[str, ...]]:
         """The changes of what was done last, by wave: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
+
+    @abstractmethod
+    def described(self) -> Variables:
+        """The variables of the source that the machine code is described with, for `variables`."""
+
+    def variables(self, wave: int | None = None) -> VariableTable:
+        """The variables of the source in a wave, before its next instruction; by default in the first that goes on.
+
+        They are found by a second compilation, when first asked for. A variable is optimised out where no register has
+        its value any more. Raises SimulatorError for code that came without its source.
+        """
+        if wave is None:
+            wave = next(iter(self.current), 0)
+        return variable_table(self.described(), self.program, self.kernel, self.wave(wave))
+
+    def variable(self, name: str, wave: int | None = None) -> VariableValue:
+        """One of `variables`: `sim.variable("acc")[lane]`. Raises OutOfRange if there is none of that name."""
+        return self.variables(wave).named(name)
 
     def type_of(self, wave: int, register: str) -> str:
         """The element type, by its name in MLIR, that the last instruction to write a register of a wave has computed:

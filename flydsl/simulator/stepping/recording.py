@@ -19,6 +19,7 @@ import numpy as np
 
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import Register
+from flydsl.hsaco.variables import Variables
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.decoding.result_type import result_type
@@ -108,6 +109,7 @@ class KernelRecord:
 
     def __init__(self, simulation: Simulation) -> None:
         self.kernel, self.program = simulation.kernel, simulation.program
+        self.described = simulation.described
         self.wave_count, self.lds_bytes = simulation.wave_count, simulation.lds.size
         self.steps: list[Step] = []
         self._newest = self._state(simulation)
@@ -222,6 +224,9 @@ class Moment(Standing):
     @property
     def current(self) -> tuple[int, ...]:
         return self.record.current(self.position)
+
+    def described(self) -> Variables:
+        return self.record.described()
 
     @property
     def _steps(self) -> list[Step]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import LaunchError, SimulatorError
+from flydsl.hsaco.variables import Variables
 from flydsl.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import current_counting
@@ -90,9 +91,11 @@ class Simulation(Explained, Standing):
         keep_alive: Any = None,
         after_kernel: Callable[[], None] | None = None,
         traced_module: Callable[[], str] = lambda: "",
+        described: Callable[[], Variables] | None = None,
     ) -> None:
         """keep_alive: the owner of the launches' memory. after_kernel: called when a kernel has ended. traced_module:
-        the text of the module that the kernels were compiled from, for those who show what is in LDS.
+        the text of the module that the kernels were compiled from, for those who show what is in LDS. described: finds
+        the variables of the source in the kernels.
 
         Raises LaunchError if no grid has the workgroup, and inside `counting`."""
         if current_counting() is not None:
@@ -108,6 +111,8 @@ class Simulation(Explained, Standing):
         self.trace: list[Executed] = []
         self.watchers: list[Watcher] = []
         self.traced_module = traced_module
+        self._describe = described
+        self._described: Variables | None = None
         self._launches = iter(launches)
         self._keep_alive = keep_alive
         self._after_kernel = after_kernel or (lambda: None)
@@ -208,6 +213,16 @@ class Simulation(Explained, Standing):
     @property
     def program(self) -> Program:
         return self._last.program
+
+    def described(self) -> Variables:
+        if self._describe is None:
+            raise SimulatorError(
+                "the variables of this machine code are not known: it came without its source",
+                hint="simulate by the launcher: launcher.simulate(...) of a @flyc.jit function",
+            )
+        if self._described is None:
+            self._described = self._describe()
+        return self._described
 
     @property
     def current(self) -> tuple[int, ...]:

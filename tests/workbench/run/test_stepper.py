@@ -226,3 +226,11 @@ def test_the_next_kernel_has_fewer_waves_and_no_lds(with_lds, read):
     assert control(stepper, "Wave").value == 0
     assert len(control(stepper, "Wave").options) == 1
     assert "LDS, " not in text(stepper, read)
+
+
+def test_variables_of_the_source(with_lds, read):
+    stepper = workbench.explore(with_lds)
+    control(stepper, "Registers").value = "variables"
+    page = text(stepper, read)
+    assert "variables of wave 0" in page
+    assert "ti32optimised out" in page  # by the barrier, its register holds an address

@@ -1,0 +1,122 @@
+"""The variables of the source in a wave: their values, and how these are shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flydsl.errors import OutOfRange, SimulatorError
+from flydsl.hsaco.variables import Variable
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.decoding.program import Program
+from flydsl.simulator.stepping.locations import Unreadable, read
+from flydsl.simulator.stepping.wave_state import WaveState
+
+_LANES_SHOWN, _ELEMENTS_SHOWN = 8, 8
+
+
+@dataclass(frozen=True, repr=False)
+class VariableValue:
+    """The value of a variable of the source in a wave, before its next instruction.
+
+    name: with its function before a colon, if that is not the kernel's own. element: the type of its elements.
+    values: (lanes,) or, of a vector or fragment, (lanes, elements); a masked array of which elements that are optimised
+    out are masked. None where it has no value: `why`. active: the lanes that are active, (lanes,) bool.
+    """
+
+    name: str
+    element: str
+    values: Any
+    active: Array
+    why: str = ""
+
+    def __getitem__(self, lane: Any) -> Any:
+        """The value in a lane, or in lanes. Raises SimulatorError for a variable that has none here."""
+        if self.values is None:
+            raise SimulatorError(
+                f"{self.name} is {self.why} here", hint="step on, or look at the registers, or at the interpreter's"
+            )
+        return self.values[lane]
+
+    def text(self, first_lane: int = 0) -> str:
+        """The value in a few words: one if all active lanes have the same, else those of eight lanes."""
+        if self.values is None:
+            return self.why
+        shown = self.values[self.active] if self.active.any() else self.values
+        if all(np.array_equal(lane, shown[0], equal_nan=lane.dtype.kind == "f") for lane in shown):
+            return _of_lane(shown[0])
+        shown_lanes = slice(first_lane, first_lane + _LANES_SHOWN)
+        lanes = zip(self.values[shown_lanes], self.active[shown_lanes], strict=True)
+        return "  ".join(_of_lane(value) if active else "·" for value, active in lanes) + " …"
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.element} = {self.text()}"
+
+
+def _of_lane(value: Any) -> str:
+    if np.ndim(value):
+        more = ", …" if len(value) > _ELEMENTS_SHOWN else ""
+        return f"[{', '.join(map(_of_lane, value[:_ELEMENTS_SHOWN]))}{more}]"
+    if value is np.ma.masked:
+        return "?"
+    return f"{value:.6g}" if isinstance(value, np.floating) else str(value)
+
+
+class VariableTable(Sequence[VariableValue]):
+    """The variables of a wave by position or name; it prints as a table."""
+
+    def __init__(self, values: Sequence[VariableValue]) -> None:
+        self._values = list(values)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.named(key) if isinstance(key, str) else self._values[key]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def named(self, name: str) -> VariableValue:
+        """The variable of that name. Raises OutOfRange if there is none."""
+        found = next((value for value in self._values if value.name == name), None)
+        if found is None:
+            names = ", ".join(value.name for value in self._values) or "none"
+            raise OutOfRange(f"the machine code knows no variable {name!r}", hint=f"it knows {names}")
+        return found
+
+    def __repr__(self) -> str:
+        if not self._values:
+            return "no variables"
+        width = max(len(value.name) for value in self._values)
+        kinds = max(len(value.element) for value in self._values)
+        return "\n".join(f"{value.name:{width}}  {value.element:{kinds}}  {value.text()}" for value in self._values)
+
+
+def variable_table(variables: Sequence[Variable], program: Program, kernel: str, wave: WaveState) -> VariableTable:
+    """The variables of a kernel before the next instruction of a wave."""
+    mine = [variable for variable in variables if variable.kernel == kernel]
+    own = program.kernels[kernel].name
+    names = sorted({variable.function for variable in mine}, key=len, reverse=True)
+    function = next((name for name in names if own.startswith(name)), "")
+    has_halves = any(_HALF.search(instruction.listed.text) for instruction in program.instructions_of(kernel))
+    return VariableTable([_value(variable, function, wave, has_halves) for variable in mine])
+
+
+_HALF = re.compile(r"\bv\d+\.[lh]\b")
+
+
+def _value(variable: Variable, own: str, wave: WaveState, has_halves: bool) -> VariableValue:
+    name = variable.name if variable.function == own else f"{variable.function}: {variable.name}"
+    element = variable.element if variable.elements == 1 else f"{variable.elements} x {variable.element}"
+    place, values, why = variable.at(wave.pc), None, ""
+    if place is None:
+        unassigned = variable.places and all(place.start > wave.pc for place in variable.places)
+        why = "not assigned yet, or optimised out" if unassigned else "optimised out"
+    else:
+        try:
+            values = read(variable, place, wave, has_halves)
+        except Unreadable as error:
+            why = str(error)
+    return VariableValue(name, element, values, wave.active, why)
