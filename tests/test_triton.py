@@ -109,7 +109,7 @@ def test_what_is_no_kernel() -> None:
 
 
 def test_each_architecture_has_code_of_its_own(monkeypatch) -> None:
-    for arch in ("gfx942", "gfx1201", "gfx942"):
+    for arch in ("gfx942", "gfx1201", "gfx1100", "gfx942"):
         monkeypatch.setenv("FLYDSL_GPU_ARCH", arch)
         x, y, out = sums()
         assert scaled_sum[(2,)](x, y, out, 300, 2.0, BLOCK=256).metadata.target.arch == arch

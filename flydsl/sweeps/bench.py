@@ -23,10 +23,13 @@ class Estimated:
     def estimate(self) -> Estimate:
         """The time on the GPU, of all kernels: by the model of time, or by the roofline of what it cannot time.
 
-        ArchError for an architecture whose peak figures are not known.
+        ArchError for an architecture that the model of time does not cover: at peak rates alone, everything is fast.
         """
+        from flydsl.arch.timing import timing
         from flydsl.simulator.estimates import Estimate, together
 
+        for launch in self.launches:
+            timing(launch.program.arch)
         return together(launch.estimate or Estimate(launch.roofline().time_us) for launch in self.launches)
 
     @property

@@ -164,7 +164,7 @@ __global__ void f(const double *x, double *sum, unsigned *count, int *next) {
 }"""
 
 
-@pytest.mark.parametrize("arch", ["gfx90a", "gfx1201"])
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx1100", "gfx1201"])
 def test_doubles_are_added_by_compare_and_swap_and_shuffles_end_with_the_wave(arch: str) -> None:
     x = torch.arange(64, dtype=torch.float64) / 3
     total, count, following = x.new_zeros(1), torch.zeros(1, dtype=torch.int32), torch.zeros(64, dtype=torch.int32)

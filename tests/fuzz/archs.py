@@ -6,6 +6,6 @@ import os
 
 from flydsl.arch import get_arch
 
-EXECUTED = "gfx942,gfx950,gfx1201,gfx1250,gfx90a"
+EXECUTED = "gfx942,gfx950,gfx1100,gfx1151,gfx1201,gfx1250,gfx90a"
 ARCHS = tuple(map(get_arch, os.environ.get("ARCH", EXECUTED).split(",")))
 """Such as ARCH=gfx1250,gfx1201."""

@@ -222,6 +222,8 @@ def _matrices(arch: Arch) -> str:
     """What each family of GPUs has of its own."""
     if "cdna5" in arch.instruction_sets:
         return _TILES
+    if "rdna3" in arch.instruction_sets:  # whose lanes hold whole rows
+        return _WMMA.replace("8 x half", "16 x half").replace("v8f16", "v16f16")
     return _WMMA if arch.wave_size == 32 else _MFMA
 
 

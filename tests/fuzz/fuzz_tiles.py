@@ -37,6 +37,9 @@ MULTIPLIED = {
     "cdna3": (*_EVERY_CDNA, (16, 16, 32, fx.Int8), (32, 32, 16, fx.Float8E4M3FNUZ)),
     "cdna4": (*_EVERY_CDNA, (16, 16, 32, fx.Float16), (32, 32, 16, fx.BFloat16), (16, 16, 64, fx.Int8),
               (32, 32, 32, fx.Int8), (16, 16, 32, fx.Float8E4M3FN)),
+    **dict.fromkeys(
+        ("rdna3", "rdna3.5"), ((16, 16, 16, fx.Float16), (16, 16, 16, fx.BFloat16), (16, 16, 16, fx.Int8))
+    ),
     "rdna4": ((16, 16, 16, fx.Float16), (16, 16, 16, fx.BFloat16), (16, 16, 16, fx.Int8), (16, 16, 16, fx.Float8E5M2)),
     "cdna5": ((16, 16, 4, fx.Float32), (16, 16, 32, fx.Float16), (16, 16, 32, fx.BFloat16), (16, 16, 64, fx.Int8),
               (16, 16, 64, fx.Float8E4M3FN), (16, 16, 128, fx.Float8E5M2)),

@@ -26,6 +26,11 @@ def _both_backends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def on_gfx1100(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx1100")
+
+
+@pytest.fixture
 def on_gfx1201(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCH", "gfx1201")
 

@@ -38,7 +38,7 @@ COMPARED_ELSEWHERE = {
     "pa_decode_swa": "test_pa_decode_swa.py",
 }
 # One GPU of each kind that the kernels are for; `make sweep` has all, and more shapes.
-GPUS = ("gfx942", "gfx950", "gfx1201", "gfx1250")
+GPUS = ("gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250")
 # Rows and products; the families of attention and of experts have contracts of their own.
 CASES = gemm.CASES | gfx1250.CASES | rdna.CASES | rows.CASES
 KERNELS = sorted({case.kernel for case in CASES.values()})

@@ -16,10 +16,12 @@ from tests.kernels.gemm import TYPES, nans, whole_numbers
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 
 
-def product(size: tuple[int, int, int], dtype: str, out: str, options: dict[str, Any]) -> None:
+def product(
+    size: tuple[int, int, int], dtype: str, out: str, options: dict[str, Any], kernel: Any = rdna_f16_gemm
+) -> None:
     """Compare C with torch's, with every check on, and what lies behind it."""
     m, n, k = size
-    launch, *_ = rdna_f16_gemm.create_wmma_gemm_module(m, n, k, dtype, out, **options)
+    launch, *_ = kernel.create_wmma_gemm_module(m, n, k, dtype, out, **options)
     a, b = (whole_numbers(rows, k, seed=rows).to(TYPES[dtype]) for rows in (m, n))
     memory = nans(m + 1, n).to(DTYPES[out])
     with checking():
@@ -45,6 +47,19 @@ SMALL = {"reg_m": 2, "reg_n": 1, "waves_n": 1}
 )
 def test_product(size: tuple[int, int, int], dtype: str, out: str, options: dict[str, Any]) -> None:
     product(size, dtype, out, options)
+
+
+@executed_on("gfx1100")
+@pytest.mark.parametrize(
+    ("size", "dtype", "out", "options"),
+    [
+        ((64, 16, 64), "bf16", "bf16", SMALL),
+        ((96, 32, 192), "fp16", "f32", {"reg_m": 1, "reg_n": 1, "reg_k": 6, "waves_m": 3, "group_m": 2}),
+    ],
+    ids=str,
+)
+def test_product_of_rdna3(size: tuple[int, int, int], dtype: str, out: str, options: dict[str, Any]) -> None:
+    product(size, dtype, out, options, rdna3_f16_gemm)
 
 
 @executed_on("gfx1201")

@@ -20,7 +20,7 @@ from tests.kernels.test_tiled_mma import product, small
 from tests.kernels.test_topk_gating_softmax_kernel import test_equals_torch as check_gating
 
 
-@pytest.fixture(params=["gfx1201", "gfx1250"], autouse=True)
+@pytest.fixture(params=["gfx1100", "gfx1201", "gfx1250"], autouse=True)
 def arch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("ARCH", request.param)
     return str(request.param)

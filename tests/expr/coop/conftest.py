@@ -13,8 +13,12 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from tests.launchers import launcher_of
 
-GPUS = ["gfx942", "gfx1201", *(pytest.param(name, marks=pytest.mark.sweep) for name in ("gfx90a", "gfx950", "gfx1250"))]
-LANES = {"gfx1201": 32, "gfx1250": 32}
+GPUS = [
+    "gfx942",
+    "gfx1201",
+    *(pytest.param(name, marks=pytest.mark.sweep) for name in ("gfx90a", "gfx950", "gfx1100", "gfx1250")),
+]
+LANES = {"gfx1100": 32, "gfx1201": 32, "gfx1250": 32}
 
 
 def memory(kind: Any) -> Any:

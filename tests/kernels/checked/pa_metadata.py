@@ -21,4 +21,4 @@ def cases(contexts: tuple[int, ...], num_cu: int, heads: int, group: int, querie
         for name, values in reference(contexts, num_cu, heads, group, queries).items():
             assert found[name][: len(values)].tolist() == values, name
 
-    yield Case(tables, {"lengths": torch.tensor(contexts, dtype=torch.int32)}, check=right)
+    yield Case(tables, {"lengths": torch.tensor(contexts, dtype=torch.int32)}, check=right, gpus=("gfx942", "gfx950"))
