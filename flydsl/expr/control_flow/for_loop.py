@@ -33,6 +33,7 @@ from flydsl.expr.control_flow.tree import leaf_like, leaf_type, leaf_value
 from flydsl.expr.control_flow.unrolling import NAMES as UNROLLING
 from flydsl.expr.control_flow.unrolling import annotate, unroll_hint
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric
+from flydsl.expr.printing.assertions import assert_step
 from flydsl.expr.tracing.emit import require_trace
 
 
@@ -188,7 +189,7 @@ def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
     """Lower bound, upper bound and step of a range, in one integer type.
 
     A runtime loop counts upward. A static step below 1 is an error, and so is `-n`; with another runtime step below 1
-    the loop runs zero times.
+    the loop runs zero times, and where indices are checked that is an error.
     """
     if not 1 <= len(arguments) <= 3:
         raise trace_error(
@@ -216,7 +217,9 @@ def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
     lower, upper, step = dtype(lower), dtype(upper), dtype(step)
     if not step.is_static:
         # With a step that does not count upward the device would loop for ever.
-        upper = (step > 0).select(upper, lower)
+        signed = step.to(Int64) if dtype is Index else step  # an index is compared without a sign
+        assert_step(signed)
+        upper = (signed > 0).select(upper, lower)
     return lower, upper, step
 
 

@@ -88,6 +88,12 @@ def check_indices(checked: bool) -> Iterator[None]:
         _indices_are_checked.reset(token)
 
 
+def assert_step(step: Numeric) -> None:
+    """Assert that a range counts upward, where indices are checked."""
+    if _indices_are_checked.get() and gpu_module_body() is not None:
+        device_assert(step > 0, "range with step {}: a runtime loop counts upward", step)
+
+
 def assert_index(tensor: Any, coordinate: Any) -> None:
     """Assert that each integer of a coordinate is in its mode of a tensor, where indices are checked."""
     if not _indices_are_checked.get() or gpu_module_body() is None:

@@ -7,8 +7,9 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import TraceError
+from flydsl.errors import DeviceAssertion, TraceError
 from flydsl.expr import range_constexpr
+from flydsl.simulator import checking
 from tests.launchers import launcher_of
 from tests.pythons import NEEDS_COLUMNS
 
@@ -36,6 +37,30 @@ def test_loops_with_bounds_known_at_run_time() -> None:
     for step in (0, -1, -(2**31)):  # a runtime loop counts upward, or not at all
         launch(a, out, 0, 20, step)
         assert (out == 0).all()
+
+
+@pytest.mark.parametrize("kind", [fx.Int32, fx.Index, fx.Int64])
+def test_a_runtime_step_that_does_not_count_upward_is_an_error_where_indices_are_checked(
+    kind: type[fx.Numeric],
+) -> None:
+    @flyc.kernel
+    def kernel(out: fx.Tensor, step: fx.Int32):
+        for j in range(kind(3), kind(20), step):
+            out[fx.Int32(j)] = 1
+
+    launch, out = launcher_of(kernel, grid=1, block=1), torch.zeros(20)
+    for step in (-7, 0):
+        launch(out, step)
+        with (
+            checking("index"),
+            pytest.raises(DeviceAssertion, match=f"range with step {step}: .* counts upward") as caught,
+        ):
+            launch(out, step)
+        assert getattr(caught.value.at, "file", None) == __file__
+    assert not out.any()
+    with checking("index"):
+        launch(out, 6)
+    assert out.nonzero().flatten().tolist() == [3, 9, 15]
 
 
 def test_registers_written_in_a_loop_keep_their_values() -> None:
