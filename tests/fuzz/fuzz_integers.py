@@ -36,18 +36,23 @@ Step = tuple[str, Callable[[list[Any]], Any], Callable[[list[Numbers]], Numbers]
 
 
 def wrapped(dtype: Any, number: int) -> int:
-    """The number that a type keeps of it. An index has a sign until it divides."""
+    """The number that a type keeps of it. An index has a sign until it divides, is shifted or compared."""
     kept = number & ((1 << dtype.width) - 1)
     return kept - (1 << dtype.width) if dtype.signed and kept >> (dtype.width - 1) else kept
 
 
+def counted(dtype: Any, x: int) -> int:
+    """The number without a sign that an index stands for."""
+    return x & _WORD if dtype is fx.Index else x
+
+
 def quotient(dtype: Any, x: int, y: int) -> int:
-    x, y = (x & _WORD, y & _WORD) if dtype is fx.Index else (x, y)
+    x, y = counted(dtype, x), counted(dtype, y)
     return x // y if y else x
 
 
 def remainder(dtype: Any, x: int, y: int) -> int:
-    x, y = (x & _WORD, y & _WORD) if dtype is fx.Index else (x, y)
+    x, y = counted(dtype, x), counted(dtype, y)
     return (abs(x) % abs(y) * (-1 if x < 0 else 1)) if y else 0
 
 
@@ -61,7 +66,7 @@ OPERATORS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, int, int], 
     "//": (operator.floordiv, quotient),
     "%": (operator.mod, remainder),
     "<<": (operator.lshift, lambda dtype, x, y: x << (y & (dtype.width - 1))),
-    ">>": (operator.rshift, lambda dtype, x, y: x >> (y & (dtype.width - 1))),
+    ">>": (operator.rshift, lambda dtype, x, y: counted(dtype, x) >> (y & (dtype.width - 1))),
 }
 COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
 UNARY = {"~": operator.invert, "-": operator.neg, "abs": abs}
@@ -138,7 +143,9 @@ class Chain:
 
         def in_python(values: list[Numbers]) -> Numbers:
             rows = zip(values[a], values[b], values[c], strict=True)
-            return [x if compare(wrapped(dtype, x), wrapped(dtype, y)) else z for x, y, z in rows]
+            return [
+                x if compare(*(counted(dtype, wrapped(dtype, number)) for number in (x, y))) else z for x, y, z in rows
+            ]
 
         def on_device(values: list[Any]) -> Any:
             return compare(values[a], values[b]).select(values[a], values[c])
