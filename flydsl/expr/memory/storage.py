@@ -258,6 +258,8 @@ class Arena:
 
     def allocate(self, what: Any, alignment: int | None = None) -> Storage:
         """Allocate memory for a type - a number, an `fx.Array`, a struct or union - or for a number of bytes."""
+        if alignment is not None and not isinstance(alignment, int):
+            raise argument_error(f"alignment must be a number of bytes, got {alignment!r}", "16, for example")
         if isinstance(what, int):
             if what < 1:
                 raise argument_error(f"allocate({what}): it must be > 0", "pass a number of bytes")

@@ -204,6 +204,7 @@ def test_misuse_of_types() -> None:
     [
         (lambda: fx.SharedAllocator().allocate("x"), ArgumentError, "a type or a number of bytes"),
         (lambda: fx.SharedAllocator().allocate(0), ArgumentError, "0 elements"),
+        (lambda: fx.SharedAllocator().allocate(fx.Int32, fx.Int32), ArgumentError, "must be a number of bytes"),
         (lambda: fx.SharedAllocator().allocate(Tiles).b, AttributeError, "no field 'b'; it has a, flag, inner"),
         (lambda: fx.SharedAllocator().allocate(Tiles).a.poke(1), TraceError, "it is for numbers"),
         (lambda: fx.Arena().allocate(fx.Int32), NotImplementedError, "Arena has no base_ptr"),
