@@ -4,8 +4,8 @@ A small integer and a few floats are inline constants. Anything else is a litera
 high half of a float, and of an integer the low half, extended with its sign where the operand has one (ISA, "Literal
 Expansion to 64 bits"). LLVM assembles more than that, and cuts it off: 0.1 and -17, for example. gfx1250 has literals
 of 64 bits, too. v_fma_mix and some scalar instructions of f16 have operands that LLVM takes for another type. What a
-scaled conversion reads as 32 bits may be an f16 or a bf16, and its constant is one, too; a pair of them has a constant
-in one half, or in both: no document says which.
+scaled conversion reads as 32 bits may be an f16 or a bf16, and its constant is one, too; a pair of floats has a
+constant in one half, or in both: no document says which.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOW = (1 << 32) - 1
 _TAKEN_FOR_F32 = re.compile(r"s_((ceil|floor|trunc|rndne)_f16|cvt_f32_f16|cmp_.*_f16)")
 """With operands of f16 whose constants LLVM encodes as those of f32."""
 _SCALED_FROM_HALF = re.compile(r"v_cvt_scalef32_sr_(?:fp8|bf8)_(b?f16)")
-_SCALED_FROM_PAIR = re.compile(r"v_cvt_scalef32_(sr_)?pk_(fp8|bf8|fp4)_b?f16")
+_SCALED_FROM_PAIR = re.compile(r"v_cvt_scalef32_((sr_)?pk_(fp8|bf8|fp4)_b?f16|sr_pk_fp4_f32)")
 _NEVER_INLINE = {"v_fmaak_f64": 2, "v_fmamk_f64": 1}
 """The source that is a literal in any case."""
 
@@ -65,7 +65,7 @@ def as_encoded(
 def _of_scaled(source: Operand, mnemonic: str) -> Operand:
     """What a scaled conversion converts."""
     if _SCALED_FROM_PAIR.fullmatch(mnemonic):
-        raise ValueError("a float constant as a pair of 16-bit floats")
+        raise ValueError("a float constant as a pair of floats")
     if half := _SCALED_FROM_HALF.fullmatch(mnemonic):
         assert isinstance(source.atom, Immediate)
         return replace(source, atom=Immediate(source.atom.bits("bfloat" if half[1] == "bf16" else "f16")))

@@ -82,9 +82,10 @@ def test_constants_of_16_bit_operands(run: Run, text: str, expected: int) -> Non
     assert int(got[0]) == expected
 
 
-def test_a_constant_as_a_pair_of_halves_is_refused_where_no_document_says_which_half_has_it(run: Run) -> None:
-    with pytest.raises(UnknownInstruction, match="a float constant as a pair"):
-        run("v_cvt_scalef32_pk_fp8_f16 v1, 1.0, v2", arch="gfx950")
+def test_a_constant_as_a_pair_of_floats_is_refused_where_no_document_says_which_half_has_it(run: Run) -> None:
+    for text in ("v_cvt_scalef32_pk_fp8_f16 v1, 1.0, v2", "v_cvt_scalef32_sr_pk_fp4_f32 v1, 2.0, v2, v3"):
+        with pytest.raises(UnknownInstruction, match="a float constant as a pair"):
+            run(text, arch="gfx950")
 
 
 def test_classes_of_f16_are_asked_for_in_the_format_f16(run: Run) -> None:
