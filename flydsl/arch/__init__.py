@@ -14,12 +14,12 @@ from flydsl.arch.gfx1201 import GFX1200, GFX1201
 from flydsl.arch.gfx1250 import GFX1250
 from flydsl.arch.lds_banks import PhaseConflicts, conflict_ways
 from flydsl.arch.occupancy import Occupancy, Usage, llvm_workgroup_size, max_vgprs, occupancy, waves_by_descriptor
-from flydsl.arch.rdna3 import GFX1100, RDNA3
+from flydsl.arch.rdna3 import RDNA3
 from flydsl.errors import ArchError, did_you_mean
 
 ARCHS: tuple[Arch, ...] = (GFX90A, GFX942, GFX950, *RDNA3, GFX1200, GFX1201, GFX1250)
-COMPARED: tuple[Arch, ...] = (GFX90A, GFX942, GFX950, GFX1100, GFX1201, GFX1250)
-"""One of each kind, for views of several."""
+COMPARED: tuple[Arch, ...] = (GFX90A, GFX942, GFX950, GFX1201, GFX1250)
+"""One of each kind, for views of several; the LDS of RDNA 3 is that of RDNA 4."""
 DEFAULT_ARCH = GFX942  # what is compiled for when there is no GPU to ask
 
 __all__ = [
