@@ -264,4 +264,32 @@ def source_lines(code: CodeType) -> tuple[list[str], int]:
     lines = linecache.getlines(code.co_filename)
     if code.co_firstlineno > len(lines):
         return inspect.getsourcelines(code)
-    return inspect.getblock(lines[code.co_firstlineno - 1 :]), code.co_firstlineno
+    return _block(lines, code), code.co_firstlineno
+
+
+def _block(lines: list[str], code: CodeType) -> list[str]:
+    """The lines of a function. `inspect.getblock` reads every token; the end of the code mostly tells as much."""
+    first = code.co_firstlineno - 1
+    indent, after = _indent(lines[first]), min(_last_line(code), len(lines))
+    if after <= first or _indent(lines[after - 1]) <= indent:  # a body in its first line, or the end of a string
+        return inspect.getblock(lines[first:])
+    while after < len(lines) and (_is_empty(lines[after]) or _indent(lines[after]) > indent):
+        after += 1
+    return lines[first:after]
+
+
+def _last_line(code: CodeType) -> int:
+    """The last line of an instruction of a function or of one inside it; 0 where instructions do not say."""
+    if sys.version_info < (3, 11):
+        return 0
+    own = max((end or 0 for _, end, _, _ in code.co_positions()), default=0)
+    return max(own, *(_last_line(const) for const in code.co_consts if isinstance(const, CodeType)), 0)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _is_empty(line: str) -> bool:
+    """True for a line without code."""
+    return not line.strip() or line.lstrip().startswith("#")

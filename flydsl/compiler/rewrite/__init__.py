@@ -11,6 +11,7 @@ import builtins
 import difflib
 import dis
 import functools
+import inspect
 import re
 import sys
 import types
@@ -69,7 +70,7 @@ def _rewritten(file: str, code: types.CodeType, show: bool, unbound: tuple[str, 
         return None
     if before is not None:
         _print_diff(before, ast.unparse(definition), definition.name)
-    return _compiled(definition, code, [*code.co_freevars, *unbound, *RUNTIME])
+    return _compiled(ast.fix_missing_locations(definition), code, [*code.co_freevars, *unbound, *RUNTIME])
 
 
 def _is_rewritten(code: types.CodeType) -> bool:
@@ -130,7 +131,8 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
             at=definition_location(code),
             hint=WITH_SOURCE,
         ) from None
-    definition = _first_statement(lines, first)
+    # The lines may be too few where dead code has a string that is not indented.
+    definition = _first_statement(lines, first) or _first_statement(inspect.getsourcelines(code)[0], first)
     if not isinstance(definition, ast.FunctionDef):
         if not _may_loop(code):
             return None
@@ -152,11 +154,11 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
 def _first_statement(lines: Sequence[str], first: int) -> ast.stmt | None:
     """The first statement of source that begins at a line of its file; None if it is not Python."""
     try:
-        # Under an `if`, indented source parses as it is, and columns stay those of the file.
-        tree = ast.parse("if True:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
+        # Under an `if`, indented source parses as it is, and columns stay those of the file; so do lines, after others.
+        above = "\n" * (first - 2) + "if True:\n" if lines[0][:1].isspace() else "\n" * (first - 1)
+        tree = ast.parse(above + "".join(lines))
     except SyntaxError:
         return None
-    ast.increment_lineno(tree, first - 2)
     return next((node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not isinstance(node, ast.If)), None)
 
 
@@ -178,10 +180,12 @@ def _has_asserts_of_pytest(code: types.CodeType) -> bool:
 def _essence(code: types.CodeType) -> tuple[Any, ...]:
     """The behaviour of a function, for comparison: calls compile differently if the module's imports are known."""
     consts = [_essence(c) if isinstance(c, types.CodeType) else _unqualified(c) for c in code.co_consts]
-    operators = [
-        (i.opname, i.argrepr) for i in dis.get_instructions(code) if re.match("BINARY|INPLACE|COMPARE|UNARY", i.opname)
-    ]
+    instructions = zip(code.co_code[::2], code.co_code[1::2], strict=True)
+    operators = [(opcode, argument) for opcode, argument in instructions if opcode in _OPERATORS]
     return code.co_names, code.co_varnames, consts, operators
+
+
+_OPERATORS = {number for name, number in dis.opmap.items() if re.match("BINARY|INPLACE|COMPARE|UNARY", name)}
 
 
 def _unqualified(const: Any) -> str:
@@ -208,13 +212,14 @@ def _compiled(definition: ast.FunctionDef, code: types.CodeType, free: list[str]
             posonlyargs=[], args=[ast.arg(arg=name) for name in free], kwonlyargs=[], kw_defaults=[], defaults=[]
         ),
         # A function of a module that calls itself means the module's name, not one of this scope.
-        body=[definition] if definition.name in free else [ast.Global(names=[definition.name]), definition],
+        body=[] if definition.name in free else [ast.Global(names=[definition.name])],
         decorator_list=[],
     )
-    ast.copy_location(outer, definition)
     if sys.version_info >= (3, 12):
         outer.type_params = []
-    module = ast.fix_missing_locations(ast.Module(body=[outer], type_ignores=[]))
+    ast.fix_missing_locations(ast.copy_location(outer, definition))
+    outer.body.append(definition)
+    module = ast.Module(body=[outer], type_ignores=[])
     compiled = builtins.compile(module, code.co_filename, "exec", dont_inherit=True, flags=_future_flags(code))
     return _nested_code(_nested_code(compiled, "__fly_scope__"), definition.name)
 

@@ -6,6 +6,10 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from flydsl.compiler.rewrite.names import walk
+
+_POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+
 
 def statements(source: str, at: ast.AST, **nodes: Any) -> list[ast.stmt]:
     """Parse `source` and insert `nodes` where their names are. New nodes get the position of `at`.
@@ -14,9 +18,10 @@ def statements(source: str, at: ast.AST, **nodes: Any) -> list[ast.stmt]:
     statement that is only its name.
     """
     tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if "lineno" in node._attributes:
-            ast.copy_location(node, at)
+    position = {name: getattr(at, name) for name in _POSITION if hasattr(at, name)}
+    for node in walk(tree):
+        if node._attributes:
+            vars(node).update(position)
     return _Filler(nodes).visit(tree).body
 
 
