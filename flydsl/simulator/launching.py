@@ -246,7 +246,8 @@ def _kernel(program: Program, name: str) -> KernelInfo:
 def _check_extents(grid: Dim3, block: Dim3) -> None:
     """Check the types of extents, which those of an earlier launch may equal without having them."""
     for name, sizes in (("grid", grid), ("block", block)):
-        if not isinstance(sizes, tuple) or len(sizes) != 3 or not all(isinstance(size, int) for size in sizes):
+        # (isinstance, without a generator: every launch comes here.)
+        if not isinstance(sizes, tuple) or len(sizes) != 3 or not all(map(int.__instancecheck__, sizes)):
             raise LaunchError(f"{name} must be a tuple of three integers, such as (4, 1, 1), got {sizes!r}")
 
 

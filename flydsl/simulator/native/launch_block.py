@@ -123,7 +123,7 @@ class SharedLaunch:
             if buffer.rows:
                 self._rows[slot] = np.array(buffer.rows, np.int64)
                 rows = self._rows[slot].ctypes.data
-            entry = (buffer.base, buffer.host_address, buffer.size_bytes, buffer.writable, rows, len(buffer.rows))
+            entry = (buffer.base, buffer.host_address, buffer.data.size, buffer.writable, rows, len(buffer.rows))
             self._buffers[slot] = layout.BufferEntry(*entry)
         self._entered = buffers
 
