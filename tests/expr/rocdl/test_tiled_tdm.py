@@ -236,3 +236,44 @@ def test_wrong_calls_name_what_belongs_there(call: Any, text: str, trace: Callab
 
     with pytest.raises(FlyError, match=text):
         trace(body)
+
+
+@flyc.kernel
+def rings_kernel(A: fx.Pointer, B: fx.Tensor, m: fx.Int32, k: fx.Int32, stride: fx.Int32, mask: fx.Int32):
+    """Waves that each load tiles of their own, from a pointer, into stages of dynamic shared memory."""
+    arena = fx.SharedAllocator(static=False)
+    arena.allocate(2 * 1024)
+    base = arena.base_ptr
+    whole = fx.make_view(fx.recast_iter(fx.Int8, A), fx.make_layout((m, k), (fx.Int64(stride), 1)))
+    load, tiles = cdna5.make_tiled_tdm_atom(fx.rocdl.TensorLoad(), whole, fx.make_layout((8, 64), (80, 1)), (8, 64))
+    load = fx.atom_set_value(load, "workgroup_mask", mask)
+    tiles = fx.zipped_divide(tiles, (8, 64))[None, (fx.block_idx.x, None)]
+    place = fx.make_view(fx.recast_iter(fx.Int8, base), fx.make_layout(((8, 64), 2), ((80, 1), 1024)))
+    s, g = cdna5.tdm_partition(load, 0, fx.make_layout(1, 1), place, tiles)
+    wave = fx.rocdl.readfirstlane(fx.T.i32, fx.thread_idx.x // 32)
+
+    def issue(stage: Any, step: Any) -> None:
+        if wave == stage % 2:
+            fx.copy(load, g[None, step], s[None, stage])
+
+    for step in range(k // 64):
+        issue(step % 2, step)
+        fx.rocdl.s_wait_tensorcnt(0)
+        fx.barrier()
+        for i in fx.range_constexpr(8):
+            row = fx.block_idx.x * 8 + i
+            if row < m:
+                element = fx.recast_iter(fx.Int8, base) + (step % 2 * 1024 + i * 80 + fx.thread_idx.x)
+                B[row, step * 64 + fx.thread_idx.x] = fx.ptr_load(element)
+        fx.barrier()
+
+
+def test_tiles_of_a_pointer_in_a_ring_of_dynamic_shared_memory() -> None:
+    @flyc.jit
+    def launch(A: fx.Pointer, B: fx.Tensor, m: fx.Int32, k: fx.Int32, stride: fx.Int32, mask: fx.Int32):
+        rings_kernel(A, B, m, k, stride, mask).launch(grid=(m + 7) // 8, block=64)
+
+    A = torch.randint(-99, 99, (20, 256), dtype=torch.int8)
+    B = torch.zeros(20, 192, dtype=torch.int8)
+    launch(flyc.from_c_void_p(fx.Int8, A.data_ptr()), B, 20, 192, 256, 0)
+    assert torch.equal(B, A[:, :192])
