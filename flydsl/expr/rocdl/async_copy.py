@@ -14,7 +14,15 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Int32
-from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, i32_attribute, immediate, operand, require_target
+from flydsl.expr.rocdl.intrinsic import (
+    call,
+    call_intrinsic,
+    i32_attribute,
+    immediate,
+    operand,
+    require_target,
+    takes_alias_scopes,
+)
 from flydsl.expr.rocdl.intrinsic import llvm_pointer as pointer_to
 from flydsl.expr.rocdl.lds_address import lds_pointer
 from flydsl.expr.tracing.described import described
@@ -31,13 +39,14 @@ _SIZES = {1: "b8", 4: "b32", 8: "b64", 16: "b128"}
 def _attributes(name: str, offset: Any, policy: str, aux: Any) -> dict[str, ir.Attribute]:
     return {
         "offset": i32_attribute(immediate(f"the offset of {name}", offset, -_OFFSET_MAX - 1, _OFFSET_MAX)),
-        policy: i32_attribute(immediate(f"{policy} of {name}", aux, 0, _POLICY_MAX)),
+        policy: i32_attribute(immediate(f"{policy} of {name}", 0 if aux is None else aux, 0, _POLICY_MAX)),
     }
 
 
 def _async_load(suffix: str) -> Callable[..., None]:
     name = f"global_load_async_to_lds_{suffix}"
 
+    @takes_alias_scopes
     def load(global_ptr: Any, lds_ptr: Any, offset: Any = 0, aux: Any = 0) -> None:
         require_target(name, GFX1250)
         addresses = [pointer_to(f"the source of {name}", global_ptr, _GLOBAL), lds_pointer(name, lds_ptr)]
@@ -54,6 +63,7 @@ def _async_load(suffix: str) -> Callable[..., None]:
 def _cluster_load(suffix: str) -> Callable[..., None]:
     name = f"cluster_load_async_to_lds_{suffix}"
 
+    @takes_alias_scopes
     def load(global_ptr: Any, lds_ptr: Any, offset: Any = 0, cpol: Any = 0, mask: Any = 0) -> None:
         require_target(name, GFX1250)
         operands = [
@@ -79,7 +89,7 @@ def _async_store(suffix: str) -> Callable[..., None]:
         require_target(name, GFX1250)
         constants = [
             Int32(immediate(f"the offset of {name}", offset, -_OFFSET_MAX - 1, _OFFSET_MAX)),
-            Int32(immediate(f"aux of {name}", aux, 0, _POLICY_MAX)),
+            Int32(immediate(f"aux of {name}", 0 if aux is None else aux, 0, _POLICY_MAX)),
         ]
         addresses = [pointer_to(f"the target of {name}", global_ptr, _GLOBAL), lds_pointer(name, lds_ptr)]
         # MLIR has no operation for it.

@@ -9,7 +9,9 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 from mlir import ir
@@ -204,8 +206,44 @@ def call(
     attributes: Mapping[str, ir.Attribute] | None = None,
 ) -> Any:
     """Emit `rocdl.name`. Returns its result as a value of the DSL, or None if it has none."""
-    op = emit(f"rocdl.{name}", operands, [] if result is None else [result], attributes)
+    op = emit(f"rocdl.{name}", operands, [] if result is None else [result], {**(attributes or {}), **_scopes.get()})
     return None if result is None else intrinsic_result(op.result)
+
+
+_scopes: ContextVar[Mapping[str, ir.Attribute]] = ContextVar("flydsl_alias_scopes", default=MappingProxyType({}))
+
+
+def takes_alias_scopes(function: Callable[_P, _R]) -> Callable[..., _R]:
+    """Let an operation of memory take `alias_scopes=` and `noalias_scopes=`, for LLVM's alias analysis.
+
+    Both are lists of MLIR's `#llvm.alias_scope`: those that the access belongs to, and those that it stays out of.
+    """
+
+    @wraps(function)
+    def taking(*arguments: Any, alias_scopes: Any = None, noalias_scopes: Any = None, **named: Any) -> _R:
+        __tracebackhide__ = True
+        if alias_scopes is None and noalias_scopes is None:
+            return function(*arguments, **named)
+        given = {"alias_scopes": alias_scopes, "noalias_scopes": noalias_scopes}
+        token = _scopes.set({name: _scope_list(name, scopes) for name, scopes in given.items() if scopes is not None})
+        try:
+            return function(*arguments, **named)
+        finally:
+            _scopes.reset(token)
+
+    return taking
+
+
+def alias_scopes_of_call() -> dict[str, ir.Attribute]:
+    """The alias scopes that the call which is under way was given."""
+    return dict(_scopes.get())
+
+
+def _scope_list(name: str, scopes: Any) -> ir.Attribute:
+    listed = list(scopes) if isinstance(scopes, list | tuple | ir.ArrayAttr) else [scopes]
+    if not all(isinstance(scope, ir.Attribute) and str(scope).startswith("#llvm.alias_scope<") for scope in listed):
+        raise argument_error(f"{name}={scopes!r}", "a list of MLIR's alias scopes: ir.Attribute.parse(...)")
+    return ir.ArrayAttr.get(listed)
 
 
 def call_intrinsic(name: str, operands: Sequence[ir.Value], result: ir.Type | None = None) -> Any:

@@ -22,6 +22,7 @@ from flydsl.expr.rocdl.intrinsic import (
     operand,
     require_target,
     result_type_first,
+    takes_alias_scopes,
     value_of,
 )
 from flydsl.expr.tracing.emit import emit, target_name
@@ -93,6 +94,7 @@ def bytes_into_lds(name: str, size: Any) -> int:
     return number
 
 
+@takes_alias_scopes
 def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, aux: Any = 0) -> None:
     """Load straight into LDS: each lane's `size` bytes at `global_ptr`, contiguous from `lds_ptr` on.
 
@@ -110,7 +112,7 @@ def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, a
     attributes = {
         "size": i32_attribute(number),
         "offset": i32_attribute(immediate(f"the offset of {name}", offset, -4096, 4095)),
-        "aux": i32_attribute(immediate(f"aux of {name}", aux, 0, 0x1F)),
+        "aux": i32_attribute(immediate(f"aux of {name}", 0 if aux is None else aux, 0, 0x1F)),
     }
     call("global.load.lds", addresses, attributes=attributes)
 

@@ -24,6 +24,7 @@ from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
+    alias_scopes_of_call,
     bitcast,
     bits_of,
     call,
@@ -34,6 +35,7 @@ from flydsl.expr.rocdl.intrinsic import (
     operand,
     require_target,
     result_type_first,
+    takes_alias_scopes,
     value_of,
 )
 from flydsl.expr.rocdl.lds import bytes_into_lds
@@ -110,6 +112,7 @@ def transfer_type(name: str, kind: ir.Type) -> ir.Type:
     return element_type(f"i{bits}") if bits <= 32 else ir.VectorType.get([bits // 32], element_type("i32"))
 
 
+@takes_alias_scopes
 @result_type_first
 def raw_ptr_buffer_load(res: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux: Any = 0) -> Any:
     """Load a scalar or vector of type `res`, 8 to 128 bits; an i32 if `res` is left out."""
@@ -117,10 +120,11 @@ def raw_ptr_buffer_load(res: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux:
     kind = Int32.ir_type if res is None else ir_type(name, res)
     moved = transfer_type(name, kind)
     place = _place(name, rsrc, offset, soffset, aux)
-    op = emit(f"rocdl.{_operation('load', place)}", place, [moved])
+    op = emit(f"rocdl.{_operation('load', place)}", place, [moved], alias_scopes_of_call())
     return intrinsic_result(bitcast(op.result, kind))
 
 
+@takes_alias_scopes
 def raw_ptr_buffer_store(vdata: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux: Any = 0) -> None:
     """Store a scalar or vector of 8 to 128 bits."""
     name = "raw_ptr_buffer_store"
@@ -130,6 +134,7 @@ def raw_ptr_buffer_store(vdata: Any, rsrc: Any, offset: Any, soffset: Any = 0, a
     call(_operation("store", place), [moved, *place])
 
 
+@takes_alias_scopes
 def raw_ptr_buffer_load_lds(
     rsrc: Any, lds_ptr: Any, size: Any, voffset: Any, soffset: Any = 0, offset: Any = 0, aux: Any = 0
 ) -> None:
@@ -149,6 +154,7 @@ def raw_ptr_buffer_load_lds(
     )
 
 
+@takes_alias_scopes
 def buffer_load_to_lds(
     rsrc: Any, lds_ptr: Any, voffset: Any, size_bytes: Any = 4, soffset: Any = 0, offset: Any = 0
 ) -> None:

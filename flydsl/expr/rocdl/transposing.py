@@ -20,6 +20,7 @@ from flydsl.expr.rocdl.intrinsic import (
     llvm_pointer,
     require_target,
     result_type_first,
+    takes_alias_scopes,
 )
 from flydsl.expr.rocdl.lds_address import lds_pointer
 from flydsl.expr.tracing.described import described
@@ -38,6 +39,7 @@ def _transposing(name: str, element_bits: int, bits: int, archs: tuple[str, ...]
     """The function of an instruction. what: the rows and columns that are exchanged, by default those of the matrix."""
     from_lds = name.startswith("ds_")
 
+    @takes_alias_scopes
     @result_type_first
     def load(res: Any, ptr: Any) -> Any:
         require_target(name, archs)

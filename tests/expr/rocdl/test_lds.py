@@ -81,3 +81,26 @@ def test_transposing_reads(name: str, kind: str, mnemonic: str, compiled: Callab
         compiled(body)
     with pytest.raises(ArgumentError, match=r"f64 has 64|f32 has 32"):
         compiled(lambda A: getattr(rocdl, name)(T.f64 if "96" in name else T.f32, part()), "gfx950")
+
+
+def test_accesses_have_the_alias_scopes_that_are_stated(compiled: Callable[..., str]) -> None:
+    """A program that waits for its copies into LDS says so; results are as without."""
+    text = "#llvm.alias_scope<id = distinct[0]<>, domain = #llvm.alias_scope_domain<id = distinct[1]<>>>"
+    found: list[str] = []
+
+    def body(A: Any) -> None:
+        scope = ir.Attribute.parse(text)
+        allocator = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 64]).peek()
+        place, source = fx.to_llvm_ptr(allocator.ptr), fx.to_llvm_ptr(fx.get_iter(A) + fx.thread_idx.x)
+        rocdl.global_load_lds(source, place, 4, 0, aux=None, alias_scopes=ir.ArrayAttr.get([scope]))
+        resource = fx.buffer_ops.create_buffer_resource(A)
+        value = rocdl.raw_ptr_buffer_load(fx.T.f32, resource, 0, noalias_scopes=[scope])
+        rocdl.raw_ptr_buffer_store(value, resource, 4, alias_scopes=[scope], noalias_scopes=[scope])
+        operations = ir.InsertionPoint.current.block.operations
+        found.extend(" ".join(sorted(dict(op.attributes))) for op in operations if "scopes" in str(op))
+        with pytest.raises(ArgumentError, match="a list of MLIR's alias scopes"):
+            rocdl.raw_ptr_buffer_load(fx.T.f32, resource, 0, alias_scopes="scope")
+
+    assert "lds" in compiled(body)
+    assert ["noalias" in names for names in found] == [False, True, True]
+    assert len(found) == 3
