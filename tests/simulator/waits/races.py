@@ -25,6 +25,9 @@ _ADDRESS = "v_mov_b32_e32 v6, v1\nv_mov_b32_e32 v7, 0\nv_lshl_add_u64 v[6:7], v[
 _FLAT = f"{_ADDRESS}\nflat_load_dword v2, v[6:7]"
 _FLAT_LDS = "s_mov_b64 s[6:7], src_shared_base\nv_mov_b32_e32 v6, v1\nv_mov_b32_e32 v7, s7\nflat_load_dword v2, v[6:7]"
 _OTHER = "v_xor_b32_e32 v6, 0x100, v1"
+_FLAT_STORE_LDS = (
+    "s_mov_b64 s[6:7], src_shared_base\nv_mov_b32_e32 v8, v1\nv_mov_b32_e32 v9, s7\nflat_store_dword v[8:9], v0"
+)
 _TO_LDS = "v_readfirstlane_b32 s6, v1\ns_mov_b32 m0, s6\ns_nop 0\nbuffer_load_dword v1, s[8:11], 0 offen lds"
 _BEFORE = "v_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, 0"
 _LOW, _HIGH, _ALL = "s_mov_b64 exec, 0xffff", "s_mov_b64 exec, 0xff0000", "s_mov_b64 exec, -1"
@@ -224,6 +227,18 @@ MORE_CDNA = {
     "a copy to LDS, waited for behind the barrier": _cdna4(
         _TO_LDS, _OTHER, "s_barrier", "s_waitcnt vmcnt(0)", "ds_read_b32 v2, v6", "s_waitcnt lgkmcnt(0)",
         outcome=("vmcnt", 0)),
+    "a flat store to LDS before the barrier": _cdna4(
+        _OTHER, _FLAT_STORE_LDS, "s_waitcnt lgkmcnt(0)", "s_barrier", "ds_read_b32 v2, v6", "s_waitcnt lgkmcnt(0)"),
+    "lds_flat_store_vmcnt_only": _cdna4(
+        _OTHER, _FLAT_STORE_LDS, "s_waitcnt vmcnt(0)", "s_barrier", "ds_read_b32 v2, v6", "s_waitcnt lgkmcnt(0)",
+        outcome=("lgkmcnt", 0)),
+    "lds_atomic_before_the_barrier": _cdna4(
+        _OTHER, "ds_add_u32 v1, v0", "s_barrier", "ds_read_b32 v2, v6", "s_waitcnt lgkmcnt(0)", outcome=("lgkmcnt", 0)),
+    "an atomic of LDS before the barrier, waited for": _cdna4(
+        _OTHER, "ds_add_u32 v1, v0", "s_waitcnt lgkmcnt(0)", "s_barrier", "ds_read_b32 v2, v6", "s_waitcnt lgkmcnt(0)"),
+    "atomics of LDS of two waves": _cdna4(
+        "s_barrier", "v_and_b32_e32 v6, 63, v0", "v_lshlrev_b32_e32 v6, 2, v6", "ds_add_u32 v6, v0", "s_barrier",
+        "ds_add_u32 v6, v0"),
     "a global copy to LDS": _cdna4(
         "v_readfirstlane_b32 s6, v1\ns_mov_b32 m0, s6\ns_nop 0\nglobal_load_lds_dword v1, s[4:5]",
         "ds_read_b32 v2, v1", "s_waitcnt lgkmcnt(0)", outcome=("vmcnt", 0)),

@@ -14,7 +14,7 @@ from flydsl.simulator.checks import BarrierHint, current_findings
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, UninitializedLds
 from flydsl.simulator.isa.operations import writes_lds
-from flydsl.simulator.lockstep.checked.access_history import LOST, READ, WRITE, Accesses, AccessHistory, Conflict
+from flydsl.simulator.lockstep.checked.access_history import LOST, WRITE, Accesses, AccessHistory, Conflict
 from flydsl.simulator.lockstep.checked.clocks import lane_of, pc_of, time_of, wave_of
 from flydsl.simulator.lockstep.checked.contents import Present, Stored, in_units
 from flydsl.simulator.lockstep.checked.copies import Copies, store_under_way
@@ -133,7 +133,7 @@ class CheckedMachine(WaitingMachine):
     def _access_again(self, part: Part, pc: int) -> None:
         """Record that an operation may still access its memory at the present time of its waves."""
         assert self._races is not None
-        kind, lanes = WRITE if part.is_write else READ, np.zeros_like(part.waves)
+        kind, lanes = self._races.kind(pc, part.is_write), np.zeros_like(part.waves)
         present = Present(part.history, part.offsets, part.size)
         accesses = Accesses(kind, part.offsets, part.size, part.waves, lanes, pc, present)
         part.history.access(accesses, self._races.compares)
@@ -144,13 +144,10 @@ class CheckedMachine(WaitingMachine):
         if self.operations is None:
             return
         for started in self.operations.kept:
-            positions = started.open_for(waves)
+            positions, enough = self.operations.in_lds(started, waves)
             if not positions.size:
                 continue
             numbers = self._number[started.waves[positions]]
-            enough = [self.operations.enough(started, position) for position in positions.tolist()]
-            if len(started.fact.streams) > 1:  # the count of one of them
-                enough = [0] * len(enough)
             if self._is_copy(started):
                 self._note_carried(started, numbers, np.full(numbers.size, _ANY_TIME), enough)
                 continue

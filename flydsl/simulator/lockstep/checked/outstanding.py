@@ -120,6 +120,17 @@ class Outstanding:
         younger = self._issued[number, started.waves[position]] - started.numbers[number][position]
         return int(younger) if stream.in_order else 0
 
+    def in_lds(self, started: Started, waves: Array) -> tuple[Array, list[int]]:
+        """The positions of those of some waves for which an operation may still access LDS, and the counts that would
+        do for each. The counter of LDS, the last one, is all that counts; a flat access to memory goes on without it.
+        """
+        number = self._number[started.fact.streams[-1]]
+        mine = started.numbers[number]
+        positions = started.open_for(waves)
+        positions = positions[mine[positions] > self._done[number, started.waves[positions]]]
+        younger = self._issued[number, started.waves[positions]] - mine[positions]
+        return positions, (younger if started.fact.streams[-1].in_order else 0 * younger).tolist()
+
     def of(self, index: int) -> Iterator[Started]:
         """The operations of an instruction that are under way, the oldest first."""
         return (started for started in self.kept if started.fact.index == index)
