@@ -180,6 +180,8 @@ class Flow:
         found = []
         for key, under_way in state.items():
             results = self.facts[key.instruction].results
+            if self._is_other_half(fact, key):
+                continue
             if fact.reads & results:
                 found.append(Use(fact.index, key, under_way, fact.reads & results, False))
             elif fact.writes & results and not self._replaces_in_order(fact, key):
@@ -191,6 +193,11 @@ class Flow:
         stream = self.streams[key.stream]
         writes_in_order = self.counters.loads_write_in_order or stream.name != "vector"
         return stream.in_order and writes_in_order and fact.streams == (stream,) and bool(fact.results)
+
+    def _is_other_half(self, fact: Facts, key: Key) -> bool:
+        """True for a load into one half of registers, or a store of it, of which another load writes the other one."""
+        other = self.facts[key.instruction]
+        return "" not in (fact.half, other.half) and fact.half != other.half
 
     def _pass(self, fact: Facts, state: State) -> None:
         """Change a state as an instruction does that starts an operation, or waits."""

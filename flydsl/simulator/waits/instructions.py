@@ -20,6 +20,7 @@ _ENDS = ("s_endpgm", "s_setpc_b64", "s_branch", "s_trap", "s_add_pc_i64", "s_rfe
 _FAR_BRANCH = "s_add_pc_i64"
 SCC = 1 << 2048
 """The bit of the scalar condition code in a set of registers, behind those of all files."""
+_HALF = re.compile(r"(byte|short)_d16|d16(_hi)?_[bui](8|16)|_store_(b8|b16|byte|short)|ds_write_b(8|16)")
 _ON_SCC = re.compile(r"s_(cbranch_scc|cselect|cmov|addc|subb|add_co_ci|sub_co_ci)")
 
 
@@ -45,6 +46,13 @@ class Facts:
     targets: tuple[int, ...]
     falls_through: bool
     is_call: bool
+
+    @property
+    def half(self) -> str:
+        """The half of its data's registers, "low" or "high", that a load or store of 16 bits or fewer touches."""
+        if not _HALF.search(self.mnemonic):
+            return ""
+        return "high" if "_d16_hi" in self.mnemonic else "low"
 
     @property
     def results(self) -> int:

@@ -118,7 +118,6 @@ def _rdna(arch: str) -> dict[str, Race]:
     """What the corpus has for gfx1151, in the spelling of one GPU of RDNA."""
     is_gfx11 = arch.startswith("gfx11")
     loaded, shared = ("vmcnt", "lgkmcnt") if is_gfx11 else ("loadcnt", "dscnt")
-    merged = None if is_gfx11 else (loaded, 0)  # loads of RDNA 4 write registers in any order; LLVM waits between them
 
     def wait(counter: str) -> str:
         return f"s_waitcnt {counter}(0)" if is_gfx11 else f"s_wait_{counter} 0x0"
@@ -135,10 +134,10 @@ def _rdna(arch: str) -> dict[str, Race]:
         "vgpr_waitcnt_race": Race(arch, f"{_BEFORE}\n{load}\n{use}", (loaded, 0)),
         "d16_global_load_merge_no_race": Race(
             arch, f"{_BEFORE}\nglobal_load_d16_b16 v2, v1, s[4:5]\nglobal_load_d16_hi_b16 v2, v1, s[4:5] offset:2\n"
-                  f"{wait(loaded)}\n{use}", merged),
+                  f"{wait(loaded)}\n{use}"),
         "d16_global_load_hi_merge_no_race": Race(
             arch, f"{_BEFORE}\nglobal_load_d16_hi_b16 v2, v1, s[4:5]\nglobal_load_d16_b16 v2, v1, s[4:5] offset:2\n"
-                  f"{wait(loaded)}\n{use}", merged),
+                  f"{wait(loaded)}\n{use}"),
         "d16_global_load_missing_waitcnt_race": Race(
             arch, f"{_BEFORE}\nglobal_load_d16_b16 v2, v1, s[4:5]\n{use}", (loaded, 0)),
         "lds_wave32_cross_wave": Race(arch, f"{other}\n{store}\n{wait(shared)}\n{barrier}\n{read}\n{ended}"),
@@ -291,6 +290,21 @@ _HALVES = "\n".join(f"v_mov_b32_e32 v{i}, 0" for i in range(8, 24))
 MORE_RDNA = {
     "a store has a counter of its own": _rdna4(
         "global_store_b32 v1, v0, s[4:5] offset:2048", _LOAD_12, "s_wait_loadcnt 0x0", _USE_12),
+    "two halves of a register": _rdna4(
+        "global_load_d16_b16 v2, v1, s[4:5]", "global_load_d16_hi_b16 v2, v1, s[4:5] offset:4", "s_wait_loadcnt 0x0",
+        _USE_12),
+    "a half is stored while the other one comes": _rdna4(
+        "global_load_d16_b16 v2, v1, s[4:5]", "global_load_d16_hi_b16 v2, v1, s[4:5] offset:4", "s_wait_loadcnt 0x1",
+        "ds_store_b16 v1, v2", "s_wait_loadcnt 0x0"),
+    "a half is stored before it comes": _rdna4(
+        "global_load_d16_b16 v2, v1, s[4:5]", "global_load_d16_hi_b16 v2, v1, s[4:5] offset:4", "s_wait_loadcnt 0x1",
+        "ds_store_b16_d16_hi v1, v2", "s_wait_loadcnt 0x0", outcome=("loadcnt", 0)),
+    "one half of a register twice": _rdna4(
+        "global_load_d16_b16 v2, v1, s[4:5]", "global_load_d16_b16 v2, v1, s[4:5] offset:4", "s_wait_loadcnt 0x0",
+        _USE_12, outcome=("loadcnt", 0)),
+    "two halves of which one is waited for": _rdna4(
+        "global_load_d16_b16 v2, v1, s[4:5]", "global_load_d16_hi_b16 v2, v1, s[4:5] offset:4", "s_wait_loadcnt 0x1",
+        _USE_12, outcome=("loadcnt", 0)),
     "a wait for stores": _rdna4(_LOAD_12, "s_wait_storecnt 0x0", _USE_12, outcome=("loadcnt", 0)),
     "scalars, not LDS": _rdna4("s_load_b32 s6, s[4:5], 0x0", "s_wait_dscnt 0x0", "v_add_nc_u32_e32 v4, s6, v0",
                                outcome=("kmcnt", 0)),
