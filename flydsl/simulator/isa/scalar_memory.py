@@ -1,4 +1,9 @@
-"""SMEM: loads into scalar registers."""
+"""SMEM: loads into scalar registers.
+
+Through the resource of a buffer, base and offset are each cut off to a multiple of what is loaded, of a dword at most,
+and num_records counts records if there is a stride (ISA, "Scalar memory operations"; of gfx1250 also the tests of AMD's
+emulator, s_buffer_memory_test: its units of the stride and its other modes count for nothing here).
+"""
 
 from __future__ import annotations
 
@@ -28,9 +33,16 @@ Resource = Callable[[Builder, tuple[Value, ...]], tuple[Value, Value]]
 """Base and number of bytes of a resource, as i64."""
 
 
+def _bytes_of(b: Builder, records: Value, stride: Value) -> Value:
+    """The bytes of so many records, or of single bytes if the stride, an i32, is 0."""
+    stride = b.zext(b.and_(stride, b.const("i32", 0x3FFF)), "i64")
+    return b.mul(records, b.select(b.icmp("ne", stride, b.const("i64", 0)), stride, b.const("i64", 1)))
+
+
 def _resource(b: Builder, resource: tuple[Value, ...]) -> tuple[Value, Value]:
     upper = b.and_(resource[1], b.const("i32", 0xFFFF))
-    return b.join((resource[0], upper)), b.zext(resource[2], "i64")
+    records, stride = b.zext(resource[2], "i64"), b.lshr(resource[1], b.const("i32", 16))
+    return b.join((resource[0], upper)), _bytes_of(b, records, stride)
 
 
 def records_of_cdna5(b: Builder, low: Value, high: Value) -> Value:
@@ -41,7 +53,8 @@ def records_of_cdna5(b: Builder, low: Value, high: Value) -> Value:
 
 def _resource_of_cdna5(b: Builder, resource: tuple[Value, ...]) -> tuple[Value, Value]:
     low, high = b.join(resource[:2]), b.join(resource[2:])
-    return b.and_(low, b.const("i64", (1 << 57) - 1)), records_of_cdna5(b, low, high)
+    stride = b.lshr(resource[3], b.const("i32", 12))
+    return b.and_(low, b.const("i64", (1 << 57) - 1)), _bytes_of(b, records_of_cdna5(b, low, high), stride)
 
 
 @curried
@@ -51,6 +64,7 @@ def _buffer_load(
     """Load through the base and num_records of a buffer resource; out of range reads 0."""
     offset = b.and_(b.add(offset, b.const("i32", modifiers.integer("offset"))), b.const("i32", ~3))
     base, size = decode(b, resource)
+    base = b.and_(base, b.const("i64", ~3))
     result: list[Value] = []
     for i in range(dwords):
         at = b.add(offset, b.const("i32", 4 * i))
@@ -86,9 +100,10 @@ def _small_load(bits: int, b: Builder, base: Value, offset: Value, modifiers: An
 def _small_buffer_load(
     bits: int, decode: Resource, b: Builder, resource: tuple[Value, ...], offset: Value, modifiers: Any, *, signed: bool
 ) -> Value:
-    offset = b.add(offset, b.const("i32", modifiers.integer("offset")))
+    cut_off = -(bits // 8)
+    offset = b.and_(b.add(offset, b.const("i32", modifiers.integer("offset"))), b.const("i32", cut_off))
     base, size = decode(b, resource)
-    address = b.add(base, b.zext(offset, "i64"))
+    address = b.add(b.and_(base, b.const("i64", cut_off)), b.zext(offset, "i64"))
     in_range = b.icmp("ult", b.zext(offset, "i64"), size)
     (dword,) = b.load("global", b.and_(address, b.const("i64", ~3)), 1, where=in_range)
     return _part(b, dword, b.trunc(address, "i32"), bits, signed=signed)

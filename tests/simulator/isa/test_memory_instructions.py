@@ -143,6 +143,18 @@ def test_without_an_index_the_records_of_a_buffer_with_a_stride_are_bytes(run: R
     assert not after.v(5).any()
 
 
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1201"])
+def test_to_a_scalar_load_the_records_of_a_buffer_with_a_stride_are_records(run: Run, arch: str) -> None:
+    """And base and offset are each cut off to dwords."""
+    data = np.arange(1, 101, dtype=np.uint32)
+    memory, address = mapped(data)
+    text = "s_buffer_load_dwordx4 s[8:11], s[4:7], 0x48\ns_buffer_load_dword s12, s[4:7], 0x13"
+    text = text.replace("dwordx4", "b128").replace("dword", "b32") if arch == "gfx1201" else text
+    after = run(text, s=resource(address + 3, 16, 5), memory=memory, arch=arch)
+    assert [after.s(8 + i) for i in range(4)] == [19, 20, 0, 0]
+    assert after.s(12) == 5
+
+
 @pytest.mark.parametrize(("register", "bit"), [(5, 31), (7, 23)])
 def test_a_swizzled_buffer_is_refused(run: Run, register: int, bit: int) -> None:
     data = np.arange(1, 101, dtype=np.uint32)
