@@ -265,3 +265,14 @@ def unsigned_floats(arch: str) -> None:
 @conforms("semantics/fp8_e5m3_pack (FP16_OVFL)", "gfx1250")
 def unsigned_floats_that_saturate(arch: str) -> None:
     check_ue5m3(arch, saturates=True)
+
+
+@conforms("semantics/fp8_e5m3_unpack", "gfx1250")
+def unsigned_floats_become_f32(arch: str) -> None:
+    codes = [0x00, 0x01, 0x07, 0x08, 0x38, 0x3C, 0x78, 0x80, 0xB7, 0xF0, 0xF7, 0xF8, 0xFA, 0xFC, 0xFE, 0xFF]
+    words = np.uint32([sum(codes[(i + j) % 16] << 8 * j for j in range(4)) for i in range(16)])
+    for select in range(4):
+        got = execute(f"v_cvt_f32_fp8 v1, v0 byte_sel:{select} clamp", arch, {0: words}).v(1, np.float32)[:16]
+        wanted = [UE5M3.magnitude(codes[(i + select) % 16]) for i in range(16)]
+        wanted[(15 - select) % 16] = math.nan
+        np.testing.assert_array_equal(got, np.float32(wanted))

@@ -306,3 +306,19 @@ def registers_at_a_distance(arch: str) -> None:
 def registers_too_far_away(arch: str) -> None:
     """Hardware reads v0 for a source beyond the last register, and drops such a result."""
     registers_by_number(arch, [(0x3FF, "v_movrelsd_2_b32 v12, v1", {0: 0x66, 1: 0x77, 12: 0x99}, {12: 0x66})])
+
+
+@conforms("semantics/permute_pk16", "gfx1250")
+def tables_without_active_lanes(arch: str) -> None:
+    """Without an active lane, results stay."""
+    before = {20 + i: np.arange(32, dtype=np.uint32) + (i << 16) for i in range(9)}
+    text = """s_mov_b64 s[4:5], exec
+        s_mov_b64 exec, 0
+        v_perm_pk16_b4_u4 v[20:21], v0, v1, v[8:9]
+        v_perm_pk16_b6_u4 v[22:24], v0, v[2:3], v[8:9]
+        v_perm_pk16_b8_u4 v[26:29], v[2:3], v[4:5], v[8:9]
+        s_mov_b64 exec, s[4:5]"""
+    before |= {26 + i: np.arange(32, dtype=np.uint32) + (i << 20) for i in range(4)}
+    after = execute(text, arch, {i: np.arange(32, dtype=np.uint32) for i in range(10)} | before)
+    for register, values in before.items():
+        expect(after.v(register), values.tolist(), f"v{register}")

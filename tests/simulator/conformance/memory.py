@@ -9,6 +9,7 @@ import numpy as np
 from flydsl.simulator import Memory
 from flydsl.simulator.arrays import Array
 from tests.simulator.conformance.registry import EVERY, conforms, execute, expect
+from tests.simulator.conftest import Registers
 
 LANE = np.arange(32, dtype=np.uint32)
 CANARY = 0xA5A5A5A5
@@ -347,3 +348,80 @@ def widths_of_scalar_loads(arch: str) -> None:
         wanted = int.from_bytes(data[at : at + 4 * count].tobytes(), "little")
         assert after.s(register, count) == wanted, width
     assert [after.s(44 + i) for i in range(4)] == [0xFFFFFF81, 0xFE, 0xFFFF8001, 0xCAFE]
+
+
+# --- scalar loads through descriptors
+
+
+BYTES = ((3 + 37 * np.arange(160)) & 0xFF).astype(np.uint8)
+
+
+def scalar_words(after: Registers, first: int, count: int) -> list[int]:
+    return [after.s(first + i) for i in range(count)]
+
+
+def words_at(offset: int, count: int = 1) -> list[int]:
+    return BYTES[offset : offset + 4 * count].copy().view(np.uint32).tolist()
+
+
+@conforms("gfx1250/memory_isa/s_buffer_memory (offsets)", "gfx1250")
+def offsets_of_scalar_buffers(arch: str) -> None:
+    memory = Memory()
+    scalars = resource(mapped(memory, BYTES.copy(), "data"), 160, 0) | {8: 20}
+    text = "s_buffer_load_b32 s10, s[4:7], s8 offset:12\ns_buffer_load_b96 s[12:14], s[4:7], null offset:12"
+    after = execute(text, arch, {}, s=scalars, memory=memory)
+    assert after.s(10) == words_at(32)[0]
+    assert scalar_words(after, 12, 3) == words_at(12, 3)
+
+
+@conforms("gfx1250/memory_isa/s_buffer_memory (bounds)", "gfx1250")
+def bounds_of_scalar_buffers(arch: str) -> None:
+    """Of a buffer with a stride num_records counts records; scale, swizzle and bounds of a record count for nothing."""
+    for records, stride, scale, modes in ((32, 0, 0, False), (8, 4, 0, False), (8, 4, 3, True)):
+        memory = Memory()
+        base = mapped(memory, BYTES.copy(), "data")
+        scalars = resource(base, records, stride, scale, swizzles=modes, by_record=modes)
+        after = execute("s_buffer_load_b128 s[12:15], s[4:7], null offset:24", arch, {}, s=scalars, memory=memory)
+        assert scalar_words(after, 12, 4) == [*words_at(24, 2), 0, 0], (records, stride, scale)
+
+
+@conforms("gfx1250/memory_isa/s_buffer_memory (alignment)", "gfx1250")
+def alignment_of_scalar_buffers(arch: str) -> None:
+    """Base and offset are each cut off to the width of an element."""
+    memory = Memory()
+    scalars = resource(mapped(memory, BYTES.copy(), "data") + 3, 157, 0)
+    text = """s_buffer_load_u8 s12, s[4:7], null offset:5
+        s_buffer_load_u16 s13, s[4:7], null offset:3
+        s_buffer_load_b32 s14, s[4:7], null offset:7"""
+    after = execute(text, arch, {}, s=scalars, memory=memory)
+    assert scalar_words(after, 12, 3) == [int(BYTES[8]), words_at(4)[0] & 0xFFFF, words_at(4)[0]]
+
+
+@conforms("gfx1250/memory_isa/async_memory", "gfx1250")
+def asynchronous_copies(arch: str) -> None:
+    """Each width to LDS and back, and nothing beside it."""
+    memory, out = Memory(), np.full(4096, 0xA5, np.uint8)
+    data = ((np.arange(4096) * 37 + np.arange(4096) // 128) & 0xFF).astype(np.uint8)
+    scalars = {4: mapped(memory, data, "data"), 6: mapped(memory, out, "out")}
+    at = LANE * 128 + 8
+    widths = ((8, 0), (32, 32), (64, 64), (128, 96))
+    loads = "\n".join(f"global_load_async_to_lds_b{w} v0, v0, s[4:5] offset:{offset}" for w, offset in widths)
+    stores = "\n".join(f"global_store_async_from_lds_b{w} v0, v0, s[6:7] offset:{offset}" for w, offset in widths)
+    text = f"{loads}\ns_wait_asynccnt 0x0\n{stores}\ns_wait_asynccnt 0x0"
+    after = execute(text, arch, {0: at}, s=scalars, memory=memory, lds=bytes([0xA5]) * 4096)
+    wanted = np.full(4096, 0xA5, np.uint8)
+    for (width, offset), first in ((item, int(x)) for item in widths for x in at):
+        span = slice(first + offset, first + offset + width // 8)
+        wanted[span] = data[span]
+    np.testing.assert_array_equal(after.waves.lds[:4096], wanted)
+    np.testing.assert_array_equal(out, wanted)
+
+
+@conforms("semantics/s_clause", "gfx1100 gfx1201 gfx1250")
+def clauses(arch: str) -> None:
+    memory, data = Memory(), np.arange(128, dtype=np.uint32) + 9
+    text = "s_clause 0x1\nglobal_load_b32 v4, v0, s[4:5]\nglobal_load_b32 v5, v0, s[4:5] offset:4"
+    lane = np.arange(64, dtype=np.uint32)
+    after = execute(text, arch, {0: 8 * lane}, s={4: mapped(memory, data, "data")}, memory=memory)
+    expect(after.v(4), data[::2].tolist(), arch)
+    expect(after.v(5), data[1::2].tolist(), arch)

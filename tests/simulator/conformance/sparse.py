@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 
 from flydsl.simulator.arrays import Array
-from tests.simulator.conformance.registry import conforms, execute, expect
+from tests.simulator.conformance.registry import conforms, execute
 
 PAIRS = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
 
@@ -100,60 +98,3 @@ def nothing_is_added(arch: str) -> None:
         after = execute(f"v_smfmac_f32_{text}, v[0:3], v[8:15], v24", arch, dict.fromkeys(range(25), 0) | accumulators)
         for register, values in accumulators.items():
             assert after.v(register, np.float32).tolist() == values.tolist()
-
-
-# --- gfx1250: integers
-
-ROWS, DEPTH = 16, 128
-
-
-def integers(is_signed: bool, row: Array, column: Array, seed: int) -> Array:
-    raw = (row * 11 + column * 7 + seed) % 9
-    return raw - 4 if is_signed else raw + 1
-
-
-def bytes_in_registers(values: Array) -> list[Array]:
-    """Integers (lanes, count) as registers of four bytes."""
-    data = values.astype(np.int64).astype(np.uint8).astype(np.uint32)
-    return [sum((data[:, i + j] << 8 * j for j in range(1, 4)), data[:, i]) for i in range(0, data.shape[1], 4)]
-
-
-def swmmac_iu8(arch: str, a_signed: bool, b_signed: bool, saturates: bool) -> None:
-    """Blocks of 8 of A, and of its index, and of 16 of B go to the halves of the wave in turn."""
-    chosen = chosen_pairs(np.random.default_rng(127), ROWS, DEPTH // 4)
-    depth = (4 * np.arange(DEPTH // 4)[None, :, None] + chosen).reshape(ROWS, DEPTH // 2)
-    a = integers(a_signed, np.arange(ROWS)[:, None], depth, 150)
-    b = integers(b_signed, np.arange(DEPTH)[:, None], np.arange(ROWS)[None], 144)
-    c = (np.arange(ROWS)[:, None] * 3 + np.arange(ROWS)[None] * 5 + 127) % 13 - 6
-    a[0], b[:, 0], c[0, 0] = 1, 1, (1 << 31) - 5  # beyond the largest number
-    if a_signed:
-        a[1], c[1, 0] = -1, -(1 << 31) + 4
-    if b_signed:
-        b[:, 1], c[0, 1] = -1, -(1 << 31) + 4
-    lane = np.arange(32)
-    half, column = lane[:, None] // 16, lane[:, None] % 16
-    slots_of_a, slots_of_b = np.arange(32)[None], np.arange(64)[None]
-    at_a = 16 * (slots_of_a // 8) + 8 * half + slots_of_a % 8
-    at_b = 32 * (slots_of_b // 16) + 16 * half + slots_of_b % 16
-    operands = dict(enumerate(bytes_in_registers(a[column, at_a])))
-    operands |= {8 + i: x for i, x in enumerate(bytes_in_registers(b[at_b, column]))}
-    selectors = chosen.reshape(ROWS, DEPTH // 2)[column, at_a].astype(np.uint64)
-    operands[32] = (selectors << (2 * slots_of_a.astype(np.uint64))).sum(axis=1)
-    operands |= {24 + i: c[i + 8 * (lane // 16), lane % 16].astype(np.int32) for i in range(8)}
-    modifiers = f"neg_lo:[{int(a_signed)},{int(b_signed)},0] {'clamp' * saturates}"
-    text = f"v_swmmac_i32_16x16x128_iu8 v[24:31], v[0:7], v[8:23], v[32:33] {modifiers}"
-    after = execute(text, arch, operands)
-    wanted = product_of(a, b, c, chosen).astype(np.int64)
-    if saturates:
-        wanted = wanted.clip(-(1 << 31), (1 << 31) - 1)
-    for i in range(8):
-        expect(after.v(24 + i), wanted[i + 8 * (lane // 16), lane % 16].tolist(), text)
-
-
-def list_integers() -> None:
-    for signs in product((False, True), repeat=3):
-        name = "gfx1250/int_isa/swmmac_i32_16x16x128_iu8 (signs {:d} {:d}, clamp {:d})".format(*signs)
-        conforms(name, "gfx1250")(lambda arch, signs=signs: swmmac_iu8(arch, *signs))  # type: ignore[misc]
-
-
-list_integers()

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from flydsl.errors import FlyError
-from tests.simulator.conformance import barriers, conversions, integers, lanes, memory, sparse  # noqa: F401
+from tests.simulator.conformance import (  # noqa: F401
+    barriers,
+    conversions,
+    integer_products,
+    integers,
+    lanes,
+    memory,
+    sparse,
+)  # fmt: skip
 from tests.simulator.conformance.registry import Case, cases, table
 
 
