@@ -19,7 +19,9 @@ __all__ = sorted({*_ours.__all__, *(name for name in dir(_upstream) if not name.
 
 
 def __getattr__(name: str) -> Any:
-    found = getattr(_ours, name) if name in _ours.__all__ else getattr(_upstream, name)
+    # MLIR's builder of an operation is also called fdot2_, and has no class where MLIR is older than FlyDSL's.
+    own = name if name in _ours.__all__ or hasattr(_upstream, name) else name.removesuffix("_")
+    found = getattr(_ours, own) if own in _ours.__all__ else getattr(_upstream, name)
     is_operation = isinstance(found, type) and issubclass(found, ir.OpView)
     found = builder_of(found) if is_operation else mirrored(found)
     globals()[name] = found

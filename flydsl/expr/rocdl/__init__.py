@@ -25,6 +25,7 @@ from flydsl.expr.rocdl import (
     cluster,
     convert,
     convert_scaled,
+    dot_products,
     hardware_math,
     ids,
     instruction_types,
@@ -48,6 +49,7 @@ from flydsl.expr.rocdl.buffer_builder import builder_of as _builder_of
 from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
 from flydsl.expr.rocdl.convert import *  # noqa: F403
 from flydsl.expr.rocdl.convert_scaled import *  # noqa: F403
+from flydsl.expr.rocdl.dot_products import *  # noqa: F403
 from flydsl.expr.rocdl.hardware_math import *  # noqa: F403
 from flydsl.expr.rocdl.ids import *  # noqa: F403
 from flydsl.expr.rocdl.lane import *  # noqa: F403
@@ -67,8 +69,8 @@ from flydsl.expr.tracing.operands import as_ir_value
 as_submodules(__name__, cdna3, cdna5, enum, inline_asm, rdna3, rdna4, universal)
 
 _FAMILIES = (
-    async_copy, barriers, buffer_atomic, buffer_tensor, convert, convert_scaled, hardware_math, ids, lane, lds,
-    matrix_atoms, mfma, raw_buffer, scheduling, tdm_atom, tiled_tdm, transposing, waits, wmma,
+    async_copy, barriers, buffer_atomic, buffer_tensor, convert, convert_scaled, dot_products, hardware_math, ids, lane,
+    lds, matrix_atoms, mfma, raw_buffer, scheduling, tdm_atom, tiled_tdm, transposing, waits, wmma,
 )  # fmt: skip
 
 __all__ = [
