@@ -95,7 +95,7 @@ def require_rows(
 def require_pitch(
     name: str, tensor: Any, rows: Any, columns: int, pitch: Any, *dtypes: Any, bits: int = 0, package: str = ""
 ) -> None:
-    """Refuse a tensor, in a launcher, in which not so many rows of `columns` elements, `pitch` apart, lie.
+    """Refuse a tensor, in a launcher, that does not hold `rows` rows of `columns` elements, `pitch` apart.
 
     dtypes, bits: see `require_rows`.
     """
@@ -136,7 +136,7 @@ def _refuse_unless(holds: Any, package: str, name: str, extents: list[Any], want
 
 
 def _in_elements(count: Any, bits: int, tensor: Any) -> Any:
-    """Elements of so many bits as those of a tensor, which may be bytes or words of them."""
+    """The size of a tensor in elements of `bits` bits, which it may hold as bytes or words."""
     width = tensor.dtype.width
     return count if bits in (0, width) else count * bits // width
 
@@ -147,7 +147,7 @@ def _extents(tensor: Any) -> list[Any]:
 
 
 def _is_row(extents: list[Any], columns: Any) -> Any:
-    """True if the last dimensions, so many as there may be, are a row; one dimension has whole rows.
+    """True if the last dimensions, any number of them, are a row; one dimension has whole rows.
 
     The host divides, so never by columns that a launch has none of.
     """

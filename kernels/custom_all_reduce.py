@@ -249,7 +249,7 @@ class FlyDSLAllreduce:
 
     @staticmethod
     def _require_packs(inp: Any, parts: int) -> None:
-        """Raise ArgumentError unless an input is so many equal parts of whole packs."""
+        """Raise ArgumentError unless an input divides into equal parts of whole packs."""
         whole = kernel.PACK_BYTES * parts
         fits = _size_bytes(inp) % whole == 0 and inp.data_ptr() % kernel.PACK_BYTES == 0
         shown = f"an input of {_size_bytes(inp)} bytes at {inp.data_ptr():#x}"

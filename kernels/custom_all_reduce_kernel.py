@@ -108,7 +108,7 @@ class Plan:
         return (rank == self.world - 1).select(self.part + self.rest, self.part) if self.rest else self.part
 
     def blocks(self, packs: int) -> int:
-        """The workgroups that have something to do with so many packs, of those that there are signals for."""
+        """The workgroups that have some packs to work on, of those that there are signals for."""
         return min(max(ceil_div(packs, self.lanes), 1), MOST_BLOCKS)
 
 

@@ -253,7 +253,7 @@ def round_up(number: int, multiple: int = _GRANULE) -> int:
 
 
 def fence(outstanding: int, shape: ClusterShape) -> None:
-    """Wait until at most so many copies of each wave are under way, and until all waves (of the cluster) are here."""
+    """Wait until at most `outstanding` copies of each wave are under way, and all waves (of the cluster) are here."""
     tdm_ops.tensor_wait(outstanding)
     fx.gpu.barrier()
     if not shape.is_one:

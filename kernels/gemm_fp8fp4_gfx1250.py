@@ -72,7 +72,7 @@ def reference(A: Any, B: Any, scale_a: Any, scale_b: Any) -> Any:
 def tiled_scales(scale: Any, wave_rows: int, waves: int = 1) -> Any:
     """(rows, K/32) of E8M0 bytes in the order in which waves of `wave_rows` rows read them: one dimension.
 
-    Rows are filled up to whole tiles, of so many waves, with 127, a scale of 1. With rep = wave_rows / 16
+    Rows are filled up to whole tiles of `waves` waves with 127, a scale of 1. With rep = wave_rows / 16
     and S = K / 32, scale (m, k) goes to row (m // wave_rows) 16 + m % 16, of rep S bytes, and there to byte
     (k // 4) 4 rep + (m % wave_rows // 16) 4 + k % 4. Raises ArgumentError for other sizes.
     """
@@ -231,7 +231,7 @@ def tile_streams(
 
 
 def fewer(waves: int, rows: int) -> int:
-    """Waves that divide so many rows among them, all the rows of the workgroup."""
+    """`waves`, which must divide the workgroup's rows evenly."""
     require(rows % waves == 0, f"{rows} rows of scales", f"a multiple of {waves} waves, or wave_specialized_tdm=True")
     return waves
 

@@ -10,5 +10,5 @@ __all__ = ["chosen", "flat", "for_waves", "launch_flat", "launch_some", "launche
 
 
 def for_waves(count: int | None) -> dict[str, Any]:
-    """The attribute of a kernel whose registers are allocated for so many waves per SIMD; None for the compiler's."""
+    """The attribute that has registers allocated for `count` waves per SIMD; None for the compiler's choice."""
     return {"rocdl.waves_per_eu": count}

@@ -30,5 +30,5 @@ build_layernorm_dynamicquant_module = builder(mean=True, quant="dynamic")
 build_layernorm_smoothquant_module = builder(mean=True, quant="smooth")
 build_fused_add_layernorm_dynamicquant_module = builder(mean=True, residual=True, quant="dynamic")
 build_fused_add_layernorm_smoothquant_module = builder(mean=True, residual=True, quant="smooth")
-# (Input, Gamma, Beta, Output, columns, stream) for rows of so many elements.
+# (Input, Gamma, Beta, Output, columns, stream) for rows of `columns` elements.
 layernorm = tuned_norm("layernorm", mean=True)

@@ -160,7 +160,7 @@ class RingLoop:
         return self.b.load(self.first_k + k)
 
     def wait(self, tiles: int) -> None:
-        """Wait until at most so many tiles are on their way. What a lane loads to its registers does not count."""
+        """Wait until at most a number of tiles are on their way. What a lane loads to its registers does not count."""
         fx.rocdl.s_waitcnt(vmcnt(tiles * self.in_flight if self.ring.b_to_lds else self.b.loads))
         fx.gpu.barrier()
 

@@ -159,7 +159,7 @@ def compile_mixed_moe_gemm1(
     of rows of a workgroup. b_nt, xcd_swizzle: hints about caches, which are not used.
     k_batch: workgroups that share a tile, along K. With more than one, out is (T k, 2 inter_dim) in f32, f16 or bf16,
     which the caller clears: gate and up are added to it, and act is left to `silu_and_mul_fq`, or the caller.
-    model_dim_pad, inter_dim_pad: so many of the last columns, multiples of 32, are padding. Those of x do not count,
+    model_dim_pad, inter_dim_pad: how many of the last columns are padding, multiples of 32. Those of x do not count,
     whatever x, w and the scales hold there. Of the result's, whole tiles are not computed, and others are what the
     weights in their place give. Raises ArgumentError where sizes do not fit.
     """

@@ -386,7 +386,7 @@ def build_moe_sorting_module(
 
 
 def require_sizes(spec: Sorting, tensors: dict[str, Any], tokens: Any, at_once: bool) -> None:
-    """Refuse tensors of other types, or too small for so many tokens."""
+    """Refuse tensors of other types, or too small for the tokens."""
     rows, routed = sorted_size(tokens, spec.experts, spec.topk, spec.unit), spec.gating is not None
     wanted: dict[str, Any] = {
         "topk_ids": (FLOATS, tokens * spec.experts) if routed else (fx.Int32, tokens * spec.topk),

@@ -98,7 +98,7 @@ def require_inputs(plan: Decode, given: dict[str, Any], heads: Any, batch: Any =
 
 
 def require_results(plan: Decode, tensors: Mapping[str, Any], rows: Any, parts: int) -> None:
-    """Refuse an output or partials of other types, or with too few rows for queries of so many parts each."""
+    """Refuse an output or partials of other types, or with too few rows for the queries' parts."""
     out, of_parts = (OUT_TYPES[plan.out_dtype], rows * plan.dim), rows * parts
     partials = (fx.BFloat16, of_parts * plan.dim), (fx.Float32, of_parts), (fx.Float32, of_parts)
     wanted = dict(zip(("output", *PARTIALS), (out, *partials), strict=True))

@@ -228,7 +228,7 @@ def build_block_quant_module(N: int, dtype_str: str = "bf16", quant: str = "mxfp
 
 @chosen("Input Output Scales", "columns quant", THREADS)
 def quant_rows(tensors: dict[str, Any], m_in: fx.Int32, columns: int, quant: str, threads: int, stream: Any) -> None:
-    """The kernel of `build_quant_module` for rows of so many elements."""
+    """The kernel of `build_quant_module` for rows of `columns` elements."""
     dtype = tensors["Input"].dtype
     launch_rows(dtype, Tiling.of(columns, dtype, threads), quant, tensors, m_in, stream)
 

@@ -30,5 +30,5 @@ build_rmsnorm_dynamicquant_module = builder(mean=False, quant="dynamic")
 build_rmsnorm_smoothquant_module = builder(mean=False, quant="smooth")
 build_fused_add_rmsnorm_dynamicquant_module = builder(mean=False, residual=True, quant="dynamic")
 build_fused_add_rmsnorm_smoothquant_module = builder(mean=False, residual=True, quant="smooth")
-# (Input, Gamma, Output, columns, stream) for rows of so many elements.
+# (Input, Gamma, Output, columns, stream) for rows of `columns` elements.
 rmsnorm = tuned_norm("rmsnorm", mean=False)

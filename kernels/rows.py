@@ -62,7 +62,7 @@ class Tiling:
     def of(cls, columns: int, dtype: Any, threads: int | None = None, few_threads: int = FEW_THREADS) -> Tiling:
         """The tiling of rows of `columns` elements. threads: of one row, a power of two from 64 to 1024.
 
-        few_threads: so many threads at most while they have few numbers each.
+        few_threads: the most threads while each has few numbers.
         """
         fits = type(columns) is int and 1 <= columns <= MAX_COLUMNS
         require(fits, f"rows of {columns!r} elements", f"an integer from 1 to {MAX_COLUMNS}")

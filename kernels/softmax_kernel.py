@@ -64,6 +64,6 @@ def launch_rows(dtype: Any, tiling: Tiling, tensors: dict[str, Any], m: Any, str
 
 @chosen("A C", "columns", THREADS)
 def softmax(tensors: dict[str, Any], columns: int, threads: int, stream: Any) -> None:
-    """C = softmax(A) for rows of so many elements."""
+    """C = softmax(A) for rows of `columns` elements."""
     a = tensors["A"]
     launch_rows(a.dtype, Tiling.of(columns, a.dtype, threads), tensors, fx.get_scalar(a.shape[0]), stream)

@@ -55,7 +55,7 @@ def add_vectors(A: Any, B: Any, C: Any, width: int, first: Any, last: Any, step:
 
 
 def copy_op(bits: int) -> Any:
-    """The copy of so many bits by one thread."""
+    """The copy of `bits` bits by one thread."""
     return {64: fx.UniversalCopy64b, 128: fx.UniversalCopy128b}[bits]()
 
 

@@ -276,7 +276,7 @@ def store_by_lanes(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any]
     place, is_ragged = (row + (lane & (SIZE - 1))) * pitch + column, plan.n % plan.tile[1] != 0
     for ni in range(len(acc[0])):
         start = place + SIZE * ni
-        if is_ragged:  # a column that there is not is a place beyond the end
+        if is_ragged:  # a column that does not exist is a place beyond the end
             start = (first[1] + column + SIZE * ni < plan.n).select(start, fx.Int32(1 << 28))
         for mi, totals in enumerate(acc):
             for offset, values in pieces(plan, totals[ni]):

@@ -208,7 +208,7 @@ def polynomials(fits: list[Fit]) -> list[str]:
 
 
 def in_parts(value: mpf, *bits: int) -> tuple[float, ...]:
-    """`value` as a sum: of a number of so many bits, of one that has the next ones, and so on."""
+    """`value` as a sum of numbers, each with the next `bits` bits of it."""
     parts = []
     for count in bits:
         parts.append(rounded(value, count))

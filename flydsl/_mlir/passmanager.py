@@ -29,7 +29,7 @@ class PassManager:
 
     @classmethod
     def parse(cls, pipeline: str, context: Any = None) -> PassManager:
-        """The passes of a pipeline in MLIR's syntax. Raises ValueError for one that there is not."""
+        """The passes of a pipeline in MLIR's syntax. Raises ValueError for one that does not exist."""
         made = cls()
         made.add(pipeline)
         return made

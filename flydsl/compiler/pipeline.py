@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from flydsl.compiler.artifact import CompiledArtifact
 
 
-# Up to so many traced operations each of MLIR's passes takes less than a second.
+# Up to this many traced operations, each of MLIR's passes takes less than a second.
 LARGE_MODULE_OPS = 10_000
 
 

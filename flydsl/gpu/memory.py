@@ -60,7 +60,7 @@ class GpuMemory:
         self._storages[key] = weakref.ref(storage, lambda _: self._freed(key, index, size))
 
     def check(self, size_bytes: int, index: int) -> None:
-        """Raise torch.OutOfMemoryError if so many bytes do not fit."""
+        """Raise torch.OutOfMemoryError if that number of bytes does not fit."""
         free = self.capacity_bytes - self.allocated[index]
         if size_bytes > free:
             raise torch.OutOfMemoryError(

@@ -97,7 +97,7 @@ def _assemble(listing: str, target: str) -> bytes:
 
 
 def _prefetched(match: re.Match[str]) -> str:
-    """The expression for so many lines as the code has, and at most as the field can hold."""
+    """The expression for the number of lines of the code, or the largest that the field holds."""
     bytes_, mask = match[1], int(match[2])
     lines = f"((({bytes_})+{(1 << _LINE_BYTES_LOG2) - 1})>>{_LINE_BYTES_LOG2})"
     return f"({lines}-max({lines}-{mask >> 4},0))<<4)&{mask})>>4"

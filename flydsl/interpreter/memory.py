@@ -252,7 +252,7 @@ class RegisterSpace(Space):
 
 
 class ResourceSpace(Space):
-    """Memory through a buffer resource: at a pointer, so many bytes. Addresses are offsets from the pointer."""
+    """Memory through a buffer resource: a number of bytes at a pointer. Addresses are offsets from the pointer."""
 
     name = "a buffer resource"
 

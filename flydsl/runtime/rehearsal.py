@@ -86,7 +86,7 @@ def rehearse(run: Callable[[SimulatedDevice], Any]) -> None:
 
 @contextmanager
 def undone() -> Iterator[None]:
-    """Launch inside of the `with` block as always, without output; behind it, all memory has what it had before."""
+    """Launches inside the `with` block run as always, without output; after it, memory is as it was before."""
     before: list[tuple[Array, Array]] = []
     alive: list[Memory] = []  # a program may let go of a tensor when it has launched
 

@@ -114,7 +114,7 @@ _observers: ContextVar[tuple[Observer, ...]] = ContextVar("flydsl_observers", de
 def observing(observer: Observers) -> Iterator[Observers]:
     """Tell an observer of the launches in the block, which gets it. Blocks nest.
 
-    Raises ArgumentError for what is no observer, and for classes that there are not. A launch that is also counted,
+    Raises ArgumentError for what is no observer, and for classes that do not exist. A launch that is also counted,
     timed or checked raises LaunchError.
     """
     given: Any = observer

@@ -9,7 +9,7 @@ import numpy as np
 from flydsl.hsaco.operands import SGPR_FILE_SIZE, Register
 
 LANES = 64
-"""The most lanes of a wave: rows of vector registers have room for so many."""
+"""The most lanes of a wave: rows of vector registers have room for them."""
 RUNNING, AT_BARRIER, AT_CLUSTER_BARRIER, ENDED = 0, 1, 2, 3
 WAITING = (AT_BARRIER, AT_CLUSTER_BARRIER)
 ACCUMULATION_ROW = 256

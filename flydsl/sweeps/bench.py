@@ -60,7 +60,7 @@ def estimated(call: Callable[[], Any]) -> Estimated:
 def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25, quantiles: Sequence[float] | None = None) -> Any:
     """The time in ms of the launches of a call: on a GPU the median of `rep` calls after `warmup` others.
 
-    quantiles: numbers from 0 to 1; then a list of the times that so many of the calls do not exceed.
+    quantiles: numbers from 0 to 1; then a list of the times that these shares of the calls do not exceed.
 
     On the simulator one call is made, and the time is estimated (`estimated`).
     """

@@ -56,7 +56,7 @@ def _short(figures: KernelFigures) -> str:
 
 @dataclass(frozen=True)
 class Checker:
-    """A check of modules. gpus, checks: see the command. shapes: at most so many of SHAPES; None for all.
+    """A check of modules. gpus, checks: see the command. shapes: how many of SHAPES at most; None for all.
 
     cases_in: a folder with the cases of modules, in files of the same names; None if the modules have them.
     update: whether figures are written rather than compared.

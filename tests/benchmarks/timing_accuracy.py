@@ -94,7 +94,7 @@ def modelled(row: Mapping[str, str]) -> Trace:
 
 
 def rows(step: int = 1, first: int = 0) -> list[dict[str, str]]:
-    """Every so many of the measured rows, from one on."""
+    """Every `step`-th of the measured rows, from row `first` on."""
     with MEASURED.open() as file:
         return list(csv.DictReader(file))[first::step]
 

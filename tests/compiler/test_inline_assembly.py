@@ -162,7 +162,7 @@ WRONG = {
     "a constraint too many": ("v_mov_b32 $0, $1", "=v,v,v", "constraints"),
     "no result": ("v_mov_b32 $0, $1", "v", "constraints"),
     "no constraints at all": ("v_mov_b32 $0, $1", ",{=,", "constraints"),
-    "an operand that there is not": ("v_mov_b32 $0, $7", "=v,v", "Invalid . operand number"),
+    "an operand that does not exist": ("v_mov_b32 $0, $7", "=v,v", "Invalid . operand number"),
 }
 
 

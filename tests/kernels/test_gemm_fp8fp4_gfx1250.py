@@ -91,12 +91,12 @@ def test_choices(data_format: str, options: dict[str, Any]) -> None:
 @executed_on("gfx1250", "tensor_load_to_lds")
 @pytest.mark.slow
 def test_parts_of_k_are_added_in_pairs() -> None:
-    """Rows that there are not are in no place of C; each part's scales of rows are those of all."""
+    """Rows that do not exist are nowhere in C; each part's scales of rows are those of all."""
     product(33, 64, 768, "fp8", scale_mode="ptpc", split_k=3, out_dtype="bf16")
 
 
 def test_order_of_scales() -> None:
-    """Byte (m, k) is where the definition says; rows that there are not have a scale of 1."""
+    """Byte (m, k) is where the definition says; rows that do not exist have a scale of 1."""
     scale = torch.arange(40 * 8).remainder(251).to(torch.uint8).view(40, 8)
     wave_rows, waves = 32, 2
     tiled, rep = tiled_scales(scale, wave_rows, waves), wave_rows // 16

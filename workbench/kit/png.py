@@ -1,4 +1,4 @@
-"""Pixels as a PNG file: for pictures of so many parts that an element for each would be too much."""
+"""Pixels as a PNG file: for pictures with too many parts to have an element for each."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _HEARING = asset_text(__file__, "scripted.js")
 
 
 class Scripted(anywidget.AnyWidget):
-    """A widget whose script, `_esm`, has `keepHearing` as what it does at first, so that it works on a busy machine."""
+    """A widget whose script, `_esm`, first runs `keepHearing`, so that no message is lost on a busy machine."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         if isinstance(script := vars(cls).get("_esm"), str):  # instances have classes of their own, with traits

@@ -17,7 +17,7 @@ _LEAST_CHROMA, _MOST_CHROMA = 0.05, 0.15
 
 @cache
 def bank_colors(count: int) -> tuple[str, ...]:
-    """The colours of so many banks, as "#rrggbb".
+    """The colours of a number of banks, as "#rrggbb".
 
     >>> len(set(bank_colors(32)))
     32

@@ -110,7 +110,7 @@ class Columns:
 
     @property
     def width(self) -> int:
-        """The characters of what `html` returns, the bar as wide as so many of them."""
+        """The width of what `html` returns in characters, the bar included."""
         return len(self._blank) + 2 + round(_BAR_EM / CHARACTER_EM)
 
     def text(self, counts: Counts | None) -> str:
@@ -164,7 +164,7 @@ def _folded(lines: Sequence[CountedLine[Amounts]], columns: LineColumns[Amounts]
 
 
 def isa_html(lines: Sequence[CountedLine[Amounts]], columns: LineColumns[Amounts], max_lines: int) -> str:
-    """Instructions, at most so many."""
+    """Instructions, up to a number of them."""
     width = max((len(line.number) for line in lines), default=0)
     indent = columns.width + width + 2
     rows = [

@@ -49,7 +49,7 @@ def numbers(data: NDArray[Any], form: str) -> NDArray[Any]:
 
 
 def _codes(raw: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
-    """Fields of so many bits, the lowest first."""
+    """Fields of `bits` bits, the lowest first."""
     ones = np.unpackbits(raw, bitorder="little")
     whole = ones[: ones.size // bits * bits].reshape(-1, bits)
     return np.packbits(whole, axis=1, bitorder="little")[:, 0]

@@ -68,7 +68,7 @@ class CostColumns:
 
     @property
     def width(self) -> int:
-        """The characters of what `html` returns, the bar as wide as so many of them."""
+        """The width of what `html` returns in characters, the bar included."""
         return len(self.head) + 2 + round(_BAR_EM / CHARACTER_EM)
 
     def share(self, lines: Iterable[CountedLine[Cost]]) -> float:

@@ -128,7 +128,7 @@ def _ask(value: str, kind: str, about: tuple[int, int], name: _Names, lines: lis
 
 
 class _Kind(NamedTuple):
-    """An integer of so many bits, or a vector of them. elements: 0 for an integer alone."""
+    """An integer of `element_bits` bits, or a vector of them. elements: 0 for an integer alone."""
 
     elements: int
     element_bits: int

@@ -192,7 +192,7 @@ def vector_reduce(vector: Vector, op: Operation) -> Result:
 
 
 def scan_memory(dtype: Any, threads: int) -> Any:
-    """The type of the memory that a scan by so many threads needs on any target."""
+    """The type of the memory that a scan by `threads` threads needs on any target."""
     return array_of(dtype, max(1, threads // _SMALLEST_WAVE))
 
 

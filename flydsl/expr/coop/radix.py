@@ -256,7 +256,7 @@ class BlockRadixRank(_RadixPrimitive):
 
     @classmethod
     def with_radix_bits(cls, radix_bits: int) -> Any:
-        """The same for digits of up to so many bits."""
+        """The same for digits of up to `radix_bits` bits."""
         return type(cls.__name__, (cls,), {"configured_radix_bits": _checked_bits(radix_bits)})
 
     @classmethod

@@ -171,7 +171,7 @@ def make_tdm_atom(
     elements of the tensor from the tile's first one on, None for enough; beyond, loads give 0 and stores do nothing.
     strides: elements from one to the next, by default the tile's; the inner one is 1.
     num_warps: the waves of the workgroup that call it, each for its part, see `tdm_ops.compute_warp_distribution`.
-    pad_interval, pad_amount: in LDS, so many elements of padding after each so many elements.
+    pad_interval, pad_amount: in LDS, pad_amount elements of padding after each pad_interval elements.
     cache_modifier, atomic_barrier, early_timeout: see `tdm_ops.make_tensor_descriptor_2d` and `tensor_load_2d`.
     Values of its calls: `imm_offset`, bytes to add to the address in global memory, and `workgroup_mask`.
     Raises ArgumentError for other dimensions.

@@ -93,7 +93,7 @@ class _Padding:
     amount: int
 
     def extent(self, elements: int) -> int:
-        """Elements in LDS of so many, with the padding behind them; they begin where an interval does."""
+        """The space of some elements in LDS, with the padding behind them; they begin where an interval does."""
         if not self.interval or elements * 2 <= self.interval:
             return elements
         if elements % self.interval:
@@ -142,9 +142,9 @@ def make_tensor_descriptor_2d(
     global_offset: the tile's first element, at least 0. tensor_shape: elements from there on; beyond them loads give 0
     and stores do nothing. oob_outer_bound: the rows of the whole tensor, where they may end inside the tile.
     strides: elements from row to row, and 1. tile_shape: the tile's extents.
-    pad_interval, pad_amount: in LDS, so many elements of padding after each so many elements. for_store: for a store,
-    which skips the padding as columns beyond the tensor; then an interval is a row.
-    num_warps: the tile is divided among so many waves of the workgroup, see `compute_warp_distribution`.
+    pad_interval, pad_amount: in LDS, pad_amount elements of padding after each pad_interval elements. for_store: for
+    a store, which skips the padding as columns beyond the tensor; then an interval is a row.
+    num_warps: the waves of the workgroup among which the tile is divided, see `compute_warp_distribution`.
     cache_policy: as FlyDSL has it, part of no descriptor; that of `tensor_load_2d` counts. pred: 0 moves nothing.
     workgroup_mask: the workgroups of the cluster that ask for the same tile, this one among them, so that memory is
     read once. Each has to ask, and gets the tile into its own LDS. early_timeout: do not wait long for the others.

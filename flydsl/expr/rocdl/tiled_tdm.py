@@ -125,7 +125,7 @@ def _padding(dimensions: Sequence[_Dimension], smem_layout: Layout) -> tuple[int
         elif dimension.lds_stride != expected:
             raise argument_error(
                 f"a tile of the tensor data mover with the layout {smem_layout} in LDS",
-                "its elements lie side by side, but for the same padding after each so many of them",
+                "its elements lie side by side, apart from padding of one size at regular intervals",
             )
         so_far *= dimension.extent
     return interval, amount
@@ -148,7 +148,7 @@ def _by_mode(dimensions: Sequence[_Dimension]) -> list[tuple[int, int]]:
 
 
 def _part(extents: Sequence[tuple[int, int]], elements: int) -> list[tuple[int, int]]:
-    """The extents of so many consecutive elements of a box."""
+    """The extents of a number of consecutive elements of a box."""
     found, left = [], elements
     for mode, extent in extents:
         own = min(extent, left)
@@ -266,7 +266,7 @@ def _modes(part: Any) -> tuple[Any, ...]:
 
 
 def _parts(tensor: Any, elements: int) -> list[Any]:
-    """The parts of a partition (part, modes...) of so many elements each."""
+    """The parts of a partition (part, modes...), each of a given number of elements."""
     shape = get_shape(tensor.layout if isinstance(tensor, CoordTensor) else get_layout(tensor))
     if _has(shape, elements):
         return [tensor]
@@ -295,7 +295,7 @@ def make_tiled_tdm_atom(
 
     tensor: in global memory, of at most five modes without nesting. tdm_tile: how many elements of each mode a tile
     has; at most two of them are more than 1. smem_layout: of the tile in LDS, (modes of the tile), without gaps but for
-    padding after each so many elements. The mode that is innermost in LDS has stride 1 in the tensor, too, and a wave
+    padding at regular intervals. The mode that is innermost in LDS has stride 1 in the tensor, too, and a wave
     has at least 16 bytes of it.
     num_warps: the waves that share a tile: `tdm_partition` gives each its part.
     init_boundary_check: leave out what lies outside of the tensor; the value `boundary_check` says it for each mode.
@@ -369,7 +369,7 @@ def tdm_partition(
 
 
 def _has(shape: Any, elements: int) -> bool:
-    """True for a shape that is known to have so many elements."""
+    """True for a shape that is known to have this number of elements."""
     count = size(shape)
     return isinstance(count, int) and count == elements
 

@@ -34,7 +34,7 @@ def traced_kernel() -> ir.Operation | None:
 
 
 def note_threads(what: str, threads: int) -> None:
-    """Note that what is called works with so many threads, which have to be all of the block."""
+    """Note the number of threads that a function works with, which have to be all of the block."""
     if (kernel := traced_kernel()) is not None:
         _write(kernel, _NOTE, {**_read(kernel, _NOTE), what: threads})
 

@@ -49,7 +49,7 @@ def _copy_tile(x: Execution, op: ir.Operation, words: list[int], lane: int, *, i
 
 
 def _copy_rows(x: Execution, tile: Tile, rows: Array, elements: int, lane: int, *, is_load: bool) -> None:
-    """Copy rows of which so many elements are in the tensor; the others are 0 in LDS."""
+    """Copy rows of which only some elements are in the tensor; the others are 0 in LDS."""
     size, everywhere = elements * tile.element_bytes, np.ones(len(rows), np.bool_)
 
     def fault(_: int, what: str) -> SimulatorError:

@@ -25,7 +25,7 @@ class Roofline:
 
     memory_us: global lines at the peak bandwidth of the memory, as if there were no caches. mfma_us, valu_us: cycles
     of the SIMDs; lds_us: passes of the LDS, one a cycle. What the counters leave out (see `LaunchCounters.unknown`) is
-    left out here. compute_units_used, simds_used: at most so many have work.
+    left out here. compute_units_used, simds_used: the most that can have work.
     """
 
     peaks: Peaks

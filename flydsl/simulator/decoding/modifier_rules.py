@@ -172,7 +172,7 @@ class Rules:
 
 @cache
 def rules_of(instruction_sets: tuple[str, ...], wave_size: int) -> Rules:
-    """The rules of a GPU with these sets of instructions, in waves of so many lanes."""
+    """The rules of a GPU with these sets of instructions, in waves of this size."""
     if "rdna" in instruction_sets:
         dpp = _OF_DPP - {"row_newbcast", "row_bcast", "wave_shl", "wave_shr", "wave_rol", "wave_ror"}
         modifiers = {name: known for name, known in _MODIFIERS.items() if name not in _MODIFIERS_OF_RDNA}

@@ -71,7 +71,7 @@ class Instruction:
         )
 
     def beyond(self, vgprs: int, agprs: int) -> RegisterFault:
-        """The error for an instruction with registers that a wave with so many does not have."""
+        """The error for an instruction with registers beyond those that a wave has."""
         return RegisterFault(
             f"{self.mnemonic} uses registers that the kernel was not given: it has {vgprs} VGPRs and {agprs} AGPRs\n"
             f"  instruction: {self.listed.text} (ISA line {self.listed.line})",
@@ -167,7 +167,7 @@ class Program:
         return needed
 
     def beyond(self, vgprs: int, agprs: int) -> list[int]:
-        """The instructions with a register that a wave with so many vector registers does not have."""
+        """The instructions with a register beyond the vector registers that a wave has."""
         return [int(i) for i in np.flatnonzero((self._registers_needed > (vgprs, agprs)).any(axis=1))]
 
     def unknown_instructions(self) -> list[Instruction]:

@@ -47,7 +47,7 @@ def nonzero(b: Builder, x: Value, type_: str) -> Value:
 
 
 def field(b: Builder, x: Value, position: int, bits: int) -> Value:
-    """The `position`-th unsigned field of so many bits of a dword."""
+    """The `position`-th unsigned field of a dword that is divided into fields of `bits` bits."""
     return b.and_(b.lshr(x, b.const("i32", position * bits)), b.const("i32", (1 << bits) - 1))
 
 

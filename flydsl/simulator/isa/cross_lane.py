@@ -155,7 +155,7 @@ define("ds_swizzle_b32", "i32 = i32 modifiers", _swizzle)
 
 @curried
 def _swap_rows(lanes: int, b: Builder, x: Value, y: Value, modifiers: Any) -> tuple[Value, Value]:
-    """The odd rows of so many lanes of the first register change places with the even rows of the second.
+    """The odd rows of lanes of the first register change places with the even rows of the second.
 
     A lane whose counterpart is not active keeps its value, or becomes 0 with bound_ctrl; with fi it gets the value
     all the same.

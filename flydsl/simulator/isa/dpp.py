@@ -28,7 +28,7 @@ class LanePattern:
 
 
 def lane_pattern(modifiers: Modifiers, lanes: int) -> LanePattern:
-    """The lane pattern of a DPP control in a wave of so many lanes. NotImplementedError for an unknown control."""
+    """The lane pattern of a DPP control in a wave of this size. NotImplementedError for an unknown control."""
     lane = np.arange(lanes)
     source, in_range = _source(modifiers, lane)
     row_mask, bank_mask = modifiers.integer("row_mask", 15), modifiers.integer("bank_mask", 15)

@@ -8,7 +8,7 @@ from flydsl.simulator.isa.builder import Builder, Value
 
 
 def field_of(b: Builder, dwords: Sequence[Value], index: int, bits: int) -> Value:
-    """The `index`-th field of so many bits, as an i32."""
+    """The `index`-th field of `bits` bits, as an i32."""
     first, shift = divmod(index * bits, 32)
     if shift + bits > 32:
         value = b.trunc(b.lshr(b.join(dwords[first : first + 2]), b.const("i64", shift)), "i32")
@@ -18,7 +18,7 @@ def field_of(b: Builder, dwords: Sequence[Value], index: int, bits: int) -> Valu
 
 
 def packed_fields(b: Builder, codes: Sequence[Value], bits: int) -> tuple[Value, ...]:
-    """The dwords whose consecutive fields of so many bits are the codes (i32)."""
+    """The dwords whose consecutive fields of `bits` bits are the codes (i32)."""
     dwords = [b.const("i32", 0)] * (len(codes) * bits // 32)
     for i, code in enumerate(codes):
         first, shift = divmod(i * bits, 32)

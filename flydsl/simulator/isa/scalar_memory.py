@@ -82,7 +82,7 @@ for _suffix, _dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4), ("x8", 8), ("
 
 
 def _part(b: Builder, dword: Value, address: Value, bits: int, *, signed: bool) -> Value:
-    """The number of so many bits that an address means within its dword; it is a multiple of the number's size."""
+    """The number of `bits` bits at an address within its dword; the address is a multiple of the number's size."""
     byte = b.and_(address, b.const("i32", 3 & ~(bits // 8 - 1)))
     value = b.trunc(b.lshr(dword, b.mul(byte, b.const("i32", 8))), f"i{bits}")
     return (b.sext if signed else b.zext)(value, "i32")

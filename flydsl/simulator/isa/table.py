@@ -76,7 +76,7 @@ IMPLICIT = ("scc", *FIXED, "dst", "dst1", "modifiers")
 
 
 def fixed_register(word: str, wave_size: int) -> Register:
-    """The registers that a word of `FIXED` means in waves of so many lanes."""
+    """The registers that a word of `FIXED` means in waves of this size."""
     type_, register = FIXED[word]
     return Register("s", register.first, wave_size // 32) if type_ in ("mask", "lanes") else register
 

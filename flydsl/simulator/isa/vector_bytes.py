@@ -68,7 +68,7 @@ def _difference(b: Builder, x: Value, y: Value) -> Value:
 
 
 def _differences(b: Builder, x: Value, y: Value, bits: int, *, masked: bool = False) -> Value:
-    """The sum of |x - y| over unsigned fields of so many bits; `masked` skips fields where y is 0."""
+    """The sum of |x - y| over unsigned fields of `bits` bits; `masked` skips fields where y is 0."""
     total = b.const("i32", 0)
     for i in range(32 // bits):
         p, q = field(b, x, i, bits), field(b, y, i, bits)

@@ -63,7 +63,7 @@ _SIGN, _DEFAULT_NAN = 0x80000000, 0x7E00
 
 @dataclass(frozen=True)
 class WaveMatrixShape(MatrixShape):
-    """16 x 16 x K, by a wave of so many lanes. is_narrow: D has 16 bits, so that the sum is rounded again."""
+    """16 x 16 x K, by a wave of this size. is_narrow: D has 16 bits, so that the sum is rounded again."""
 
     wave_lanes: int = 32
     is_narrow: bool = False
@@ -211,7 +211,7 @@ def _whole(
 
 
 def registers_word(elements_: int, bits: int) -> str:
-    """The word of the table for so many elements of a lane; less than a register takes one."""
+    """The table's word for the elements of a lane; fewer than fill a register take one register."""
     return f"i32x{max(1, elements_ * bits // 32)}"
 
 

@@ -27,7 +27,7 @@ class _HasRegisters(Protocol):
 
 
 def bound_steps(work: _HasRegisters) -> Sequence[Step]:
-    """The program's instructions as callables for waves with so many registers, bound at the first launch."""
+    """The program's instructions as callables for waves with this number of registers, bound at the first launch."""
     program = work.program
     if program not in _bound:
         _bound[program] = bind_program(program)

@@ -226,7 +226,7 @@ class Machine(NumpyTensors):
         return True
 
     def _all_waves_signalled(self) -> Array:
-        """For each workgroup: whether so many waves have arrived at its barrier as have not ended.
+        """For each workgroup: whether all of its waves that have not ended have arrived at its barrier.
 
         The hardware waits for no others.
         """

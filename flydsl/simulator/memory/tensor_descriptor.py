@@ -6,7 +6,7 @@ other in LDS. What lies beyond the tensor reads as zero, and is not written.
 
 - `global_addr` is where the tile begins, and `tensor_dim0` to `tensor_dim4` are elements of the tensor from there on.
   Strides are elements from one row, plane and so on to the next. A `tile_dim` of 0, but the first, is not used.
-- Padding leaves so many dwords out in LDS after each so many dwords of the tile; stores ignore it.
+- Padding leaves a number of dwords out in LDS after a number of dwords of the tile; stores ignore it.
 - With `gather`, `tile_dim1` rows have the numbers that groups 2 and 3 list.
 - With `iterate_enable` a tile of up to three dimensions is copied several times, each time `global_addr_increment` and
   `lds_addr_increment` elements further on. The tensor stays where it is: the strides, the largest first, tell the row,

@@ -22,7 +22,7 @@ from flydsl.simulator.native.library import library
 from flydsl.simulator.waves import RUNNING, Waves
 
 _TURN, _TURN_AMONG_PEERS = 20_000, 1_000
-"""After so many instructions a wave lets the others of its workgroup go on: it may wait for them in a loop."""
+"""After this many instructions, a wave lets the others of its workgroup go on: it may wait for them in a loop."""
 
 
 _MOST_KEPT_BYTES = 1 << 23

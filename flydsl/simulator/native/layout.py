@@ -86,7 +86,7 @@ class Record(Shared):
 class Wave(Shared):
     """run_start: the record where the current straight run of instructions began; executed counts those before it.
 
-    stop_at: after so many instructions a taken branch returns to the scheduler. scratch_bytes is of one lane.
+    stop_at: the instructions after which a taken branch returns to the scheduler. scratch_bytes is of one lane.
     observer: the function to call after every vector access that succeeded, or null. vgpr_end: the offset in the wave
     where the VGPRs end that the kernel was given. may_pass: whether all waves have arrived at the barrier, and this one
     has not passed it, may_pass_cluster the same of the cluster's. lane_mask: a one for each lane that waves have.
@@ -126,7 +126,7 @@ TEMPLATE_BYTES = Wave.vgpr.offset + ROW_BYTES
 
 
 class Snapshot(Shared):
-    """The registers of a wave at an instruction, when it had executed so many."""
+    """The registers of a wave when it had executed a number of instructions."""
 
     _fields_, _points_to_ = fields(globals(), f"""
         Record *pc;

@@ -41,7 +41,7 @@ workgroup at a barrier of the whole grid waits for all."""
 _RESIDENT_WAVES, _MOST_RESIDENT_WAVES = 512, 8192
 _RESIDENT_BYTES = 1 << 28
 """Waves whose workgroups take turns. Where workgroups may wait for each other, as many as are on a large GPU at once (a
-barrier of a persistent grid waits for all of them), if their registers and LDS are no more than so many bytes."""
+barrier of a persistent grid waits for all of them), if their registers and LDS take no more bytes than this."""
 
 
 def run(

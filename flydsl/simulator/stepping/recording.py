@@ -147,7 +147,7 @@ class KernelRecord:
         return self._results[instruction.index]
 
     def state(self, position: int) -> State:
-        """The state after so many steps; the arrays are used again for the next one that is asked for."""
+        """The state after a number of steps; the arrays are used again for the next one that is asked for."""
         while self._at < position:
             self._shown.apply(self.steps[self._at], back=False)
             self._at += 1
@@ -167,7 +167,7 @@ class KernelRecord:
         return lane is None or place[0] not in "va" or self._is_active(number, wave, lane)
 
     def writer(self, position: int, wave: int, register: str) -> Instruction | None:
-        """The last instruction of so many steps that has a register of a wave among its results."""
+        """The last instruction up to a step that has a register of a wave among its results."""
         numbers = self._written.get((wave, register), [])
         last = bisect_left(numbers, position)
         return self.steps[numbers[last - 1]].executed if last else None
@@ -176,7 +176,7 @@ class KernelRecord:
         return bool(WaveState(self.state(number), wave).active[lane])
 
     def current(self, position: int) -> tuple[int, ...]:
-        """The waves that go on after so many steps."""
+        """The waves that go on after a number of steps."""
         return self._standings[position][0]
 
     def next_index(self, position: int) -> int | None:
@@ -258,7 +258,7 @@ class Recording:
     """A simulation that can be gone through in both directions.
 
     position: the number of steps up to the moment that `now` is, from 0 on; each kernel begins with a moment of its
-    own. At most `most_steps` are kept, and so many that they fit in memory; what runs after them is only seen at its
+    own. At most `most_steps` are kept, fewer if memory is short; what runs after them is only seen at its
     end, as the last moment.
     """
 

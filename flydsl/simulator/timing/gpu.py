@@ -30,7 +30,7 @@ def timing_of(arch: Arch, product: Product | None = None) -> Timing:
 def die(
     timing: Timing, *, simds: int, dies_at_work: int, workgroups_per_compute_unit: int, footprint_bytes: int
 ) -> layout.Gpu:
-    """A die while so many of them work. simds: of a compute unit. footprint_bytes: what the launch reads and writes."""
+    """A die while `dies_at_work` work. simds: of a compute unit. footprint_bytes: what the launch reads and writes."""
     hertz = timing.clock_mhz.value * 1e6
 
     def cycles(nanoseconds: float) -> int:

@@ -209,7 +209,7 @@ class Sample:
         return self.whole_cycles(replay) + self.timing.launch_us.value * self.timing.clock_mhz.value
 
     def error_of_figures(self, cycles: int) -> float:
-        """By how many percent the launch is longer than so many cycles if the figures are as far off as they may be.
+        """By how many percent the launch is longer than `cycles` if the figures are as far off as they may be.
 
         What the model leaves out is in none of its figures, so no less than is known of the kinds that were compared.
         """

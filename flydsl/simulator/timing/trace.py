@@ -115,7 +115,7 @@ class Trace(Explained):
     clock_mhz: NaN where nobody knows it; the time is NaN then. memory: of the model; None of a recording.
 
     Raises ArgumentError for arrays of another type, and for events in another order, or of waves, instructions or
-    reasons that there are not.
+    reasons that do not exist.
     """
 
     kernel: str

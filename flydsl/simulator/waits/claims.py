@@ -1,4 +1,4 @@
-"""Claims: what an instruction asks of those behind it, until so many wait states have passed."""
+"""Claims: what an instruction asks of those behind it, until a number of wait states have passed."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from flydsl.passes.to_rocdl.math_functions.of_f64 import coefficients as of_f64
 
 @dataclass(frozen=True)
 class _Angle:
-    """A number of the type, and what this lacks."""
+    """A constant as the nearest number of the type, and the rest of it."""
 
     high: float
     low: float

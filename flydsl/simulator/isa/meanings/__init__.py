@@ -2,7 +2,7 @@
 
 A file has pairs of a pattern of mnemonics and a sentence, tried in order. `{0}`, `{1}` ... in a sentence are the groups
 of the pattern, `{name}` are its named groups; `words` puts them into words. D is the result, S0, S1, S2 are the
-sources, in the order of the assembly text. Of memory, what is read or written is named instead.
+sources, in the order of the assembly text. For memory, the text names what is read or written.
 """
 
 from __future__ import annotations

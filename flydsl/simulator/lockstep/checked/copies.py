@@ -19,8 +19,8 @@ from flydsl.simulator.lockstep.checked.outstanding import Part, Started
 
 
 class Copies:
-    """The parts of all copies under way. lds: the history of the batch's LDS, of so many bytes. numbers: of the batch's
-    waves in the launch, which the waves of a `Part` are."""
+    """The parts of all copies under way. lds: the history of the batch's LDS. numbers: of the batch's waves in
+    the launch, which the waves of a `Part` are."""
 
     def __init__(self, lds: AccessHistory, lds_bytes: int, numbers: Array) -> None:
         self._lds, self._numbers = lds, numbers

@@ -19,7 +19,7 @@ from flydsl.simulator.waits.instructions import Facts
 
 @dataclass(frozen=True)
 class Part:
-    """The accesses of an operation to one memory: (n,) offsets of so many bytes each, and the wave of each."""
+    """The accesses of an operation to one memory: (n,) offsets, the bytes at each, and the wave of each."""
 
     history: AccessHistory
     offsets: Array

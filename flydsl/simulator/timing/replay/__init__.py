@@ -26,7 +26,7 @@ _UNITS = (
 )  # fmt: skip
 _FILES = ("replay.h", *_UNITS, "schedule.c")
 _STEPS = 200_000
-"""After so many steps C returns."""
+"""The number of steps after which C returns."""
 
 
 @dataclass(frozen=True)
