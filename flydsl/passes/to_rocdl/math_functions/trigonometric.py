@@ -11,6 +11,7 @@ from mlir import ir
 from flydsl.passes.rewriting import create
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue, holds_anywhere
 from flydsl.passes.to_rocdl.math_functions import coefficients
+from flydsl.passes.to_rocdl.math_functions.quadrants import sincos_of
 
 _PI = 3.141592653589793
 _LARGE = 2.0**30
@@ -22,11 +23,7 @@ def sincos(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:
     z = r * r
     sine = (r * z).fma(z.polynomial(coefficients.SIN), r)
     cosine = (z * z).fma(z.polynomial(coefficients.COS), z.fma(-0.5, 1.0))
-    swapped = (quadrant & 1).differs(0)
-    # The sign bits: sin is negative in quadrants 2 and 3, cos in 1 and 2.
-    sine_sign, cosine_sign = (quadrant & 2) << 30, ((quadrant + 1) & 2) << 30
-    sine, cosine = swapped.choose(cosine, sine), swapped.choose(sine, cosine)
-    return x.equals(0.0).choose(x, _flip(sine, sine_sign)), _flip(cosine, cosine_sign)
+    return sincos_of(x, sine, cosine, quadrant, 32)
 
 
 def sin(x: ElementwiseValue) -> ElementwiseValue:
@@ -43,10 +40,6 @@ def tan(x: ElementwiseValue) -> ElementwiseValue:
     """tan(x), within 4 ulp."""
     sine, cosine = sincos(x)
     return sine / cosine
-
-
-def _flip(x: ElementwiseValue, sign_bit: ElementwiseValue) -> ElementwiseValue:
-    return (x.bits() ^ sign_bit).op("arith.bitcast", kind=x.value.type)
 
 
 def _reduce(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:

@@ -12,6 +12,7 @@ from flydsl.passes.rewriting import create
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue, holds_anywhere
 from flydsl.passes.to_rocdl.math_functions.of_f64 import coefficients
 from flydsl.passes.to_rocdl.math_functions.of_f64.pairs import Pair, constant_pair, exact_product, sum_of
+from flydsl.passes.to_rocdl.math_functions.quadrants import sincos_of
 
 _TWO_OVER_PI = 0.6366197723675814
 _LARGE = 2.0**20
@@ -24,13 +25,7 @@ one would add; after so many bits more, the same holds of the next part."""
 def sincos(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:
     """(sin(x), cos(x)), each within 1 ulp, for every finite x; NaN for an infinite one."""
     r, quadrant = _reduce(x)
-    sine, cosine = _sine(r), _cosine(r)
-    wide = quadrant.op("arith.extsi", kind=x.like("i64"))
-    swapped = (wide & 1).differs(0)
-    # The sign bits: sin is negative in quadrants 2 and 3, cos in 1 and 2.
-    sine_sign, cosine_sign = (wide & 2) << 62, ((wide + 1) & 2) << 62
-    sine, cosine = swapped.choose(cosine, sine), swapped.choose(sine, cosine)
-    return x.equals(0.0).choose(x, _flip(sine, sine_sign)), _flip(cosine, cosine_sign)
+    return sincos_of(x, _sine(r), _cosine(r), quadrant.op("arith.extsi", kind=x.like("i64")), 64)
 
 
 def sin(x: ElementwiseValue) -> ElementwiseValue:
@@ -61,10 +56,6 @@ def _cosine(r: Pair) -> ElementwiseValue:
     half = 0.5 * z
     w = 1.0 - half
     return w + (((1.0 - w) - half) + (z * z).fma(z.polynomial(coefficients.COS), -(x * r.low)))
-
-
-def _flip(x: ElementwiseValue, sign_bit: ElementwiseValue) -> ElementwiseValue:
-    return (x.bits() ^ sign_bit).op("arith.bitcast", kind=x.value.type)
 
 
 def _reduce(x: ElementwiseValue) -> tuple[Pair, ElementwiseValue]:
