@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.arguments import STREAM, PointerArgument, TensorArgument
+from flydsl.compiler.host_launches import host_module
 from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
 from flydsl.compiler.pointer_argument import from_c_void_p
 from flydsl.compiler.user_error import user_facing
@@ -225,7 +226,10 @@ class CompiledArtifact(Explained):
         sites = {record.name: record.at for record in traced.kernels}
         with lock:
             if device not in self._programs:
-                self._programs[device] = HostProgram(traced.module, traced.entry, self.codes, device, self.code, sites)
+                module, kernels = host_module(traced.module)
+                self._programs[device] = HostProgram(
+                    module, traced.entry, self.codes, kernels, device, self.code, sites
+                )
         return self._programs[device]
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from mlir import ir
@@ -11,9 +12,9 @@ NAME = "gpu.launch_func"
 _SEGMENTS = "operandSegmentSizes"
 
 # The groups of its operands: what it waits for, sizes of grid, block and cluster, dynamic LDS, the kernel's operands
-# and the object of an asynchronous launch.
+# and the object of an asynchronous launch, its stream.
 _NUMBER_OF_GROUPS = 13
-_DYNAMIC_LDS, _KERNEL_OPERANDS = 10, 11
+_SIZES, _DYNAMIC_LDS, _KERNEL_OPERANDS, _STREAM = range(1, 7), 10, 11, 12
 
 
 def create_launch(
@@ -49,6 +50,29 @@ def kernel_operands(launch: ir.Operation) -> list[ir.Value]:
 def dynamic_lds_bytes(launch: ir.Operation) -> ir.Value | None:
     """The size of the dynamic LDS, in bytes; None where there is none."""
     return next(iter(_group(launch, _DYNAMIC_LDS)), None)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of a launch's operands: the sizes of grid and block, dynamic LDS and stream if given, the kernel's."""
+
+    sizes: tuple[int, ...]
+    lds_bytes: int | None
+    stream: int | None
+    of_kernel: range
+
+
+def places_of(launch: ir.Operation) -> Places:
+    """The places among the operands of a launch that has no others, as `gpu-to-llvm` leaves it."""
+    sizes = _sizes(launch)
+    starts = [0, *accumulate(sizes)]
+    places = [range(start, start + size) for start, size in zip(starts, sizes, strict=False)]
+    return Places(
+        tuple(place for number in _SIZES for place in places[number]),
+        next(iter(places[_DYNAMIC_LDS]), None),
+        next(iter(places[_STREAM]), None),
+        places[_KERNEL_OPERANDS],
+    )
 
 
 def with_kernel_operands(launch: ir.Operation, operands: Sequence[ir.Value]) -> ir.Operation:

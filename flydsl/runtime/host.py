@@ -1,4 +1,4 @@
-"""The compiled launcher: host code that MLIR's ExecutionEngine compiles, which calls the device through `mgpu*`."""
+"""The compiled launcher: host code that MLIR's ExecutionEngine compiles, which calls the device."""
 
 from __future__ import annotations
 
@@ -24,23 +24,18 @@ from flydsl.runtime.interface import Device, LoadedCode
 from flydsl.runtime.printer import Printer
 
 _POINTER, _INTPTR = ctypes.c_void_p, ctypes.c_ssize_t
-# The functions that `gpu-to-llvm` leaves undefined: mlir/lib/ExecutionEngine/RocmRuntimeWrappers.cpp. Those that Python
-# implements may be called in `HostProgram._enter` only, which keeps a Ctrl-C.
+LAUNCH = "fly_launch"
+"""The function that launchers call, with the number of the launch, the sizes of grid and block, the bytes of dynamic
+LDS, the stream, and a pointer to pointers to the kernel's operands."""
+# The functions that the module for the host leaves undefined. `mgpu*` are those of `gpu-to-llvm`, see MLIR's
+# RocmRuntimeWrappers.cpp. They may be called in `HostProgram._enter` only, which keeps a Ctrl-C.
 _SIGNATURES = {
-    "mgpuLaunchKernel": ctypes.CFUNCTYPE(
-        None, _POINTER, *[_INTPTR] * 6, ctypes.c_int32, _POINTER, ctypes.POINTER(_POINTER), _POINTER, ctypes.c_size_t
-    ),
+    LAUNCH: ctypes.CFUNCTYPE(None, *[_INTPTR] * 7, ctypes.c_int32, _POINTER, ctypes.POINTER(_POINTER)),
     "mgpuStreamCreate": ctypes.CFUNCTYPE(_POINTER),
     "mgpuStreamSynchronize": ctypes.CFUNCTYPE(None, _POINTER),
     "mgpuStreamDestroy": ctypes.CFUNCTYPE(None, _POINTER),
     HOST_PRINTF: ctypes.CFUNCTYPE(None, ctypes.c_int32, _POINTER),
 }
-# The others, which the engine also calls when it starts and ends. A kernel's handle is the address of its name.
-_OWN_FUNCTIONS = """
-llvm.func @mgpuModuleLoad(%data: !llvm.ptr, %size: i64) -> !llvm.ptr { llvm.return %data : !llvm.ptr }
-llvm.func @mgpuModuleUnload(%module: !llvm.ptr) { llvm.return }
-llvm.func @mgpuModuleGetFunction(%module: !llvm.ptr, %name: !llvm.ptr) -> !llvm.ptr { llvm.return %name : !llvm.ptr }
-"""
 _SLOT_BYTES = 16  # the alignment of the widest number, of 128 bits
 
 
@@ -51,8 +46,9 @@ class TooLarge(Exception):
 class HostProgram:
     """A launcher compiled for this host and bound to one device.
 
-    module: the module after the last stage. entry: its function. codes: the struct codes of the function's parameters.
-    launch_sites: where each kernel is launched in the user's source.
+    module: of the llvm dialect, with launches as calls of LAUNCH. entry: its function. codes: the struct codes of the
+    function's parameters. kernels: of the launches, by their numbers. launch_sites: where each kernel is launched in
+    the user's source.
     """
 
     def __init__(
@@ -60,6 +56,7 @@ class HostProgram:
         module: ir.Module,
         entry: str,
         codes: Sequence[str],
+        kernels: Sequence[str],
         device: Device,
         code: CodeObject,
         launch_sites: Mapping[str, SourceLocation | None],
@@ -72,8 +69,7 @@ class HostProgram:
         self._printer: Printer | None = None
         self._arch = code.arch
         self._static_lds_bytes = {kernel.name: kernel.resources.lds_bytes for kernel in code.kernels}
-        self._launch_sites = launch_sites
-        self._kernels: dict[int, str] = {}  # by handle
+        self._kernels, self._launch_sites = kernels, launch_sites
         self._checked: tuple[Any, ...] = ()
         self._session: Any = None
         self._error: BaseException | None = None
@@ -100,13 +96,13 @@ class HostProgram:
         # The engine keeps what it calls, in C++, where no garbage collector looks: nothing of it may keep the launcher.
         program = weakref.ref(self)
         implementations: dict[str, Callable[..., Any]] = {
-            "mgpuLaunchKernel": lambda *arguments: _alive(program)._launch_kernel(*arguments),
+            LAUNCH: lambda *arguments: _alive(program)._launch_kernel(*arguments),
             "mgpuStreamCreate": lambda: 0,
             "mgpuStreamSynchronize": lambda stream: None,
             "mgpuStreamDestroy": lambda stream: None,
             HOST_PRINTF: lambda number, values: _alive(program)._print(number, values),
         }
-        with _own_functions(module), for_any_host(module):
+        with for_any_host(module):
             self._engine = ExecutionEngine(module, opt_level=0)
         for name, function in implementations.items():
             self._engine.raw_register_runtime(name, ctypes.cast(_SIGNATURES[name](function), _POINTER))
@@ -164,13 +160,12 @@ class HostProgram:
             self._error.package = package
 
     def _launch_kernel(
-        self, handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, lds: int, stream: int, params: Any,
-        extra: int, count: int,
-    ) -> None:  # fmt: skip
-        """Serve `mgpuLaunchKernel`. An exception cannot cross compiled code: it waits until the launcher returns."""
+        self, number: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, lds: int, stream: int, params: Any
+    ) -> None:
+        """Serve a launch. An exception cannot cross compiled code: it waits until the launcher returns."""
         if self._error is not None:
             return
-        kernel = self._kernels.get(handle) or self._kernel(handle)
+        kernel = self._kernels[number]
         grid, block = (gx, gy, gz), (bx, by, bz)
         try:
             asked = kernel, grid, block, lds
@@ -186,11 +181,6 @@ class HostProgram:
             self._error = error.located(self._launch_sites[kernel])
         except BaseException as error:  # noqa: BLE001 - raised again in run()
             self._error = error
-
-    def _kernel(self, handle: int) -> str:
-        """The kernel of a handle, which is the address of its name."""
-        self._kernels[handle] = ctypes.string_at(handle).decode()
-        return self._kernels[handle]
 
     @contextmanager
     def _printing(self, printer: Printer, stream: int) -> Iterator[None]:
@@ -215,22 +205,6 @@ class HostProgram:
         launch_limits.check_block(self._arch, block)
         launch_limits.check_grid(grid, block)
         launch_limits.check_lds(self._arch, self._static_lds_bytes[kernel], lds_bytes)
-
-
-@contextmanager
-def _own_functions(module: ir.Module) -> Iterator[None]:
-    """Let the module define what needs no Python: it is called at every launch, or where a Ctrl-C would be lost."""
-    with module.context, ir.Location.unknown():
-        parsed = ir.Module.parse(_OWN_FUNCTIONS)
-        functions = [view.operation for view in parsed.body.operations]
-        for function in functions:
-            function.detach_from_parent()
-            module.body.append(function)
-    try:
-        yield
-    finally:
-        for function in functions:
-            function.erase()
 
 
 def _formats(module: ir.Module, name: str) -> list[Format]:

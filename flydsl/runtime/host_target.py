@@ -39,7 +39,7 @@ def for_any_host(module: ir.Module) -> Iterator[None]:
     with module.context, ir.Location.unknown():
         functions = [f.operation for f in module.body if f.operation.name == "llvm.func" and f.regions[0].blocks]
         narrow = list(filter(_uses_narrow_floats, functions))
-        added = _add(module, _conversions()) if narrow else []
+        added = append(module, _conversions()) if narrow else []
         detours = [_through_memory(function, cast) for function in narrow for cast in _bits_of_bf16(function)]
         for function in functions + added:
             function.attributes[_PASSTHROUGH] = _target()
@@ -101,7 +101,7 @@ def _through_memory(function: ir.Operation, cast: ir.Operation) -> tuple[ir.Oper
     return cast, made
 
 
-def _add(module: ir.Module, text: str) -> list[ir.Operation]:
+def append(module: ir.Module, text: str) -> list[ir.Operation]:
     """Append the functions of a text to a module, and return them."""
     parsed = ir.Module.parse(text)  # which must live until they have another home: they stand in its memory
     functions = [function.operation for function in parsed.body]
