@@ -72,6 +72,15 @@ def test_both_backends_end_in_the_same_state(run: Run, seed: int) -> None:
     run(program(seed), v=registers(seed), s={20: 0xF0F0 << 32 | 5, 22: lanes}, exec_bits=lanes, mode=MODES[seed % 4])
 
 
+def test_both_backends_end_in_the_same_state_on_rdna3(run: Run) -> None:
+    """What the two generations name alike."""
+    names = {name_on(row, get_arch("gfx1151").instruction_sets) for row in (*CASES, *rdna.CASES)}
+    lines = [line for line in program(9, is_rdna=True).splitlines() if line.split()[0] in names]
+    assert len(lines) > INSTRUCTIONS // 2
+    v = {i: row[:32] for i, row in registers(9).items()}
+    run("\n".join(lines), v=v, s={20: 0xF0F0, 22: 0xFFFF}, exec_bits=0xFFFF_1234, mode=0x3F0, arch="gfx1151")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_both_backends_end_in_the_same_state_on_rdna(run: Run, seed: int) -> None:
     lanes = 0xFFFF_FFFF if seed else 0xFFFF_1234

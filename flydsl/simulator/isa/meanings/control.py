@@ -23,6 +23,10 @@ MEANINGS = (
         "Waits until at most so many memory accesses are under way: vmcnt of vector memory, lgkmcnt of LDS, scalar "
         "memory and messages, expcnt of exports.",
     ),
+    (r"s_waitcnt_vmcnt", "Waits until at most so many loads of vector memory are under way."),
+    (r"s_waitcnt_lgkmcnt", "Waits until at most so many accesses to LDS, scalar loads and messages are under way."),
+    (r"s_waitcnt_expcnt", "Waits until at most so many exports are under way."),
+    (r"s_gl1_inv", "Empties the cache that compute units share."),
     (r"s_waitcnt_vscnt|s_wait_storecnt", "Waits until at most so many stores of vector memory are under way."),
     (r"s_wait_loadcnt", "Waits until at most so many loads of vector memory are under way."),
     (r"s_wait_dscnt", "Waits until at most so many LDS accesses are under way."),

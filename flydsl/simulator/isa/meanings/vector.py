@@ -107,6 +107,7 @@ MEANINGS = (
     ),
     (r"v_mad_nc_(?:u64_u32|i64_i32)", "D = S0 * S1 + S2, where S0 and S1 have 32 bits and the others 64."),
     (r"[vs]_(?:mul_legacy|mul_dx9_zero)_f32", "D = S0 * S1, in f32; 0 where one is 0, even times infinity or NaN."),
+    (r"v_fmac_dx9_zero_(f32)", "D = S0 * S1 + D, {0}; the product is 0 where one is 0."),
     (r"v_(?:fma|mad)_(?:legacy|dx9_zero)_(f32)", "D = S0 * S1 + S2, {0}; the product is 0 where one is 0."),
     (r"v_mullit_f32", "D = S0 * S1, in f32, but the most negative number where S1 or S2 does not shine: lighting."),
     (
