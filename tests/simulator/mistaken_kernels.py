@@ -146,6 +146,23 @@ def wait_for_flag_kernel(Flag: fx.Tensor, Out: fx.Tensor):
     Out[fx.thread_idx.x] = 1
 
 
+@flyc.kernel
+def wait_for_all_kernel(Arrived: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
+    """A barrier of all workgroups, at which one never arrives."""
+    t, counter = fx.thread_idx.x, fx.get_iter(Arrived)
+    if t == 0:
+        if fx.block_idx.x != 3:
+            fx.atomic_add(counter, fx.Int32(1))  # arrives
+        wait_until(counter, n)
+    fx.barrier()
+    Out[fx.block_idx.x * THREADS + t] = 1
+
+
+@flyc.jit
+def wait_for_all(Arrived: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
+    wait_for_all_kernel(Arrived, Out, n).launch(grid=5, block=THREADS)
+
+
 @flyc.jit
 def wait_for_flag(Flag: fx.Tensor, Out: fx.Tensor):
     wait_for_flag_kernel(Flag, Out).launch(grid=1, block=THREADS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -115,6 +116,15 @@ def test_a_flag_that_nobody_sets(backend: str, monkeypatch: pytest.MonkeyPatch) 
     assert "it reads element 0 of Flag (int32[1]), which is 0: global_load_dword" in text
     assert "1 of its workgroup's 2 waves goes round this loop, 1 at a barrier (ISA line " in text
     assert f"mistaken_kernels.py:{line_of('the others wait here')}" in text
+
+
+def test_a_barrier_of_all_workgroups_at_which_one_never_arrives() -> None:
+    with simulator.limited(instructions=5_000_000), pytest.raises(InstructionLimit) as caught:
+        kernels.wait_for_all(zeros(1), zeros(5 * kernels.THREADS), 5)
+    text = str(caught.value)
+    assert "it reads element 0 of Arrived (int32[1]), which is 4: " in text
+    assert re.search(rf"what writes it: global_atomic_add .*mistaken_kernels\.py:{line_of('arrives')}\)", text)
+    assert "of the launch's 5 workgroups: 5 are in this loop" in text
 
 
 def test_a_race() -> None:

@@ -17,7 +17,7 @@ from flydsl.simulator.decoding.program import CODE_BASE, INSTRUCTION_BYTES, Prog
 from flydsl.simulator.errors import BarrierMisuse, InstructionLimit, Trap
 from flydsl.simulator.float_environment import IeeeFloats
 from flydsl.simulator.lockstep.deadlock import deadlock
-from flydsl.simulator.lockstep.polling import story_of_loop
+from flydsl.simulator.lockstep.polling import Workgroups, story_of_loop
 from flydsl.simulator.lockstep.standstill import Standstill
 from flydsl.simulator.lockstep.tensor import NumpyTensors
 from flydsl.simulator.memory.buffers import Memory
@@ -393,8 +393,13 @@ class Machine(NumpyTensors):
         self.saturate_f16 = self.mode.overflow_saturates
 
 
-def limit_error(machine: Machine, instruction_limit: int, pc: int, wave: int) -> InstructionLimit:
-    """The error for a wave that continues at `pc` after its `instruction_limit`-th instruction."""
+def limit_error(
+    machine: Machine, instruction_limit: int, pc: int, wave: int, workgroups: Workgroups | None = None
+) -> InstructionLimit:
+    """The error for a wave that continues at `pc` after its `instruction_limit`-th instruction.
+
+    workgroups: where those of the launch stand, if that is known.
+    """
     program, waves = machine.program, machine.waves
     following = program.instructions[min(pc, len(program.instructions) - 1)]
     before = [one.location for one in program.instructions[: following.index + 1] if one.location is not None]
@@ -403,7 +408,7 @@ def limit_error(machine: Machine, instruction_limit: int, pc: int, wave: int) ->
         f"a wave executed more than {instruction_limit} instructions: does a loop never end?",
         f"  instruction: {following.listed.text} (ISA line {following.listed.line})",
         f"  workgroup {workgroup}, wave {wave % waves.waves_per_workgroup}",
-        *story_of_loop(machine, pc, wave),
+        *story_of_loop(machine, pc, wave, workgroups),
     ]
     return InstructionLimit(
         "\n".join(lines),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.memory.buffers import Memory
 from flydsl.simulator.waves import AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, Waves
 
-_MOST_LOADS = 4
+_MOST_LOADS, _MOST_WRITES = 4, 3
+_WRITES = ("global_store", "flat_store", "buffer_store", "global_atomic", "flat_atomic", "buffer_atomic")
 _READS = ("global_load", "flat_load", "buffer_load", "global_atomic", "flat_atomic", "buffer_atomic", "s_load")
 
 
@@ -28,13 +31,16 @@ class Stopped(Protocol):
 
 
 def loop_around(program: Program, pc: int) -> range:
-    """The instructions of the shortest loop that contains one; none if no branch goes back over it."""
-    loops = [
-        range(target, instruction.index + 1)
-        for instruction in program.instructions
-        if instruction.index >= pc and (target := _target(program, instruction)) is not None and target <= pc
-    ]
-    return min(loops, key=len, default=range(0))
+    """The instructions of the shortest loop that contains one; none if no branch goes back over it.
+
+    Of several branches back to one place the last ends the loop: LLVM skips what no lane does by such a branch, too.
+    """
+    loops: dict[int, range] = {}
+    for instruction in program.instructions:
+        target = _target(program, instruction)
+        if target is not None and target <= pc <= instruction.index:
+            loops[target] = range(target, instruction.index + 1)
+    return min(loops.values(), key=len, default=range(0))
 
 
 def _target(program: Program, instruction: Instruction) -> int | None:
@@ -42,13 +48,45 @@ def _target(program: Program, instruction: Instruction) -> int | None:
     return program.labels.get(label.strip()) if name.startswith(("s_branch", "s_cbranch")) else None
 
 
-def story_of_loop(machine: Stopped, pc: int, wave: int) -> list[str]:
+@dataclass(frozen=True)
+class Workgroups:
+    """The workgroups of a launch when it stopped.
+
+    running: the status of each one's waves, (waves,), and their next instructions. ended, not_started: how many have.
+    """
+
+    running: Sequence[tuple[Array, Sequence[int]]]
+    ended: int
+    not_started: int
+
+
+def story_of_loop(machine: Stopped, pc: int, wave: int, workgroups: Workgroups | None = None) -> list[str]:
     """Lines about a wave that does not leave the loop around `pc`, to be asked for when the launch is over."""
     loop = loop_around(machine.program, pc)
     if not loop:
         return []
     polled = [text for index in loop for text in _polled(machine, index, wave)]
-    return [*polled[:_MOST_LOADS], _standing(machine.program, machine.waves, wave, loop)]
+    of_launch = [] if workgroups is None else [_standing_of_workgroups(machine.program, workgroups, loop)]
+    return [*polled[: 2 * _MOST_LOADS], _standing(machine.program, machine.waves, wave, loop), *of_launch]
+
+
+def _standing_of_workgroups(program: Program, workgroups: Workgroups, loop: range) -> str:
+    """The places of the launch's workgroups, in words: "of the launch's 5 workgroups, 4 are in it and 1 has ended"."""
+    round_, elsewhere = 0, ""
+    for status, pcs in workgroups.running:
+        going = [pc for state, pc in zip(status, pcs, strict=True) if state != ENDED]
+        if any(pc in loop for pc in going):
+            round_ += 1
+        elif going and not elsewhere:
+            at = program.instructions[min(going[0], len(program.instructions) - 1)].location
+            elsewhere = f", the first of them at {at}" if at else ""
+    other = len(workgroups.running) - round_
+    total = len(workgroups.running) + workgroups.ended + workgroups.not_started
+    parts = [f"{round_} {'is' if round_ == 1 else 'are'} in this loop"]
+    parts += [f"{other} elsewhere{elsewhere}"] if other else []
+    parts += [f"{workgroups.ended} ended"] if workgroups.ended else []
+    parts += [f"{workgroups.not_started} not started"] if workgroups.not_started else []
+    return f"  of the launch's {total} workgroups: {', '.join(parts)}"
 
 
 def _polled(machine: Stopped, index: int, wave: int) -> Iterator[str]:
@@ -68,6 +106,22 @@ def _polled(machine: Stopped, index: int, wave: int) -> Iterator[str]:
         f"  it reads element {buffer.element_index(address)} of {buffer.name} ({buffer.label}), which is {value}: "
         f"{instruction.listed.text} (ISA line {instruction.listed.line}{at})"
     )
+    yield from _writers(machine, access, wave, index)
+
+
+def _writers(machine: Stopped, polled: tuple[int, int], wave: int, reader: int) -> Iterator[str]:
+    """The instructions that would write what is polled, by the registers that they find: a wave's pointer to a flag
+    mostly stays where it was. Which of them are still to come is for the user to see."""
+    found = []
+    for instruction in machine.program.instructions:
+        if instruction.index != reader and instruction.semantics and instruction.mnemonic.startswith(_WRITES):
+            access = machine.first_access(instruction.index, wave)
+            if access is not None and access[0] < sum(polled) and polled[0] < sum(access):
+                at = f", {instruction.location}" if instruction.location else ""
+                found.append(f"{instruction.listed.text} (ISA line {instruction.listed.line}{at})")
+    if found:
+        more = f", and {len(found) - _MOST_WRITES} more" if len(found) > _MOST_WRITES else ""
+        yield f"    what writes it: {', '.join(found[:_MOST_WRITES])}{more}"
 
 
 def _shown(content: bytes, label: str) -> str:

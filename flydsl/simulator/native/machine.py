@@ -17,6 +17,7 @@ from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import InstructionLimit
 from flydsl.simulator.float_environment import IeeeFloats
+from flydsl.simulator.lockstep.polling import Workgroups
 from flydsl.simulator.memory.peers import Wait
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
@@ -79,10 +80,11 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-class _OwnCounts(threading.local):
-    """The counters of the current thread, if any."""
+class _OfThread(threading.local):
+    """What is of the current thread: its counters, if any, and the groups that it executes."""
 
     counts: ThreadCounts | None = None
+    turns: Turns | None = None
 
 
 class Execution:
@@ -97,7 +99,7 @@ class Execution:
         launch: SharedLaunch | None = None,
     ) -> None:
         self.work, self._limit, self._counts = work, instruction_limit, counts
-        self._own_counts = _OwnCounts()
+        self._own = _OfThread()
         self._lock = threading.Lock()
         self._stopped = False
         self._errors: list[tuple[int, BaseException]] = []
@@ -163,7 +165,7 @@ class Execution:
     def _work(self, after_first_slice: Callable[[], None] | None = None) -> None:
         """Execute workgroups until there are none left, and add up what was counted."""
         counts = None if self._counts is None else ThreadCounts(self.work.program)
-        self._own_counts.counts = counts
+        self._own.counts = counts
         executed = self.take_turns(Turns(self._group()), after_first_slice)
         with self._lock:
             self._executed += executed
@@ -175,6 +177,7 @@ class Execution:
     def take_turns(self, turns: Turns, after_first_slice: Callable[[], None] | None = None) -> int:
         """Execute groups in slices until they find no more workgroups. Return the number of instructions."""
         budget, executed = _FIRST_SLICE, 0
+        self._own.turns = turns
         wait = None if self._others is None else Wait(self._others)
         while (group := turns.next()) and not self._stopped:
             if self._is_pointless(group):
@@ -200,7 +203,7 @@ class Execution:
         return executed
 
     def _group(self) -> WorkgroupSlot:
-        counts = self._own_counts.counts
+        counts = self._own.counts
         with self._lock:
             self._resident += 1
             if self.launch.idle_slots:
@@ -308,7 +311,19 @@ class Execution:
         pc = max(group.instruction_index(w) - beyond, run_start)
         from flydsl.simulator.lockstep.machine import limit_error
 
-        raise limit_error(self._machine(self._shared(group)), self._limit, pc, w)
+        raise limit_error(self._machine(self._shared(group)), self._limit, pc, w, self._standing(group))
+
+    def _standing(self, group: WorkgroupSlot) -> Workgroups | None:
+        """The places of the launch's workgroups; None where there is one, and where another thread may execute some."""
+        count, turns = self.launch.group_count, self._own.turns
+        if turns is None or count == 1 or self.launch.template.cluster_size > 1 or len(turns) != self._resident:
+            return None
+        started = min(self.launch.block.next, count)
+        return Workgroups(
+            [(self._shared(one).status, [one.instruction_index(w) for w in range(one.wave_count)]) for one in turns],
+            ended=started - len(turns),
+            not_started=count - started,
+        )
 
     def _machine(self, waves: SharedWaves) -> Machine:
         from flydsl.simulator.lockstep.bind import bound_steps  # most launches have a handler for everything
@@ -316,7 +331,7 @@ class Execution:
         from flydsl.simulator.lockstep.machine import Machine
 
         machine = (self.work.program, bound_steps(self.work), waves, self.work.memory, self.work.symbols, self._limit)
-        counts = self._own_counts.counts
+        counts = self._own.counts
         if counts is None:
             return Machine(*machine)
         return CountingMachine(*machine, counts=counts.fallen_back, count_executions=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from flydsl.simulator.native.group import WorkgroupSlot
 
 
@@ -22,6 +24,9 @@ class Turns:
 
     def __len__(self) -> int:
         return len(self._groups)
+
+    def __iter__(self) -> Iterator[WorkgroupSlot]:
+        return iter(self._groups)
 
     def next(self) -> WorkgroupSlot | None:
         """The group whose turn it is; None if none is left."""
