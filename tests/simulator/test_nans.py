@@ -96,3 +96,20 @@ def test_what_was_there_before_was_not_made() -> None:
 def test_it_goes_alone() -> None:
     with pytest.raises(ArgumentError, match=r"'nan' must be the only check, got nan, races"), checking("nan", "races"):
         pass
+
+
+def test_where_the_output_was_no_number_before() -> None:
+    """What torch.empty holds is anything."""
+    x = torch.rand(128) + 0.5
+    assert torch.isfinite(run(ratio, x, torch.full((128,), torch.nan))).all()
+    x[70] = 0
+    with pytest.raises(NotFinite) as caught:
+        run(ratio, x, torch.full((128,), torch.nan))
+    assert (caught.value.tensor, caught.value.element, caught.value.count) == ("B", 70, 1)
+    unwritten = torch.full((200,), torch.nan)
+    assert torch.isnan(run(root, torch.ones(128), unwritten)[128:]).all()
+
+
+def test_a_number_that_was_none_before_may_stay_so_in_place() -> None:
+    x = torch.full((128,), torch.nan)
+    assert torch.isnan(run(squared, x, x)).all()

@@ -2,7 +2,8 @@
 
 An instruction makes a NaN if a lane of its result is one and none of its float operands is; it makes an infinity if its
 operands are finite. That alone is no mistake: the compiler's square root of 0 goes through a NaN that it does not use.
-So it counts only if a NaN or an infinity reaches memory that had a number there before (`NanHistory.check`).
+So it counts only if a NaN or an infinity reaches memory that had a number there before, or one is made and the launch
+stores to what was a NaN already (`NanHistory.check`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.errors import NotFinite
 from flydsl.simulator.lockstep.bind import bind
 from flydsl.simulator.lockstep.machine import Machine, Step
+from flydsl.simulator.lockstep.memory import Request, Resolved
 from flydsl.simulator.memory.buffers import Buffer
 
 _TYPES = {"float32": np.float32, "float16": np.float16, "float64": np.float64}
@@ -58,20 +60,37 @@ class NanHistory:
         self.made: dict[int, Made] = {}
         self._memory = dispatch.memory
         self._before = {base: _is_finite(buffer) for base, buffer in self._writable()}
+        self._stored: dict[int, Array] = {}
 
     def _writable(self) -> Iterator[tuple[int, Buffer]]:
         return ((base, buffer) for base, buffer in self._memory.buffers().items() if buffer.writable)
 
+    def note_store(self, storage: Array, offsets: Array, size: int) -> None:
+        """Lanes store `size` bytes each at offsets into a storage."""
+        stored = self._stored.setdefault(storage.ctypes.data, np.zeros(storage.size, np.bool_))
+        stored[offsets[:, None] + np.arange(size)] = True
+
+    def _is_stored(self, buffer: Buffer, count: int) -> Array:
+        """A mask of the first elements of a buffer to which the launch stored while it made what is not a number."""
+        stored = self._stored.get(buffer.storage.ctypes.data)
+        if stored is None or not self.made:
+            return np.zeros(count, np.bool_)
+        start = buffer.base - buffer.storage_base
+        return stored[start : start + count * buffer.element_bytes].reshape(count, -1).any(axis=1)
+
     def check(self) -> None:
-        """Raise NotFinite if memory holds something now that is not a number, where there was one before."""
+        """Raise NotFinite if memory holds something now that is not a number, which the launch has made."""
         for base, buffer in self._writable():
             now, before = _is_finite(buffer), self._before.get(base)
-            if now is None or before is None or not (before & ~now).any():
+            if now is None or before is None:
                 continue
-            element = int((before & ~now).argmax())
+            new = ~now & (before | self._is_stored(buffer, now.size))
+            if not new.any():
+                continue
+            element = int(new.argmax())
             value = _elements(buffer)[element]
             shown = "a NaN or an infinity" if value is None else f"{value:g}"
-            count = int((before & ~now).sum())
+            count = int(new.sum())
             raise NotFinite(buffer.name, buffer.label, element, count, shown, self._first_of_lines()[:_MOST_SHOWN])
 
     def _first_of_lines(self) -> list[Made]:
@@ -98,6 +117,12 @@ class NanMachine(Machine):
         looking = [own or step for own, step in zip(_looking_steps(dispatch.program), steps, strict=True)]
         super().__init__(dispatch.program, looking, waves, dispatch.memory, dispatch.symbols, instruction_limit)
         self._history = history
+
+    def _resolve_global(self, request: Request) -> list[Resolved]:
+        found = super()._resolve_global(request)
+        for access in found if request.is_write else ():
+            self._history.note_store(access.storage, access.offsets, request.size)
+        return found
 
     def look_at(self, operands: Sequence[Any], result: Array) -> None:
         """Remember the instruction if a lane of its result is the first that is not a number, of numbers."""
