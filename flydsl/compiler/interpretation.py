@@ -30,7 +30,7 @@ from flydsl.expr.tracing.outlived import values_end_unless_it_fails
 from flydsl.interpreter import Execution, Interpretation, KernelRun, bind_host, host_execution, within
 from flydsl.places import user_location
 from flydsl.runtime.device import device_at
-from flydsl.simulator.checks import enabled_checks, indices_are_checked
+from flydsl.simulator.checks import NAN, enabled_checks, indices_are_checked
 
 
 def interpret(
@@ -50,11 +50,11 @@ def interpret(
             at=user_location(),
             hint="move them with .cpu()",
         )
-    if checks := enabled_checks():
+    if checks := enabled_checks() - NAN:
         raise ArgumentError(
             f"{function.__name__} is interpreted inside checking({', '.join(map(repr, sorted(checks)))})",
             at=user_location(),
-            hint='these checks are of the machine code, which the simulator runs; checking("index") is for both',
+            hint='these checks are of the machine code, which the simulator runs; "index" and "nan" are for both',
         )
     device = device_at("cpu")
     memory = device.session()

@@ -36,7 +36,8 @@ from flydsl.dialect.types import (
 )
 from flydsl.errors import SimulatorError, TraceError
 from flydsl.interpreter.elements import Array, dtype_of, element_name, shape_of
-from flydsl.interpreter.memory import Fault, GlobalSpace, SharedSpace, Write
+from flydsl.interpreter.memory import Fault, GlobalSpace, Outside, SharedSpace, Write
+from flydsl.simulator.errors import Access, MemoryFault
 
 Meaning = Callable[..., Any]
 MEANINGS: dict[str, Meaning] = {}
@@ -112,7 +113,7 @@ class Execution:
     first_lane: of a wave that is executed by itself. mask: the active lanes. printed: (thread, line) in order.
     storages: in LDS, by their symbols: where they were made, and how many there before. stores: how many so far.
     at_barrier: called where all waves of the workgroup must arrive; None where they are one execution. at_turn: called
-    after each iteration of a loop.
+    after each iteration of a loop. at_result: called with each operation, what its operands hold, and what it makes.
     """
 
     arch: Arch
@@ -125,6 +126,7 @@ class Execution:
     is_host: bool = False
     at_barrier: Callable[[], None] | None = None
     at_turn: Callable[[bool, bool], None] | None = None
+    at_result: Callable[[Execution, ir.Operation, list[Any], Any], None] | None = None
     mask: Array = field(init=False)
     values: Values = field(default_factory=lambda: Values())
     printed: list[tuple[int, str]] = field(default_factory=list)
@@ -132,6 +134,7 @@ class Execution:
     stores: int = 0
     _pending: list[ir.Operation] = field(default_factory=list)
     _location: ir.Location | None = None
+    _operation: str = ""
 
     def __post_init__(self) -> None:
         self.mask = np.ones(self.lanes, np.bool_)
@@ -175,8 +178,11 @@ class Execution:
         meaning = MEANINGS.get(op.name) or _by_prefix(op.name)
         if meaning is None:
             raise self._missing(op)
-        self._location = op.location
-        made = meaning(self, op, *[self.of(value) for value in op.operands])
+        self._location, self._operation = op.location, printed_name(op.name)
+        operands = [self.of(value) for value in op.operands]
+        made = meaning(self, op, *operands)
+        if self.at_result is not None:
+            self.at_result(self, op, operands, made)
         results = op.results
         if len(results) == 1:
             self.values.set(results[0], made)
@@ -297,14 +303,24 @@ class Execution:
     def fault(self) -> Fault:
         """Makes the error for a lane's access."""
 
-        def made(lane: int, what: str) -> SimulatorError:
+        def made(lane: int, what: Outside) -> MemoryFault:
             number = lane + self.first_lane
-            where = f"workgroup {self.position.workgroup}, lane {number}, thread {self.position.thread(number)}"
-            return SimulatorError(
-                f"lane {number} {what}\n  {where}",
-                at=self.place(),
-                hint="at a breakpoint before this line, indices are arrays of lanes",
+            wave, buffer = number // self.wave_size, what.buffer
+            access = Access(
+                what.is_write,
+                what.size,
+                what.address,
+                what.space,
+                None if buffer is None else buffer.name,
+                "" if buffer is None else buffer.label,
+                None if buffer is None else buffer.element_index(what.address),
+                self.position.workgroup,
+                wave,
+                number % self.wave_size,
+                self.position.thread(number),
             )
+            hint = "at a breakpoint before this line, indices are arrays of lanes"
+            return MemoryFault.of_operation(what.problem, access, self._operation, self.place(), hint)
 
         return made
 

@@ -19,10 +19,24 @@ from flydsl.dialect.location import trace_error
 from flydsl.errors import SimulatorError, SourceLocation
 from flydsl.interpreter.elements import Array
 from flydsl.simulator import Memory
+from flydsl.simulator.lockstep.checked.nans import NanHistory
 from flydsl.simulator.memory.buffers import NEAR_NULL_BYTES, Buffer
 
-Fault = Callable[[int, str], SimulatorError]
-"""Makes the error of a lane's access, of what the access did in words."""
+
+@dataclass(frozen=True)
+class Outside:
+    """An access of a lane to memory that it must not access. problem: in words that follow "reads 4 bytes"."""
+
+    is_write: bool
+    size: int
+    problem: str
+    space: str
+    address: int
+    buffer: Buffer | None = None
+
+
+Fault = Callable[[int, Outside], SimulatorError]
+"""Makes the error of a lane's access."""
 
 
 class Space(ABC):
@@ -106,28 +120,35 @@ class GlobalSpace(Space):
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
+        self.nans: NanHistory | None = None  # where these are looked for
 
     def load(self, address: Array, size: int, mask: Array, fault: Fault) -> Array:
         data = np.zeros((len(mask), size), np.uint8)
         lanes = np.flatnonzero(mask)
-        for buffer, chosen, offset in self._pieces(_lanes(address, mask), size, lanes, "reads", fault):
+        for buffer, chosen, offset in self._pieces(_lanes(address, mask), size, lanes, is_write=False, fault=fault):
             data[lanes[chosen]] = buffer.data[offset[:, None] + np.arange(size)]
         return data
 
     def store(self, address: Array, data: Array, mask: Array, fault: Fault) -> None:
         lanes, size = np.flatnonzero(mask), data.shape[1]
         rows = data[lanes] if len(data) == len(mask) else np.broadcast_to(data, (len(lanes), size))
-        for buffer, chosen, offset in self._pieces(_lanes(address, mask), size, lanes, "writes", fault):
+        for buffer, chosen, offset in self._pieces(_lanes(address, mask), size, lanes, is_write=True, fault=fault):
             if not buffer.writable:
-                raise fault(int(lanes[chosen][0]), f"writes to {buffer.name}, which is read-only")
+                first = int(buffer.base + offset[0])
+                problem = (
+                    f"in {buffer.name} ({buffer.label}), which is read-only: element {buffer.element_index(first)}"
+                )
+                raise fault(int(lanes[chosen][0]), Outside(True, size, problem, "global", first, buffer))
             buffer.data[offset[:, None] + np.arange(size)] = rows[chosen]
+            if self.nans is not None:
+                self.nans.note_store(buffer.storage, offset + buffer.base - buffer.storage_base, size)
             if (watch := _watched.get()) is not None:
                 start = buffer.data.ctypes.data + offset
                 for at in np.flatnonzero((start < watch.address + watch.size) & (start + size > watch.address)):
                     watch.writes.append(watch.describe(int(lanes[chosen[at]])))
 
     def _pieces(
-        self, addresses: Array, size: int, lanes: Array, verb: str, fault: Fault
+        self, addresses: Array, size: int, lanes: Array, *, is_write: bool, fault: Fault
     ) -> Iterator[tuple[Buffer, Array, Array]]:
         """The buffers that lanes access, each with these lanes' places in `addresses`, and offsets into the buffer."""
         left = np.arange(len(addresses))
@@ -136,11 +157,14 @@ class GlobalSpace(Space):
             buffer = self._buffer(first)
             if buffer is None:
                 near = " near address 0" if abs(first) < NEAR_NULL_BYTES else ""
-                raise fault(int(lanes[left[0]]), f"{verb} {size} bytes at {first:#x}{near}, where no tensor is")
+                problem = f"at {first:#x}{near}, which is in no buffer of this launch"
+                raise fault(int(lanes[left[0]]), Outside(is_write, size, problem, "global", first))
             offset = addresses[left] - buffer.base
             inside = (offset >= 0) & (offset + size <= buffer.size_bytes)
             if not inside[0]:
-                raise fault(int(lanes[left[0]]), _outside(buffer, int(offset[0]), size, verb))
+                element = buffer.element_index(first)
+                problem = f"outside of {buffer.name} ({buffer.label}, {buffer.size_bytes} bytes): element {element}"
+                raise fault(int(lanes[left[0]]), Outside(is_write, size, problem, "global", first, buffer))
             chosen, offset = left[inside], offset[inside]
             yield buffer, chosen, offset
             if len(chosen) == len(left):
@@ -155,11 +179,6 @@ class GlobalSpace(Space):
             self.memory.discover(address)
             found = self.memory.buffer_at(address)
         return found
-
-
-def _outside(buffer: Buffer, offset: int, size: int, verb: str) -> str:
-    element = offset // buffer.element_bytes
-    return f"{verb} {size} bytes at element {element} of {buffer.name} ({buffer.label}), outside of it"
 
 
 @dataclass
@@ -185,14 +204,14 @@ class SharedSpace(Space):
         return self._places[storage]
 
     def load(self, address: Array, size: int, mask: Array, fault: Fault) -> Array:
-        self._check(address, size, mask, "reads", fault)
+        self._check(address, size, mask, is_write=False, fault=fault)
         if address.shape == (1,):
             return self.data[None, int(address[0]) : int(address[0]) + size].copy()
         found = self.data[np.where(mask, address, 0)[:, None] + np.arange(size)]
         return np.where(mask[:, None], found, 0).astype(np.uint8)
 
     def store(self, address: Array, data: Array, mask: Array, fault: Fault) -> None:
-        self._check(address, data.shape[1], mask, "writes", fault)
+        self._check(address, data.shape[1], mask, is_write=True, fault=fault)
         rows = data[mask] if len(data) == len(mask) else data
         self.data[_lanes(address, mask)[:, None] + np.arange(data.shape[1])] = rows
 
@@ -201,7 +220,7 @@ class SharedSpace(Space):
         dynamic = self.limit_bytes if self.dynamic_bytes is None else self.dynamic_bytes
         return 0 <= start <= end <= self.ends or self.dynamic_start <= start <= end <= self.dynamic_start + dynamic
 
-    def _check(self, address: Array, size: int, mask: Array, verb: str, fault: Fault) -> None:
+    def _check(self, address: Array, size: int, mask: Array, *, is_write: bool, fault: Fault) -> None:
         used = np.broadcast_to(address, mask.shape)
         dynamic = self.limit_bytes if self.dynamic_bytes is None else self.dynamic_bytes
         static = (used >= 0) & (used + size <= self.ends)
@@ -211,7 +230,8 @@ class SharedSpace(Space):
             lane = int(np.flatnonzero(wrong)[0])
             at = int(used[lane])
             start, room = (self.dynamic_start, dynamic) if at >= self.dynamic_start - 65536 else (0, self.ends)
-            raise fault(lane, f"{verb} {size} bytes at byte {at - start} of LDS, of which it has {room}")
+            problem = f"outside of LDS ({room} bytes per workgroup): address {at - start:#x}"
+            raise fault(lane, Outside(is_write, size, problem, "lds", at - start))
 
 
 class RegisterSpace(Space):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -22,8 +23,11 @@ from flydsl.interpreter.execution import HOST, UNKNOWN, Execution, Position, Wav
 from flydsl.interpreter.leaves import LaneLeaf
 from flydsl.interpreter.meanings.fly import LaneTensor
 from flydsl.interpreter.memory import GlobalSpace, Pointer, SharedSpace, Write, watching
+from flydsl.interpreter.nans import look_at
 from flydsl.interpreter.turns import Turns, Wave
 from flydsl.simulator import Memory
+from flydsl.simulator.checks import NAN, enabled_checks
+from flydsl.simulator.lockstep.checked.nans import NanHistory
 
 Body = Callable[[Callable[[ir.Block], Any]], None]
 """Traces a kernel's body once. What it is given makes the execution of the function whose block has been made."""
@@ -144,6 +148,7 @@ class KernelRun:
         before = [
             (buffer.data, buffer.data.copy()) for buffer in self.memory.memory.buffers().values() if buffer.writable
         ]
+        self.memory.nans = nans = NanHistory(self.memory.memory) if enabled_checks() >= NAN else None
         try:
             for workgroup in self._workgroups():
                 self._together(workgroup)
@@ -152,6 +157,8 @@ class KernelRun:
                 np.copyto(data, content)
             self.printed.clear()
             self._in_turns()
+        if nans is not None:
+            nans.check()
 
     def _workgroups(self) -> Iterator[tuple[int, int, int]]:
         for z, y, x in product(*(range(extent) for extent in reversed(self.grid))):
@@ -161,7 +168,9 @@ class KernelRun:
         return SharedSpace(self.dynamic_lds_bytes, self.arch.lds_bytes_per_workgroup)
 
     def _execution(self, workgroup: tuple[int, int, int], shared: SharedSpace, block: ir.Block, **options: Any) -> Any:
-        position = Position(self.grid, self.block, workgroup)
+        position, nans = Position(self.grid, self.block, workgroup), self.memory.nans
+        if nans is not None:
+            options["at_result"] = partial(look_at, history=nans)
         lanes = options.pop("lanes", position.lanes)
         x = Interpretation(self.arch, position, self.memory, shared, block, lanes, **options)
         for argument, held in zip(block.arguments, self.operands, strict=True):

@@ -70,6 +70,7 @@ class MemoryFault(SimulatorError):
     """A lane read or wrote memory that it must not access. This class itself: outside of every buffer.
 
     access says who accessed what; instruction is the text of the instruction and isa_line its line in the listing.
+    In the interpreter, these are the name of the operation and 0.
     """
 
     def __init__(
@@ -86,6 +87,15 @@ class MemoryFault(SimulatorError):
         self.access = access
         self.instruction = instruction
         self.isa_line = isa_line
+
+    @classmethod
+    def of_operation(
+        cls, problem: str, access: Access, operation: str, at: SourceLocation | None, hint: str | None
+    ) -> MemoryFault:
+        """The error for an operation that the interpreter executes."""
+        made = cls(problem, access, operation, 0, at, hint)
+        made.message = made.message.replace(f"\n  instruction: {operation} (ISA line 0)", "")
+        return made
 
 
 class MisalignedAccess(MemoryFault):
@@ -202,7 +212,7 @@ class NotFinite(SimulatorError):
         first = [f"  {'first' if i == 0 else 'then'}: {each}" for i, each in enumerate(made)]
         nobody = ["  no instruction made it out of numbers: it was in memory before, or comes from integers"]
         lines = [f"{tensor} ({label}) has {shown} at element {element} in memory{others}", *(first or nobody)]
-        at = made[0].instruction.location if made else None
+        at = made[0].at if made else None
         super().__init__(
             "\n".join(lines), at=at, hint="rows without an element, logarithms of 0, sums too large for f16"
         )

@@ -13,7 +13,8 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, DeviceAssertion, FlyError, SimulatorError, TraceError
-from flydsl.simulator import checking
+from flydsl.simulator import MemoryFault, checking
+from flydsl.simulator.errors import NotFinite
 
 
 def both(launch: Callable[..., Any], *tensors: torch.Tensor, numbers: tuple[Any, ...] = ()) -> list[torch.Tensor]:
@@ -166,7 +167,9 @@ def past(a: fx.Tensor, out: fx.Tensor):
 def test_an_access_outside_names_lane_tensor_and_line():
     with flydsl.interpreting(), pytest.raises(SimulatorError) as failed:
         past(torch.zeros(64), torch.zeros(64))
-    assert "lane 63 reads 4 bytes at element 64 of a (float32[64]), outside of it" in str(failed.value)
+    assert isinstance(failed.value, MemoryFault)
+    assert "reads 4 bytes outside of a (float32[64], 256 bytes): element 64" in str(failed.value)
+    assert (failed.value.access.lane, failed.value.access.buffer, failed.value.access.element_index) == (63, "a", 64)
     assert "a[t + 1]" in str(failed.value)
 
 
@@ -208,6 +211,32 @@ def test_inline_assembly_is_refused_by_line():
     with flydsl.interpreting(), pytest.raises(TraceError, match="does not execute inline assembly: s_nop 0") as failed:
         assembly(torch.zeros(64))
     assert "llvm.inline_asm" in str(failed.value)
+
+
+@flyc.kernel
+def ratio_kernel(a: fx.Tensor, out: fx.Tensor):
+    t = fx.thread_idx.x
+    largest = fx.max(a[t], 0.0)
+    out[t] = a[t] / largest
+
+
+@flyc.jit
+def ratio(a: fx.Tensor, out: fx.Tensor):
+    ratio_kernel(a, out).launch(grid=1, block=64)
+
+
+@pytest.mark.parametrize("before", [0.0, float("nan")])
+def test_the_operation_that_makes_a_nan(before: float):
+    a = torch.ones(64)
+    with flydsl.interpreting(), checking("nan"):
+        ratio(a, torch.full((64,), before))
+        a[7] = 0.0
+        with pytest.raises(NotFinite) as failed:
+            ratio(a, torch.full((64,), before))
+    (made,) = failed.value.made
+    assert (failed.value.tensor, failed.value.element, failed.value.count) == ("out", 7, 1)
+    assert (made.lane, made.operands) == (7, (0.0, 0.0))
+    assert "a[t] / largest" in str(failed.value)
 
 
 def test_the_environment_variable(monkeypatch: pytest.MonkeyPatch):

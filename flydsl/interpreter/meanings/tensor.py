@@ -11,6 +11,7 @@ from flydsl.dialect.location import source_location
 from flydsl.errors import SimulatorError
 from flydsl.interpreter.elements import Array
 from flydsl.interpreter.execution import Execution, NotInterpreted, means
+from flydsl.interpreter.memory import Outside
 from flydsl.simulator.memory.tensor_descriptor import BadField, Tile, tile_of
 
 _WORDS = 20
@@ -52,7 +53,7 @@ def _copy_rows(x: Execution, tile: Tile, rows: Array, elements: int, lane: int, 
     """Copy rows of which only some elements are in the tensor; the others are 0 in LDS."""
     size, everywhere = elements * tile.element_bytes, np.ones(len(rows), np.bool_)
 
-    def fault(_: int, what: str) -> SimulatorError:
+    def fault(_: int, what: Outside) -> SimulatorError:
         return x.fault(lane, what)
 
     places = _in_lds(x, tile.lds_offsets(rows, tile.width if is_load else elements), lane, is_load=is_load)
@@ -70,8 +71,8 @@ def _copy_rows(x: Execution, tile: Tile, rows: Array, elements: int, lane: int, 
 def _in_lds(x: Execution, places: Any, lane: int, *, is_load: bool) -> Array:
     """Addresses in LDS, which must be ones of the workgroup."""
     if places.size and not x.shared.holds(int(places.min()), int(places.max()) + 1):
-        raise x.fault(
-            lane, f"{'writes' if is_load else 'reads'} a tile at byte {int(places.min())} of LDS, outside of it"
-        )
+        start, size = int(places.min()), int(places.max()) + 1 - int(places.min())
+        problem = f"of a tile outside of the workgroup's LDS: address {start:#x}"
+        raise x.fault(lane, Outside(is_load, size, problem, "lds", start))
     found: Array = places
     return found

@@ -36,7 +36,7 @@ def run_in_lockstep(
     is, whose progress is asked for.
     """
     statistics, races = LaunchStatistics(0, 0), _new_races(dispatch)
-    nans = NanHistory(dispatch) if checks.enabled_checks() == checks.NAN else None
+    nans = NanHistory(dispatch.memory) if checks.enabled_checks() == checks.NAN else None
     if task is not None:
         task.done = lambda: statistics.waves // dispatch.waves_per_workgroup
     for batch in _batches(workgroup_ids, _workgroups_per_batch(dispatch)):
@@ -80,7 +80,7 @@ def _machine(
     if (enabled := checks.enabled_checks()) == checks.LATE:
         return LateMachine(dispatch, steps, workgroup_ids, limit)
     if enabled == checks.NAN:
-        return NanMachine(dispatch, steps, workgroup_ids, limit, nans or NanHistory(dispatch))
+        return NanMachine(dispatch, steps, workgroup_ids, limit, nans or NanHistory(dispatch.memory))
     if enabled:
         return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled, races or _new_races(dispatch))
     waves = dispatch.waves(workgroup_ids)

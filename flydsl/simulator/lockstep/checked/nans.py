@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
+from flydsl.errors import SourceLocation
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.dispatch import Dispatch
@@ -23,7 +24,7 @@ from flydsl.simulator.errors import NotFinite
 from flydsl.simulator.lockstep.bind import bind
 from flydsl.simulator.lockstep.machine import Machine, Step
 from flydsl.simulator.lockstep.memory import Request, Resolved
-from flydsl.simulator.memory.buffers import Buffer
+from flydsl.simulator.memory.buffers import Buffer, Memory
 
 _TYPES = {"float32": np.float32, "float16": np.float16, "float64": np.float64}
 _MOST_SHOWN = 3
@@ -43,6 +44,11 @@ class Made:
     operands: tuple[float, ...]
     result: float
 
+    @property
+    def at(self) -> SourceLocation | None:
+        """The place in the source."""
+        return self.instruction.location
+
     def __str__(self) -> str:
         place = f", {self.instruction.location}" if self.instruction.location else ""
         listed = self.instruction.listed
@@ -54,11 +60,14 @@ class Made:
 
 
 class NanHistory:
-    """The NaNs that a launch made, and those in memory before it. made: by the instruction's index, ordered by time."""
+    """The NaNs that a launch made, and those in memory before it.
 
-    def __init__(self, dispatch: Dispatch) -> None:
-        self.made: dict[int, Made] = {}
-        self._memory = dispatch.memory
+    made: by the instruction's index, in the interpreter by its line; ordered by time.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.made: dict[Any, Any] = {}
+        self._memory = memory
         self._before = {base: _is_finite(buffer) for base, buffer in self._writable()}
         self._stored: dict[int, Array] = {}
 
@@ -76,7 +85,7 @@ class NanHistory:
         if stored is None or not self.made:
             return np.zeros(count, np.bool_)
         start = buffer.base - buffer.storage_base
-        return stored[start : start + count * buffer.element_bytes].reshape(count, -1).any(axis=1)
+        return np.asarray(stored[start : start + count * buffer.element_bytes].reshape(count, -1).any(axis=1))
 
     def check(self) -> None:
         """Raise NotFinite if memory holds something now that is not a number, which the launch has made."""
@@ -93,12 +102,11 @@ class NanHistory:
             count = int(new.sum())
             raise NotFinite(buffer.name, buffer.label, element, count, shown, self._first_of_lines()[:_MOST_SHOWN])
 
-    def _first_of_lines(self) -> list[Made]:
+    def _first_of_lines(self) -> list[Any]:
         """Of each line of the source the first instruction that made one."""
-        of_lines: dict[object, Made] = {}
-        for made in self.made.values():
-            at = made.instruction.location
-            of_lines.setdefault((at.file, at.line) if at else made.instruction.index, made)
+        of_lines: dict[object, Any] = {}
+        for key, made in self.made.items():
+            of_lines.setdefault((made.at.file, made.at.line) if made.at else key, made)
         return [*of_lines.values()]
 
 
