@@ -28,6 +28,7 @@ from flydsl.expr.tracing.executing import executing
 from flydsl.expr.tracing.operands import located
 from flydsl.expr.tracing.outlived import values_end_unless_it_fails
 from flydsl.interpreter import Execution, Interpretation, KernelRun, bind_host, host_execution, within
+from flydsl.interpreter.debugging import stopping_in_the_users_lines
 from flydsl.places import user_location
 from flydsl.runtime.device import device_at
 from flydsl.simulator.checks import NAN, enabled_checks, indices_are_checked
@@ -64,7 +65,8 @@ def interpret(
         flat.append(0)
     flags = fastmath(None if hints.fastmath == "none" else hints.fastmath)
     asserted = check_indices(hints.check_indices or indices_are_checked())
-    with interpreted_context(arch) as state, values_end_unless_it_fails(), flags, asserted:
+    stopping = stopping_in_the_users_lines()
+    with interpreted_context(arch) as state, values_end_unless_it_fails(), flags, asserted, stopping:
 
         @contextmanager
         def entered(block: ir.Block) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pdb
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import SimulatorError, TraceError
+from flydsl.interpreter import debugging
 
 
 def session(monkeypatch: pytest.MonkeyPatch, launch: Callable[[], Any], commands: str) -> str:
@@ -206,3 +208,41 @@ def test_lanes_are_known_to_the_interpreter_only():
         launch(torch.zeros(4))
     with pytest.raises(TraceError, match="whose values are known on the device only"):
         launch(torch.zeros(4))
+
+
+@flyc.kernel
+def one_line_kernel(a: fx.Tensor, out: fx.Tensor, n: fx.Int32):
+    i = fx.thread_idx.x
+    total = a[i]
+    if n == 3: breakpoint()  # noqa: E701  # fmt: skip
+    for j in range(n):
+        if i > j:
+            total = total + a[j]
+    out[i] = total
+
+
+@flyc.jit
+def one_line(a: fx.Tensor, out: fx.Tensor, n: fx.Int32):
+    one_line_kernel(a, out, n).launch(grid=1, block=4)
+
+
+def test_breakpoint_goes_from_line_to_line_of_the_kernel(monkeypatch: pytest.MonkeyPatch):
+    shown = io.StringIO()
+    commands = "display total\n" + "n\n" * 12 + "c\n"
+    debugger = debugging.Debugger(stdin=io.StringIO(commands), stdout=shown, nosigint=True, readrc=False)
+    monkeypatch.setattr(debugging, "_debuggers", [debugger])
+    monkeypatch.setattr(sys, "breakpointhook", sys.__breakpointhook__)
+    monkeypatch.delenv("PYTHONBREAKPOINT", raising=False)
+    before, out = sys.gettrace(), torch.zeros(4)
+    try:
+        with flydsl.interpreting():
+            one_line(torch.arange(4.0), out, 3)
+    finally:
+        sys.settrace(before)
+    places = re.findall(r"> (\S+)\(\d+\)", shown.getvalue())
+    assert len(places) > 8, shown.getvalue()
+    assert set(places) == {__file__}
+    assert "display total: Float32 in 4 lanes" in shown.getvalue()
+    assert "[old: " in shown.getvalue()
+    assert out.tolist() == [0.0, 1.0, 3.0, 6.0]
+    assert sys.breakpointhook is sys.__breakpointhook__
