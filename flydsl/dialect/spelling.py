@@ -3,6 +3,8 @@
 | written | held as |
 |---|---|
 | `fly.mma.make_fragment(a, %m, %t)`, `fly.tiled_mma.partition(a, ...)` | `(%m, %t) {operand = "a"}` |
+| `fly.mma.make_fragment(b, %m, %t, stages = 2)` | `(%m, %t) {operand = "b", stages = 2 : i32}` |
+| `fly.gemm(...) {traversalOrder = #fly<gemm_traversal_order mnk>}` | `{order = "MNK"}` |
 | `fly.atom.set_value(%a, "soffset", %v)` | `(%a, %v) {field = "soffset"}` |
 | `fly.recast_layout(32, 16, %l)`: new bits, old bits | `(%l) {args = array<i32: 16, 32>}` |
 | `fly.make_shape(%m)`, `make_stride`, `make_coord` | `fly.make_int_tuple(%m) {role = "shape"}` |
@@ -39,6 +41,8 @@ _RENAMED = {"mma_atom.make_fragment": "mma.make_fragment"}
 _IN_FRONT = ("mma.make_fragment", "tiled_mma.partition", "tiled_mma.partition_shape")
 
 _KEYWORD = re.compile(r"\(\s*([a-z])\s*,\s*")
+_STAGES = re.compile(r"\s*,\s*stages\s*=\s*(\d+)\s*\)$")
+_ORDER = re.compile(r"traversalOrder\s*=\s*#fly<\s*gemm_traversal_order\s+(\w+)\s*>")
 _FIELD = re.compile(r',\s*("\w*")\s*')
 _ELEMENT = re.compile(r",\s*([\w]+)\s*\)$")
 _TEXT = re.compile(r'\(\s*("(?:[^"\\\n]|\\.)*")\s*,?\s*')
@@ -57,7 +61,8 @@ def read_operation(name: str, operands: str, number: str = "", rest: str = "") -
     if name in _ROLES:
         return "make_int_tuple", operands, f'role = "{_ROLES[name]}"'
     if name in _IN_FRONT and (match := _KEYWORD.match(operands)):
-        return name, f"({operands[match.end() :]}", f'operand = "{match[1]}"'
+        operands, stages = _without_stages(f"({operands[match.end() :]}")
+        return name, operands, f'operand = "{match[1]}"{stages}'
     if name == "atom.set_value" and (match := _FIELD.search(operands)):
         return name, operands[: match.start()] + operands[match.end() :], f"field = {match[1]}"
     if name in ("append", "prepend") and number:
@@ -73,6 +78,21 @@ def read_operation(name: str, operands: str, number: str = "", rest: str = "") -
     return name, operands.replace("[", "").replace("]", ""), ""
 
 
+def _without_stages(operands: str) -> tuple[str, str]:
+    """The operands of a fragment, and the attribute of the stages among them."""
+    match = _STAGES.search(operands)
+    return (operands, "") if match is None else (f"{operands[: match.start()]})", f", stages = {match[1]} : i32")
+
+
+def with_orders_as_texts(text: str) -> str:
+    """Text in which the orders of products are texts.
+
+    >>> with_orders_as_texts("{traversalOrder = #fly<gemm_traversal_order mnk>}")
+    '{order = "MNK"}'
+    """
+    return _ORDER.sub(lambda match: f'order = "{match[1].upper()}"', text)
+
+
 def _print(match: re.Match[str]) -> str:
     return f"fly.print({match[2]}{', ' if match[1] else ''}{match[1]}) :"
 
@@ -85,6 +105,14 @@ _PRINTED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
             r'fly\.(mma\.make_fragment|tiled_mma\.partition(?:_shape)?)\(([^()\n]*)\) \{operand = "([abc])"(?:, )?(\}?)'
         ),
         lambda m: f"fly.{m[1]}({m[3]}, {m[2]})" + ("" if m[4] else " {"),
+    ),
+    (
+        re.compile(r"fly\.mma\.make_fragment\(([^()\n]*)\) \{stages = (\d+) : i32\} :"),
+        r"fly.mma.make_fragment(\1, stages = \2) :",
+    ),
+    (
+        re.compile(r'(fly\.gemm\([^()\n]*\) \{)order = "(\w+)"'),
+        lambda m: f"{m[1]}traversalOrder = #fly<gemm_traversal_order {m[2].lower()}>",
     ),
     (
         re.compile(r'fly\.atom\.set_value\((%[^ ,()\n]+), (%[^ ,()\n]+)\) \{field = ("\w*")\} :'),

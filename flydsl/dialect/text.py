@@ -24,6 +24,7 @@ from flydsl.dialect.spelling import (
     print_operations,
     read_operation,
     with_immediates_as_values,
+    with_orders_as_texts,
     with_pointers_cast,
 )
 from flydsl.dialect.stated import admits
@@ -78,7 +79,7 @@ def generic_form(written: str) -> str:
     >>> generic_form("%0 = fly.static : !fly.layout<64:1>")
     '%0 = "fly.static"() : () -> !fly.layout<"64:1">'
     """
-    text = _WRITTEN_OP.sub(_quote_op, with_pointers_cast(with_immediates_as_values(written)))
+    text = _WRITTEN_OP.sub(_quote_op, with_orders_as_texts(with_pointers_cast(with_immediates_as_values(written))))
     text = _WRITTEN_RESULT_ONLY.sub(r"\1()\2\3: () -> ", text)
     text = _WRITTEN_WITHOUT_ARROW.sub(r"\1\2: () -> ", text)
     try:

@@ -12,6 +12,7 @@ from flydsl.errors import CompileError
 
 MFMA = "!fly.mma_atom<!fly_rocdl.cdna3.mfma<16x16x4, (f32, f32) -> f32>>"
 TILED = f"!fly.tiled_mma<{MFMA}, !fly.layout<(2,2,1):(1,2,0)>>"
+SUMS, PARTS = "!fly.memref<f32, register, (4,2,2):(1,4,8)>", "!fly.memref<f32, register, (1,2):(1,1)>"
 BUFFER_COPY = "!fly.copy_atom<!fly_rocdl.cdna3.buffer_copy<32>, 32>"
 TILE = "!fly.memref<f32, global, (32,8):(8,1)>"
 
@@ -24,7 +25,9 @@ PRINTED = f"""
     %5 = fly.atom.set_value(%4, "soffset", %i) : ({BUFFER_COPY}, i32) -> {BUFFER_COPY}
     %6 = fly.tiled_mma.partition(b, %m, %t, %c) : ({TILED}, {TILE}, !fly.int_tuple<?>) -> !fly.memref<f32, global, (1,1,2):(0,0,4)>
     %7 = fly.mma.make_fragment(a, %m, %t) : ({TILED}, {TILE}) -> !fly.memref<f32, register, (1,1,2):(0,0,1)>
-    %8 = fly.mma.make_fragment(b, %m, %t) {{stages = 2 : i32}} : ({TILED}, {TILE}) -> !fly.memref<f32, register, (1,1,2,2):(0,0,1,2)>
+    %8 = fly.mma.make_fragment(b, %m, %t, stages = 2) : ({TILED}, {TILE}) -> !fly.memref<f32, register, (1,1,2,2):(0,0,1,2)>
+    fly.gemm(%a, %d, %f, %f, %d) {{traversalOrder = #fly<gemm_traversal_order mnk_serpentine>}} : ({MFMA}, {SUMS}, {PARTS}, {PARTS}, {SUMS}) -> ()
+    fly.gemm(%a, %d, %f, %f, %d) : ({MFMA}, {SUMS}, {PARTS}, {PARTS}, {SUMS}) -> ()
     %9 = fly.elem_less(%2, %2) : (!fly.int_tuple<(3,0)>, !fly.int_tuple<(3,0)>) -> i1
     %10 = fly.equal(%0, %0) : (!fly.int_tuple<(?,?{{i64}})>, !fly.int_tuple<(?,?{{i64}})>) -> i1
     %11 = fly.composed_get_inner(%s) : (!fly.composed_layout<S<2,3,3> o 8 o (8,16):(16,1)>) -> !fly.swizzle<S<2,3,3>>
@@ -35,6 +38,7 @@ PRINTED = f"""
 
 ARGUMENTS = (
     f"%i: i32, %j: i64, %l: !fly.layout<(4,8):(1,4)>, %c: !fly.int_tuple<?>, %m: {TILED}, %t: {TILE}, "
+    f"%a: {MFMA}, %d: {SUMS}, %f: {PARTS}, "
     "%s: !fly.composed_layout<S<2,3,3> o 8 o (8,16):(16,1)>"
 )
 
