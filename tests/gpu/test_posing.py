@@ -50,7 +50,7 @@ def test_what_torch_says_of_each_product(name: str) -> None:
         assert (found.name, found.gcnArchName) == (PRODUCTS[name].name, PRODUCTS[name].arch)
         assert torch.cuda.get_device_name() == found.name
         assert torch.cuda.get_device_capability() == (found.major, found.minor)
-        assert found.warp_size == (32 if found.gcnArchName.startswith("gfx12") else 64)
+        assert found.warp_size == (32 if found.gcnArchName.startswith(("gfx11", "gfx12")) else 64)
         assert torch.cuda.mem_get_info()[1] == found.total_memory
         assert (torch.accelerator.is_available(), torch.accelerator.current_accelerator().type) == (True, "cuda")
 
