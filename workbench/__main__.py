@@ -17,17 +17,19 @@ from typing import Any
 from flydsl.arch import ARCHS
 from flydsl.compiler import Launch, Pipeline, capture_launches
 from flydsl.errors import ArgumentError, FlyError, SourceLocation
-from flydsl.gpu.__main__ import add_options, run_program
+from flydsl.gpu.__main__ import add_options, run_program, with_report_file
 from flydsl.places import leave_out
 from flydsl.testing.check import CHECKS, Checker
 from workbench.new_project import write_figures, write_project
 from workbench.page import export
+from workbench.program_report import write_program_report
 from workbench.tour import copy_notebooks, open_lab
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status: 1 if something failed, 2 for bad arguments."""
-    options = _parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options = _parser().parse_args(with_report_file(words) if words[:1] == ["run"] else words)
     leave_out(sys.argv[0])
     try:
         command: Callable[[argparse.Namespace], int] = options.run
@@ -73,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         "kernels run on the simulator.",
     )
     add_options(program, gpu_is_option=True)
-    program.set_defaults(run=run_program)
+    program.set_defaults(run=lambda options: run_program(options, write_program_report))
     _add_check(commands)
     _add_new(commands)
     return parser

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "kernels run on the simulator.",
     )
     add_options(parser, gpu_is_option=False)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(with_report_file(sys.argv[1:] if arguments is None else arguments))
     leave_out(sys.argv[0])
     try:
         return run_program(options)
@@ -41,21 +41,56 @@ def add_options(parser: argparse.ArgumentParser, *, gpu_is_option: bool) -> None
         parser.add_argument("gpu", help=names)
     parser.add_argument("--count", type=int, default=1, help="how many of them there are; default: 1")
     parser.add_argument("--check", metavar="CHECKS", help="checks around the program, such as races,index, or all")
-    parser.add_argument("--report", action="store_true", help="print the kernels with their times at the end")
+    parser.add_argument(
+        "--report", metavar="FILE.html", nargs="?", const="",
+        help="print the kernels with their times at the end, or write them as a page",
+    )  # fmt: skip
     parser.add_argument("--trace", metavar="FILE", help="write the kernels over time, for Perfetto")
     parser.add_argument("-m", dest="is_module", action="store_true", help="the program is a module, as for python -m")
     parser.add_argument("program", help="a Python file, or with -m a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
 
 
-def run_program(options: argparse.Namespace) -> int:
-    """Run the program of some options with a GPU. Raises FlyError for a name that is wrong, and for its errors."""
+def with_report_file(arguments: Sequence[str]) -> list[str]:
+    """The words of a command, of which a file behind `--report` is one with it. The program's words stay as they are.
+
+    >>> with_report_file(["run", "--report", "x.html", "a.py"]), with_report_file(["mi300x", "--report", "a.py", "1"])
+    (['run', '--report=x.html', 'a.py'], ['mi300x', '--report=', 'a.py', '1'])
+    """
+    words, place, before_program = list(arguments), 0, 1
+    while place < len(words) and (words[place].startswith("-") or before_program):
+        before_program -= not words[place].startswith("-")
+        if words[place] == "--report":
+            file = words.pop(place + 1) if any(map(_is_page, words[place + 1 : place + 2])) else ""
+            words[place] = f"--report={file}"
+        place += 2 if words[place] in _WITH_VALUES else 1
+    return words
+
+
+_WITH_VALUES = ("--gpu", "--count", "--check", "--trace")
+
+
+def _is_page(word: str) -> bool:
+    return word.endswith((".html", ".htm"))
+
+
+WritePage = Callable[[Path, str], None]
+"""Writes the report of the posed GPU as a page: its path, and the program."""
+
+
+def run_program(options: argparse.Namespace, write_page: WritePage | None = None) -> int:
+    """Run the program of some options with a GPU. Raises FlyError for a name that is wrong, and for its errors.
+
+    write_page: what writes a report that is to be a page.
+    """
+    if options.report and (write_page is None or not _is_page(options.report)):
+        raise ArgumentError(f"--report {options.report}", hint="workbench run --report report.html writes a page")
     if not options.is_module and not Path(options.program).is_file():
         raise ArgumentError(f"{options.program}: there is no such file", hint="-m before it runs a module")
     argv, path = sys.argv, sys.path[0]
     sys.argv = [options.program, *options.arguments]
     try:
-        with _gpu(options):
+        with _gpu(options, write_page):
             if options.is_module:
                 sys.path[0] = ""
                 runpy.run_module(options.program, run_name="__main__", alter_sys=True)
@@ -70,7 +105,7 @@ def run_program(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _gpu(options: argparse.Namespace) -> Iterator[None]:
+def _gpu(options: argparse.Namespace, write_page: WritePage | None) -> Iterator[None]:
     """The GPU of some options, with the checks, the report and the trace that they ask for."""
     from flydsl import gpu
     from flydsl.simulator import checking
@@ -79,16 +114,19 @@ def _gpu(options: argparse.Namespace) -> Iterator[None]:
         _require_local(options)
         yield
         return
+    page = Path(options.report or "").resolve()  # the program may go to another folder
     chosen = () if options.check in (None, "all") else tuple(options.check.split(","))
     with gpu.pose(options.gpu, options.count), checking(*chosen) if options.check else nullcontext():
         profile = gpu.Profile()
-        if options.report or options.trace:
+        if options.report is not None or options.trace:
             profile.start()
         try:
             yield
         finally:
-            if options.report:
+            if options.report == "":
                 print(gpu.report())
+            elif options.report and write_page is not None:
+                write_page(page, options.program)
             if options.trace:
                 profile.export_chrome_trace(options.trace)
 
@@ -97,7 +135,7 @@ def _require_local(options: argparse.Namespace) -> None:
     """Raise DeviceError if torch has no GPU, ArgumentError for options that only the simulator has an answer to."""
     import torch
 
-    if options.check or options.report or options.trace:
+    if options.check or options.report is not None or options.trace:
         raise ArgumentError("--check, --report and --trace are of the simulator", hint="name a GPU to simulate")
     if not torch.cuda.is_available():
         raise DeviceError("torch has no GPU here", hint="--gpu mi300x lets one pose that is not there")

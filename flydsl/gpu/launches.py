@@ -7,24 +7,28 @@ same numbers is estimated once.
 A benchmark repeats a launch a hundred times, or gives it copies of its tensors. So a launch that is repeated is watched
 for whether it changes any byte. If it does not, then it will not do so where its memory has the same contents again:
 it takes its time on the clock and is not executed.
+
+Under checks every launch is executed, and its time is estimated on a copy before.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from flydsl.arch.products import Product
-from flydsl.errors import ArchError
+from flydsl.errors import ArchError, FlyError
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.streams import CLOCK
 from flydsl.simulator import counting, tracing
-from flydsl.simulator.checks import enabled_checks
+from flydsl.simulator.checks import enabled_checks, no_checks
 from flydsl.simulator.counters.session import current_counting
 from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics
+from flydsl.simulator.errors import SimulatorError
 from flydsl.simulator.estimates import Estimate
 from flydsl.simulator.memory.buffers import Memory
 from flydsl.simulator.timing.session import current_tracing
@@ -42,6 +46,11 @@ class KernelTime:
     bound: str
     launches: int = 0
 
+    @property
+    def total_us(self) -> float:
+        """The time of all its launches, in microseconds."""
+        return self.launches * self.estimate.time_us
+
 
 Sizes = tuple[str, tuple[int, ...], tuple[int, ...], int, bytes]
 Call = tuple[Program, Sizes, tuple[tuple[int, int], ...]]
@@ -49,13 +58,16 @@ Contents = tuple[bytes, ...]
 
 
 class Launches:
-    """The work that a GPU was asked to do. times: of each program, by kernel and sizes."""
+    """The work that a GPU was asked to do. times: of each program, by kernel and sizes; texts say why it is not known.
+
+    not_timed: how many launches have no time, by the reason.
+    """
 
     def __init__(self, product: Product) -> None:
         self._product = product
-        self.times: WeakKeyDictionary[Program, dict[Sizes, KernelTime | None]] = WeakKeyDictionary()
+        self.times: WeakKeyDictionary[Program, dict[Sizes, KernelTime | str]] = WeakKeyDictionary()
         self.table: list[KernelTime] = []
-        self.under_checks = 0
+        self.not_timed: Counter[str] = Counter()
         self._seen: WeakKeyDictionary[Program, set[Sizes]] = WeakKeyDictionary()
         self._unchanging: set[tuple[Program, Sizes, Contents]] = set()
         self._fixed: dict[Call, int] = {}
@@ -66,11 +78,15 @@ class Launches:
         """Make one launch."""
         if MEMORY.captured is not None:
             MEMORY.captured.append(lambda: self(dispatch, kernarg, memory, run))
-        self.under_checks += bool(enabled_checks())
-        if not CLOCK.is_watched or enabled_checks() or current_counting() is not None or current_tracing() is not None:
+        reason = _why_not_timed()
+        if reason:
+            self.not_timed[reason] += 1
             MEMORY.changes += 1
             return run()
         sizes = _sizes(dispatch, kernarg)
+        if enabled_checks():
+            MEMORY.changes += 1
+            return self._timed_before_checks(dispatch, sizes, run)
         seen = self._seen.setdefault(dispatch.program, set())
         if sizes not in seen:
             seen.add(sizes)
@@ -104,24 +120,55 @@ class Launches:
         else:
             with counting() as counters, tracing(execute=True, only_known=True, gpu=self._product):
                 statistics = run()
-            times[sizes] = self._kept(dispatch, Estimated(tuple(counters.launches)))
+            found = Estimated(tuple(counters.launches))
+            try:
+                times[sizes] = self._kept(dispatch, found.estimate, found.bound)
+            except ArchError as reason:  # a GPU whose figures nobody has published
+                times[sizes] = _unknown(reason)
         self._advance(dispatch, sizes)
         return statistics
 
-    def _kept(self, dispatch: Dispatch, found: Estimated) -> KernelTime | None:
-        try:
-            time = KernelTime(dispatch.kernel_name, dispatch.grid, dispatch.block, found.estimate, found.bound)
-        except ArchError as reason:  # a GPU whose figures nobody has published
-            CLOCK.unknown = CLOCK.unknown or reason.message
-            return None
-        self.table.append(time)
-        return time
+    def _timed_before_checks(
+        self, dispatch: Dispatch, sizes: Sizes, run: Callable[[], LaunchStatistics]
+    ) -> LaunchStatistics:
+        """Estimate a launch on a copy if its time is not known, and then run it under the checks."""
+        times = self.times.setdefault(dispatch.program, {})
+        if sizes not in times:
+            try:
+                with no_checks(), tracing(gpu=self._product) as traced:
+                    run()
+                times[sizes] = self._kept(dispatch, traced.launches[0].trace.estimate, "not counted under checks")
+            except (ArchError, SimulatorError) as reason:
+                times[sizes] = _unknown(reason)
+        self._advance(dispatch, sizes)
+        return run()
+
+    def _kept(self, dispatch: Dispatch, estimate: Estimate, bound: str) -> KernelTime:
+        self.table.append(KernelTime(dispatch.kernel_name, dispatch.grid, dispatch.block, estimate, bound))
+        return self.table[-1]
 
     def _advance(self, dispatch: Dispatch, sizes: Sizes) -> None:
         time = self.times[dispatch.program][sizes]
-        if time is not None:
-            time.launches += not CLOCK.is_trial
-            CLOCK.advance(time.estimate.time_us, time.kernel)
+        if isinstance(time, str):
+            self.not_timed[time] += 1
+            return
+        time.launches += not CLOCK.is_trial
+        CLOCK.advance(time.estimate.time_us, time.kernel)
+
+
+def _why_not_timed() -> str:
+    """The reason why a launch that is made now is not timed; empty if it is."""
+    if not CLOCK.is_watched:
+        return "the program did not measure time yet"
+    if current_counting() is not None or current_tracing() is not None:
+        return "they are inside of counting() or tracing()"
+    return ""
+
+
+def _unknown(reason: FlyError) -> str:
+    """The reason why the time of a launch is not known, which events that measure it raise, too."""
+    CLOCK.unknown = CLOCK.unknown or reason.message
+    return reason.message
 
 
 def _sizes(dispatch: Dispatch, kernarg: bytes) -> Sizes:
@@ -139,18 +186,49 @@ def _contents(memory: Memory) -> Contents:
     return tuple(hashlib.blake2b(buffer.data.data, digest_size=16).digest() for buffer in memory.buffers().values())
 
 
-def report(table: Sequence[KernelTime], operators_us: float, operators: int) -> str:
-    """The kernels with their launches, time and what limits them, the longest first."""
-    rows = [
-        (time.kernel, "x".join(map(str, time.grid)), str(time.launches), str(time.estimate), time.bound)
-        for time in sorted(table, key=lambda time: -time.launches * time.estimate.time_us)
-        if time.launches
-    ]
-    heads = ("kernel", "grid", "launches", "time of each", "limited by")
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in (heads, *rows)
-    ]
-    if operators:
-        lines.append(f"torch: {operators} operators, {operators_us:.4g} us by memory bandwidth")
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class Summary:
+    """The work of a posed GPU. kernels: by the time of all their launches, the longest first.
+
+    operators, operators_us: how many of torch's own operators ran, and the time of all. not_timed: how many launches
+    have no time, by the reason.
+    """
+
+    product: Product
+    kernels: Sequence[KernelTime]
+    operators: int
+    operators_us: float
+    not_timed: Mapping[str, int]
+
+    @property
+    def launches(self) -> int:
+        """The number of launches that are timed."""
+        return sum(time.launches for time in self.kernels)
+
+    @property
+    def time_us(self) -> float:
+        """The time of all launches, in microseconds."""
+        return sum(time.total_us for time in self.kernels)
+
+    @property
+    def untimed(self) -> list[str]:
+        """Sentences about the launches that are not timed."""
+        return [
+            f"{count} {'launch is' if count == 1 else 'launches are'} not timed: {reason}"
+            for reason, count in self.not_timed.items()
+        ]
+
+    def __str__(self) -> str:
+        rows = [
+            (time.kernel, "x".join(map(str, time.grid)), str(time.launches), str(time.estimate), time.bound)
+            for time in self.kernels
+        ]
+        heads = ("kernel", "grid", "launches", "time of each", "limited by")
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        head = f"{self.product.name} ({self.product.arch}), simulated: {self.launches} launches, {self.time_us:.4g} us"
+        lines = [head, *self.untimed]
+        for row in (heads, *rows):
+            lines.append("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        if self.operators:
+            lines.append(f"torch: {self.operators} operators, {self.operators_us:.4g} us by memory bandwidth")
+        return "\n".join(lines)

@@ -19,8 +19,7 @@ from flydsl.gpu.absent import refuse_absent, without_extensions
 from flydsl.gpu.cuda_module import Posed
 from flydsl.gpu.factories import register
 from flydsl.gpu.import_hook import ImportHook, Replacements
-from flydsl.gpu.launches import Launches
-from flydsl.gpu.launches import report as report_of
+from flydsl.gpu.launches import Launches, Summary
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.operators import Operators
 from flydsl.gpu.processes import pose_in_children
@@ -164,20 +163,23 @@ def pose(name: str, count: int = 1) -> Iterator[None]:
             _active.append(outer)
 
 
-def report() -> str:
-    """The kernels that the posed GPU ran since the program began to measure time: launches, time, and what limits each.
+def summary() -> Summary:
+    """The work of the posed GPU since the program began to measure time: kernels, launches, time, what limits each.
 
     Raises ArgumentError if no GPU poses.
     """
     if not _active:
         raise ArgumentError("no GPU poses", hint='flydsl.gpu.use("mi300x"), or python -m flydsl.gpu mi300x script.py')
     now = _active[-1]
-    table = now.launches.table
-    launches, kernels_us = sum(t.launches for t in table), sum(t.launches * t.estimate.time_us for t in table)
-    head = f"{now.product.name} ({now.product.arch}), simulated: {launches} launches, {kernels_us:.4g} us"
-    if now.launches.under_checks:
-        head += f"\n{now.launches.under_checks} launches ran under checks, which are not timed"
-    return f"{head}\n{report_of(table, now.operators.time_us, now.operators.count)}"
+    kernels = sorted((time for time in now.launches.table if time.launches), key=lambda time: -time.total_us)
+    return Summary(
+        now.product, tuple(kernels), now.operators.count, now.operators.time_us, dict(now.launches.not_timed)
+    )
+
+
+def report() -> str:
+    """The text of `summary()`."""
+    return str(summary())
 
 
 def watch() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import torch
 import flydsl.gpu
 from flydsl.arch.products import PRODUCTS
 from flydsl.errors import ArchError, ArgumentError, DeviceError
-from flydsl.simulator import counting, launching
+from flydsl.simulator import checking, counting, launching
 from kernels.vector_add import vector_add
 
 PLACES = (
@@ -255,6 +256,33 @@ def test_streams() -> None:
             torch.cuda.Event().elapsed_time(torch.cuda.Event())
 
 
+def test_launches_under_checks_are_timed() -> None:
+    """On a copy, as checks take other times than a GPU."""
+    with flydsl.gpu.pose("mi300x"):
+        x = torch.arange(64.0, device="cuda")
+        times = []
+        for checks in (checking("races"), nullcontext()):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            z = torch.zeros_like(x)
+            with checks:
+                start.record()
+                vector_add(x, x, z)
+                end.record()
+            times.append(start.elapsed_time(end))
+            assert torch.equal(z.cpu(), 2 * torch.arange(64.0))
+        assert times[0] == times[1] > 0
+        assert flydsl.gpu.summary().launches == 2
+        assert not flydsl.gpu.summary().untimed
+
+
+def test_launches_that_are_not_timed_are_counted() -> None:
+    with flydsl.gpu.pose("mi300x"):
+        x = torch.arange(64.0, device="cuda")
+        vector_add(x, x, torch.zeros_like(x))
+        assert flydsl.gpu.summary().untimed == ["1 launch is not timed: the program did not measure time yet"]
+        assert "1 launch is not timed" in flydsl.gpu.report()
+
+
 PROGRAM = """\
 import sys
 import torch
@@ -278,6 +306,14 @@ def test_a_program_runs_as_it_is(tmp_path: Path) -> None:
     done = run("-m", "flydsl.gpu", "mi355x", "--report", str(file), "100")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "gfx950 9900.0")
     assert "vector_add_kernel_0" in done.stdout
+    page = tmp_path / "report.html"
+    done = run("-m", "workbench", "run", "--report", str(page), str(file), "100")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "gfx942 9900.0")
+    text = page.read_text("utf-8")
+    assert "<code>vector_add_kernel_0</code>" in text
+    assert "Every launch is timed." in text
+    done = run("-m", "flydsl.gpu", "mi355x", "--report", str(page), str(file), "100")
+    assert (done.returncode, "workbench run --report report.html" in done.stderr) == (1, True)
     done = run("-m", "workbench", "run", "--gpu", "RX 9070 XT", "--check", "races,index", str(file), "3")
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, "gfx1201 6.0")
     done = run("-m", "workbench", "run", "--trace", str(tmp_path / "trace.json"), str(file), "100")
