@@ -64,7 +64,9 @@ class NumpyTensors(NumpyMemory):
                 self._arrive(move)
 
     def _prepared(self, wave: int, words: tuple[int, ...], *, is_load: bool) -> Move | None:
-        words += (0,) * (sum(GROUP_WORDS) - len(words))
+        if len(words) < sum(GROUP_WORDS):
+            has_one_plane = ~words[0] >> 31 & 1  # where rows are gathered, their list is here
+            words += (has_one_plane, *[0] * (sum(GROUP_WORDS) - len(words) - 1))
         try:
             tile = tile_of(words, is_load=is_load)
             if is_load and tile is not None:

@@ -5,7 +5,9 @@ for both backends; `Tile` is what it means: rows of elements that lie side by si
 other in LDS. What lies beyond the tensor reads as zero, and is not written.
 
 - `global_addr` is where the tile begins, and `tensor_dim0` to `tensor_dim4` are elements of the tensor from there on.
-  Strides are elements from one row, plane and so on to the next. A `tile_dim` of 0, but the first, is not used.
+  Strides are elements from one row, plane and so on to the next. A `tile_dim` of 0, but the first, is not used. Of 12
+  registers the tensor is one plane, so that a `tile_dim2` of 1 means nothing either (ROCm/rocjitsu-test-corpus, cts,
+  tensor_memory_test).
 - Padding leaves a number of dwords out in LDS after a number of dwords of the tile; stores ignore it.
 - With `gather`, `tile_dim1` rows have the numbers that groups 2 and 3 list.
 - With `iterate_enable` a tile of up to three dimensions is copied several times, each time `global_addr_increment` and

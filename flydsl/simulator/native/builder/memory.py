@@ -182,7 +182,11 @@ class NativeMemory(NativeLanes):
 
     def move_tensor(self, words: Sequence[LlvmValue], *, is_load: bool) -> None:
         descriptor = self.workspace_pointer(layout.Workspace.data.offset)
-        given = [*words, *[constant("i32", 0)] * (sum(GROUP_WORDS) - len(words))]
+        given = list(words)
+        if len(given) < sum(GROUP_WORDS):
+            lists_no_rows = self.body.emit(f"xor i32 {words[0].text}, -1")
+            has_one_plane = self.body.emit(f"lshr i32 {lists_no_rows}, 31")
+            given += [LlvmValue(has_one_plane, "i32", 0), *[constant("i32", 0)] * (sum(GROUP_WORDS) - len(words) - 1)]
         for i, word in enumerate(given):
             self.body.store(word, self.body.pointer(descriptor, 4 * i))
         moved = self.body.call("i64", "move_tensor", "ptr %wave", f"ptr {descriptor}", f"i64 {int(is_load)}")
