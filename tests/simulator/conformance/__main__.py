@@ -13,6 +13,7 @@ from tests.simulator.conformance import (  # noqa: F401
     lanes,
     memory,
     sparse,
+    tiles,
 )  # fmt: skip
 from tests.simulator.conformance.registry import table
 

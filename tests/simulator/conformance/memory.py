@@ -425,3 +425,32 @@ def clauses(arch: str) -> None:
     after = execute(text, arch, {0: 8 * lane}, s={4: mapped(memory, data, "data")}, memory=memory)
     expect(after.v(4), data[::2].tolist(), arch)
     expect(after.v(5), data[1::2].tolist(), arch)
+
+
+@conforms("gfx1250/memory_isa/scratch_memory", "gfx1250")
+def widths_of_scratch(arch: str) -> None:
+    """Each width, and a dword that does not begin at a multiple of four."""
+    data = words(*range(8))
+    operands = {0: 0, 1: 96} | {10 + i: data[:, i].copy() for i in range(8)}
+    text = """scratch_store_b32 v0, v10, off offset:8
+        scratch_store_b64 v0, v[12:13], off offset:40
+        scratch_store_b128 v0, v[14:17], off offset:72
+        scratch_store_b32 v1, v11, off offset:61
+        scratch_load_b32 v20, v0, off offset:8
+        scratch_load_b64 v[22:23], v0, off offset:40
+        scratch_load_b128 v[24:27], v0, off offset:72
+        scratch_load_b32 v21, v1, off offset:61
+        scratch_load_u8 v28, v0, off offset:158"""
+    after = execute(text, arch, operands, scratch_bytes=192)
+    for i in range(8):
+        expect(after.v(20 + i), data[:, i].tolist(), f"v{20 + i}")
+    expect(after.v(28), (data[:, 1] >> 8 & 0xFF).tolist(), "the second byte of the last one")
+
+
+@conforms("gfx1250/memory_isa/buffer_memory (past the end)", "gfx1250")
+def loads_past_the_end_of_a_buffer(arch: str) -> None:
+    """Each dword for itself."""
+    memory, data = Memory(), np.arange(16, dtype=np.uint32) + 70
+    scalars = resource(mapped(memory, data, "data"), 64, 0)
+    after = execute("buffer_load_b128 v[4:7], v0, s[4:7], null offen", arch, {0: 56}, s=scalars, memory=memory)
+    assert [int(after.v(4 + i)[0]) for i in range(4)] == [84, 85, 0, 0]

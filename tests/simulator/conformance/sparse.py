@@ -98,3 +98,68 @@ def nothing_is_added(arch: str) -> None:
         after = execute(f"v_smfmac_f32_{text}, v[0:3], v[8:15], v24", arch, dict.fromkeys(range(25), 0) | accumulators)
         for register, values in accumulators.items():
             assert after.v(register, np.float32).tolist() == values.tolist()
+
+
+# --- gfx942
+
+
+def codes(values: Array, kind: str) -> Array:
+    """Small integers as numbers of a type, of which the bits are given."""
+    if kind == "f16":
+        return values.astype(np.float16).view(np.uint16).astype(np.uint32)
+    bits = values.astype(np.float32).view(np.uint32)
+    if kind == "bf16":
+        return bits >> 16
+    mantissa, bias = (3, 8) if kind == "fp8" else (2, 16)  # without a negative zero
+    exponent = (bits >> 23 & 0xFF).astype(np.int64) - 127 + bias
+    code = exponent << mantissa | (bits >> (23 - mantissa) & ((1 << mantissa) - 1))
+    return np.where(values == 0, 0, code | (bits >> 31) << 7).astype(np.uint32)
+
+
+def in_registers(values: Array, kind: str) -> list[Array]:
+    """Numbers (lanes, count) as registers."""
+    bits = 16 if "16" in kind else 8
+    data, each = codes(values, kind), 32 // bits
+    shifts = bits * np.arange(each, dtype=np.uint32)
+    return [np.bitwise_or.reduce(data[:, i : i + each] << shifts, axis=1) for i in range(0, data.shape[1], each)]
+
+
+def smfmac_of_cdna3(arch: str, rows: int, left: str, right: str) -> None:
+    """A lane holds runs of 4 compressed elements of A and of 8 of B; those of 8 bits have two runs of each."""
+    runs = 1 if "16" in left else 2
+    depth = (32 if rows == 16 else 16) * runs
+    groups, lane = depth // 4, np.arange(64)
+    group, column, of_wave = lane // rows, lane % rows, 64 // rows
+    rng = np.random.default_rng(depth)
+    chosen = chosen_pairs(rng, rows, groups)
+    shapes = ((3, (rows, depth // 2)), (2, (depth, rows)), (4, (rows, rows)))
+    a, b, c = (rng.integers(-n, n + 1, shape).astype(float) for n, shape in shapes)
+    run = np.arange(runs)[None, :, None] * of_wave + group[:, None, None]
+    columns_of_a = (4 * run + np.arange(4)).reshape(64, -1)
+    rows_of_b = (8 * run + np.arange(8)).reshape(64, -1)
+    of_index = (2 * run + np.arange(2)).reshape(64, -1)
+    operands = dict(enumerate(in_registers(a[column[:, None], columns_of_a], left)))
+    operands |= {8 + i: x for i, x in enumerate(in_registers(b[rows_of_b, column[:, None]], right))}
+    count = rows * rows // 64
+    row_of = [4 * group + i if rows == 16 else 8 * (i // 4) + 4 * group + i % 4 for i in range(count)]
+    operands |= {32 + i: c[row_of[i], column].astype(np.float32) for i in range(count)}
+    operands[24] = nibbles(chosen[column[:, None], of_index])
+    kinds = left if runs == 1 else f"{left}_{right}"
+    text = f"v_smfmac_f32_{rows}x{rows}x{depth}_{kinds} v[32:{31 + count}], v[0:1], v[8:11], v24"
+    after = execute(text, arch, operands)
+    wanted = product_of(a, b, c, chosen)
+    for i in range(count):
+        assert after.v(32 + i, np.float32).tolist() == wanted[row_of[i], column].tolist(), text
+
+
+def list_of_cdna3() -> None:
+    kinds = [("f16", "f16"), ("bf16", "bf16"), *((x, y) for x in ("fp8", "bf8") for y in ("fp8", "bf8"))]
+    for rows, (left, right) in ((rows, kind) for rows in (16, 32) for kind in kinds):
+
+        def product_of_cdna3(arch: str, rows: int = rows, left: str = left, right: str = right) -> None:
+            smfmac_of_cdna3(arch, rows, left, right)
+
+        conforms(f"cdna3/smfmac_cdna3 ({rows} rows, {left} {right})", "gfx942")(product_of_cdna3)
+
+
+list_of_cdna3()

@@ -16,6 +16,7 @@ from tests.simulator.conformance import (  # noqa: F401
     lanes,
     memory,
     sparse,
+    tiles,
 )  # fmt: skip
 from tests.simulator.conformance.registry import Case, cases, table
 
