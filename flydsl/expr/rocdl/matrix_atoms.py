@@ -59,15 +59,17 @@ def WMMA(
     sign_a: bool | None = None,
     sign_b: bool | None = None,
     clamp: bool = False,
+    mod_c: int = 0,
 ) -> MmaOp:
     """A matrix instruction of RDNA or gfx1250 on a tile of m x n x k, by a wave of 32 lanes, in the target's form.
 
     elem_ty_ab: the element type of A and B; elem_ty_b: of B, where it is another one (fp8 with bf8).
     elem_ty_acc: of C and D, by default f32, for integers i32. sign_a, sign_b: integers are signed, by default if their
-    type is: Int8 is, Uint8 is not. clamp: an integer result saturates.
+    type is: Int8 is, Uint8 is not. clamp: an integer result saturates. mod_c: 0; others are unsupported.
     Raises ArgumentError for a combination that the target's generation does not have; compiling raises CompileError
     where the target has no WMMA.
     """
+    _refuse_others("WMMA", {"mod_c": (mod_c, 0)})
     types = (elem_ty_ab, elem_ty_ab if elem_ty_b is None else elem_ty_b)
     a, b = (value_name(element_name(kind)) for kind in types)
     is_integer = a.startswith("i")
@@ -98,12 +100,27 @@ def WMMAScale(
     *,
     opsel_a: int = 0,
     opsel_b: int = 0,
+    mod_c: int = 0,
+    reuse_a: bool = False,
+    reuse_b: bool = False,
+    block_size: int = 32,
 ) -> MmaOp:
     """A scaled matrix instruction of gfx1250: 16x16x128 of 8, 6 or 4-bit floats, or 32x16x128 of 4-bit ones.
 
     opsel_a, opsel_b: 1 takes the scales of lanes 16 to 31. See `flydsl.atoms.scaled`.
+    mod_c, reuse_a, reuse_b, block_size: as they are by default; `rocdl.wmma_scale16_f32_16x16x128_f8f6f4` is the
+    instruction with a scale for each 16 elements.
     """
+    given = {"mod_c": (mod_c, 0), "reuse_a": (reuse_a, False), "reuse_b": (reuse_b, False)}
+    _refuse_others("WMMAScale", {**given, "block_size": (block_size, 32)})
     return scaled_op(atoms.WMMAScale, (m, n, k), (elem_ty_a, elem_ty_b, elem_ty_acc), (opsel_a, opsel_b))
+
+
+def _refuse_others(name: str, given: dict[str, tuple[Any, Any]]) -> None:
+    """Raise ArgumentError for options that differ from the only supported value."""
+    for option, (value, only) in given.items():
+        if value != only:
+            raise argument_error(f"unsupported: {name} with {option}={value!r}", f"leave it out: it is {only!r}")
 
 
 def scaled_op(family: Any, shape: tuple[int, int, int], types: tuple[Any, Any, Any], opsel: tuple[int, int]) -> MmaOp:

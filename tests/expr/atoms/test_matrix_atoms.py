@@ -231,3 +231,13 @@ def test_wrong_use_is_an_error_at_the_line(
         one_call(arch, op, a, a, 8 if arch != "gfx950" else 4, **scales)
     assert message in str(caught.value)
     assert caught.value.at.file == __file__
+
+
+def test_options_of_newer_instructions_are_taken_as_they_are_by_default() -> None:
+    plain = fx.rocdl.WMMAScale(16, 16, 128, fx.Float8E4M3FN)
+    assert fx.rocdl.WMMAScale(16, 16, 128, fx.Float8E4M3FN, mod_c=0, reuse_a=False, block_size=32) == plain
+    for option, value in (("mod_c", 1), ("reuse_b", True), ("block_size", 16)):
+        with pytest.raises(ArgumentError, match=f"unsupported: WMMAScale with {option}={value}"):
+            fx.rocdl.WMMAScale(16, 16, 128, fx.Float8E4M3FN, **{option: value})
+    with pytest.raises(ArgumentError, match="unsupported: WMMA with mod_c=1"):
+        fx.rocdl.WMMA(16, 16, 32, fx.Float16, mod_c=1)
