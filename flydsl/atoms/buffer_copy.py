@@ -100,6 +100,7 @@ class BufferLoadAsyncLDS(BufferCopyLDS):
 
     name = "fly_rocdl.cdna4.buffer_load_async_lds"
     widths = (32, 96, 128)
+    is_asynchronous = True
 
     @property
     def archs(self) -> tuple[str, ...]:
@@ -121,6 +122,7 @@ class GlobalLoadAsyncLDS(CopyOp):
     hint = "of a buffer tensor, fx.rocdl.cdna4.BufferLoadAsyncLDS does"
     lowering = Lowering.GLOBAL_TO_LDS
     passes_registers = True
+    is_asynchronous = True
 
     @property
     def archs(self) -> tuple[str, ...]:

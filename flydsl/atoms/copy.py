@@ -44,6 +44,7 @@ class CopyOp:
     value_names: numbers that a call takes besides its tensors, by name: `soffset`, elements to add to the address of a
     buffer.
     passes_registers: whether one instruction both reads and writes memory, past the registers.
+    is_asynchronous: whether the program itself waits for it, and LLVM does not.
     """
 
     name: ClassVar[str]
@@ -54,6 +55,7 @@ class CopyOp:
     lowering: ClassVar[Lowering]
     value_names: ClassVar[tuple[str, ...]] = ()
     passes_registers: ClassVar[bool] = False
+    is_asynchronous: ClassVar[bool] = False
     threads: ClassVar[int] = 1
     transposes: ClassVar[bool] = False
 

@@ -31,6 +31,7 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.atoms import BUFFER, Lowering
+from flydsl.dialect import async_copies
 from flydsl.dialect.elements import element_bits, element_type, llvm_pointer_type, scalar_of
 from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
@@ -52,7 +53,6 @@ from flydsl.passes.rewriting import (
     values_of,
 )
 from flydsl.passes.to_rocdl import (
-    async_copies,
     atomics,
     buffers,
     copy_support,
@@ -371,7 +371,9 @@ def _copy_global_to_lds(op: ir.Operation, atom: ir.Value, source: ir.Value, targ
     copy = fly_type(atom.type).op
     numbers = {"size": copy.bits // 8, "offset": 0, "aux": 0}
     attributes = {name: ir.IntegerAttr.get(i32, number) for name, number in numbers.items()}
-    create("rocdl.global.load.lds", addresses, [], op.location, attributes | async_copies.mark(copy))
+    if copy.is_asynchronous:
+        attributes |= async_copies.mark()
+    create("rocdl.global.load.lds", addresses, [], op.location, attributes)
 
 
 def _read_transposed(op: ir.Operation, atom: ir.Value, source: ir.Value) -> None:

@@ -2,7 +2,7 @@
 
 LLVM 22.1 has no asynchronous form of the instructions that load into LDS: its back end waits for all of them before
 LDS is read or written, though the program waits itself, by `s_waitcnt` and a barrier. Where all copies of a module are
-marked as asynchronous (`passes.to_rocdl.async_copies`), accesses to LDS are said to be apart from them. What the
+marked as asynchronous (`dialect.async_copies`), accesses to LDS are said to be apart from them. What the
 program has between a copy and a read, a wait or a barrier, nothing moves over in the back end. The optimizer could
 move reads over waits, so it does not learn of this.
 """

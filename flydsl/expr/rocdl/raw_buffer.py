@@ -13,13 +13,14 @@ Checking").
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mlir import ir
 
 from flydsl import how_made
 from flydsl.atoms.instruction_sets import CDNA
+from flydsl.dialect import async_copies
 from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Int16, Int32, Int64
@@ -47,7 +48,8 @@ __all__ = [
     "raw_buffer_atomic_fmax", "raw_buffer_atomic_smax", "raw_buffer_atomic_umin", "raw_buffer_load", "raw_buffer_store",
     "raw_ptr_buffer_atomic_cmpswap",
     "raw_ptr_buffer_atomic_fadd", "raw_ptr_buffer_atomic_fmax", "raw_ptr_buffer_atomic_smax",
-    "raw_ptr_buffer_atomic_umin", "raw_ptr_buffer_load", "raw_ptr_buffer_load_lds", "raw_ptr_buffer_store",
+    "raw_ptr_buffer_atomic_umin", "raw_ptr_buffer_load", "raw_ptr_buffer_load_async_lds", "raw_ptr_buffer_load_lds",
+    "raw_ptr_buffer_store",
 ]  # fmt: skip
 
 _GENERIC, _GLOBAL, _LDS, _BUFFER = 0, 1, 3, 8
@@ -142,16 +144,34 @@ def raw_ptr_buffer_load_lds(
 
     size: 1, 2 or 4 bytes, on CDNA 4 also 12 or 16.
     """
-    name = "raw_ptr_buffer_load_lds"
+    _load_lds("raw_ptr_buffer_load_lds", (rsrc, lds_ptr, size), (voffset, soffset, offset), aux)
+
+
+def raw_ptr_buffer_load_async_lds(
+    rsrc: Any, lds_ptr: Any, size: Any, voffset: Any, soffset: Any = 0, offset: Any = 0, aux: Any = 0
+) -> None:
+    """`raw_ptr_buffer_load_lds` for which the program itself waits, with `s_waitcnt` or `wait_asyncmark`.
+
+    Otherwise LLVM waits for all of them before LDS is read: a pipeline with several tiles on their way needs this one.
+    """
+    _load_lds(
+        "raw_ptr_buffer_load_async_lds", (rsrc, lds_ptr, size), (voffset, soffset, offset), aux, async_copies.mark()
+    )
+
+
+def _load_lds(
+    name: str, what: tuple[Any, Any, Any], offsets: tuple[Any, Any, Any], aux: Any,
+    attributes: Mapping[str, ir.Attribute] | None = None,
+) -> None:  # fmt: skip
+    """what: the resource, the target and the bytes of a lane. offsets: of the lane, of all lanes, and a constant."""
+    (rsrc, lds_ptr, size), (voffset, soffset, offset) = what, offsets
     require_target(name, CDNA)
     number = bytes_into_lds(name, size)
     resource, lane_offset, scalar_offset, policy = _place(name, rsrc, voffset, soffset, aux)
     static = Int32(immediate(f"the offset of {name}", offset, 0, 0xFFF)).ir_value()
     target = llvm_pointer(f"the target of {name}", lds_ptr, _LDS)
-    call(
-        "raw.ptr.buffer.load.lds",
-        [resource, target, Int32(number).ir_value(), lane_offset, scalar_offset, static, policy],
-    )
+    operands = [resource, target, Int32(number).ir_value(), lane_offset, scalar_offset, static, policy]
+    call("raw.ptr.buffer.load.lds", operands, attributes=attributes)
 
 
 @takes_alias_scopes

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from mlir import ir
 
+from flydsl.dialect import async_copies
 from flydsl.dialect.elements import element_type, llvm_pointer_type, memory_bits
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of
-from flydsl.passes.to_rocdl import async_copies, atomics
+from flydsl.passes.to_rocdl import atomics
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 from flydsl.passes.to_rocdl.uniform import split_sum
 
@@ -60,7 +61,7 @@ def load_to_lds(atom: ir.Value, view: ir.Value, target: ir.Value, at: ir.Locatio
     resource, offset, shared = _address(atom, view, at)
     size, zero = constant(copy.bits // 8, 32, at), constant(0, 32, at)
     operands = [resource, target, size, offset, shared, zero, zero]
-    create("rocdl.raw.ptr.buffer.load.lds", operands, [], at, async_copies.mark(copy))
+    create("rocdl.raw.ptr.buffer.load.lds", operands, [], at, async_copies.mark() if copy.is_asynchronous else None)
 
 
 def update(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> None:

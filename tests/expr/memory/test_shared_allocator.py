@@ -13,6 +13,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError, LaunchError, SimulatorError, TraceError
 from flydsl.expr import gpu, rocdl
 from flydsl.expr.struct import align_of, size_of
+from flydsl.simulator import checking
 from tests.launchers import launcher_of
 
 pytestmark = pytest.mark.slow
@@ -374,6 +375,32 @@ def test_a_copy_into_one_field_is_not_waited_for_before_another_is_read() -> Non
     listing = launch.lower(a, out, arch="gfx942").artifact.isa
     between = listing[listing.index(" lds") : listing.index("ds_read")]
     assert "vmcnt" not in between, between
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_program_waits_itself_for_asynchronous_loads(is_async: bool) -> None:
+    """Two halves of one array, of which the first is read while the second is on its way."""
+    load = rocdl.raw_ptr_buffer_load_async_lds if is_async else rocdl.raw_ptr_buffer_load_lds
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        lane, tiles = fx.thread_idx.x, fx.SharedAllocator().allocate(fx.Array[fx.Int32, 2 * LANES, 16]).peek()
+        rsrc = fx.rocdl.make_buffer_tensor(A)
+        load(rsrc, tiles, 4, lane * 4)
+        load(rsrc, tiles.ptr + LANES, 4, lane * 4, LANES * 4)
+        rocdl.s_waitcnt(0x0F71)  # one may be under way
+        first = tiles[LANES - 1 - lane]
+        rocdl.s_waitcnt(0x0F70)
+        Out[lane] = first - tiles[LANES + lane]
+
+    launch = launcher_of(kernel, grid=1, block=LANES)
+    a, out = torch.arange(2 * LANES, dtype=torch.int32), torch.zeros(LANES, dtype=torch.int32)
+    with checking():
+        launch(a, out)
+    assert torch.equal(out, a[:LANES].flip(0) - a[LANES:])
+    listing = launch.lower(a, out, arch="gfx942").artifact.isa
+    before_first_read = listing[listing.index(" lds") : listing.index("ds_read")]
+    assert ("vmcnt(0)" in before_first_read) == (not is_async), before_first_read
 
 
 def test_a_struct_in_shared_memory_has_no_address_of_its_own() -> None:

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.atoms import BufferLoadAsyncLDS, CopyOp, GlobalLoadAsyncLDS
-
 _SCOPE = '#llvm.alias_scope<id = "flydsl.async_copies", domain = <id = "flydsl">>'
 
 
-def mark(copy: CopyOp) -> dict[str, ir.Attribute]:
-    """The attributes of an operation that copies into LDS: none if LLVM waits for it."""
-    if not isinstance(copy, BufferLoadAsyncLDS | GlobalLoadAsyncLDS):
-        return {}
+def mark() -> dict[str, ir.Attribute]:
+    """The attributes of an operation that copies into LDS asynchronously."""
     return {"alias_scopes": ir.ArrayAttr.get([ir.Attribute.parse(_SCOPE)])}
