@@ -25,8 +25,6 @@ WAVE = 64
 WAVES = 4
 THREADS = WAVE * WAVES
 CHUNK_BYTES = 16  # what a lane moves at a time
-# A row of 128 bytes meets every bank of LDS once.
-SWIZZLE_CHUNKS = 8
 UNIT_SCALE = 0x7F7F7F7F  # 2 ** 0, four times
 
 # Bits of an element of A and of B in memory. fp6 is filled up: 32 elements take 24 bytes and 8 of zeros.
@@ -270,14 +268,24 @@ class Tiling(InShared):
 
 
 def swizzle_xor16(row: Any, chunk: Any, chunks_per_row: int) -> Any:
-    """The place in shared memory of a row's chunk of 16 bytes, such that eight rows meet different banks.
+    """The place in shared memory of a row's chunk of 16 bytes, such that rows that are read at once meet other banks.
 
-    It is its own inverse.
+    It is its own inverse, and the same again after `swizzled_rows`.
     """
-    rows = min(SWIZZLE_CHUNKS, chunks_per_row & -chunks_per_row)
-    # Two rows of 64 bytes lie in one row of the banks.
-    row = row if rows == SWIZZLE_CHUNKS else row >> 1
-    return chunk ^ (row & (rows - 1))
+    places = swizzled_chunks(chunks_per_row)
+    # Two rows of 64 bytes lie in one row of CDNA 3's banks.
+    row = row if places >= 8 else row >> 1
+    return chunk ^ (row & (places - 1))
+
+
+def swizzled_chunks(chunks_per_row: int) -> int:
+    """Neighbouring chunks of a row that change places: 128 bytes meet every bank of CDNA 3, 256 of CDNA 4."""
+    return min(16 if is_cdna4() else 8, chunks_per_row & -chunks_per_row)
+
+
+def swizzled_rows(chunks_per_row: int) -> int:
+    """Rows after which the swizzle begins again."""
+    return max(8, swizzled_chunks(chunks_per_row))
 
 
 class TileA:
@@ -329,13 +337,13 @@ class TileA:
         start = self.buffer + (wave * (WAVE * bytes_) + stage * self.tiling.a_bytes)
         for first in range(0, self.tiling.a_bytes, self.tiling.threads * bytes_):
             place, soffset = self._copied(first, bytes_, k)
-            fx.rocdl.raw_ptr_buffer_load_lds(self.memory.rsrc, start + first, bytes_, place, soffset)
+            fx.rocdl.raw_ptr_buffer_load_async_lds(self.memory.rsrc, start + first, bytes_, place, soffset)
 
     def _copied(self, first: int, bytes_: int, k: Any) -> tuple[Any, Any]:
         """(offset, soffset) in A of what this thread copies of tile k to its place behind byte `first` of a buffer."""
         step = k * self.tiling.row_bytes
         rows, rest = divmod(first, self.tiling.row_bytes)
-        if rows % SWIZZLE_CHUNKS or rest or not rows:
+        if rows % swizzled_rows(self.tiling.row_bytes // CHUNK_BYTES) or rest or not rows:
             return self._global_bytes(first, bytes_), step
         # The swizzle is that of the first copy: only a scalar differs. A soffset beyond the end would count as inside.
         distance = fx.Int32(rows * self.k_bytes)
@@ -372,13 +380,13 @@ class TileA:
         return concat([self._read(mi, place + part * 4, group * 4 * parts, stage) for part in range(parts)])
 
     def _read(self, mi: int, chunk: Any, first_chunk: int, stage: Any, words: int = 4) -> Any:
-        # The swizzle changes the lowest three bits of the chunk's number: the rest is a constant.
+        # The swizzle changes the lowest bits of the chunk's number: the rest is a constant.
         chunks = self.tiling.row_bytes // CHUNK_BYTES
-        rows = min(SWIZZLE_CHUNKS, chunks & -chunks)
+        places = swizzled_chunks(chunks)
         row = self.lane & 15
-        place = swizzle_xor16(row, chunk + first_chunk % rows, chunks)
+        place = swizzle_xor16(row, chunk + first_chunk % places, chunks)
         word = (row + self.first_row) * (self.tiling.row_bytes // 4) + place * 4
-        constant = mi * 16 * self.tiling.row_bytes // 4 + first_chunk // rows * rows * 4
+        constant = mi * 16 * self.tiling.row_bytes // 4 + first_chunk // places * places * 4
         return fx.Vector(self._shared(stage).vec_load(word + constant, words))
 
 

@@ -23,6 +23,9 @@ from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, WAVE, InShared, 
 from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
 from kernels.tensor_shim import STensor
 
+READS_AHEAD = 16
+"""Reads of LDS before a tile's first matrix instruction: as many as hide their latency."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ring:
@@ -81,11 +84,6 @@ class Ring:
         acc = self.waves[2] * self.tile[0] * self.tile[1] * 4 if self.waves[2] > 1 else 0
         return max(self.stages * self.slab(rows).a_bytes, acc)
 
-    @property
-    def ordered(self) -> bool:
-        """True if the code of a tile is kept in one order, in a loop: its reads then hold few registers."""
-        return self.stages == 2 or self.waves[2] > 1
-
     def slab(self, rows: int) -> InShared:
         """The tiles of A or B, with their number of rows."""
         _, tile_n, tile_k = self.tile
@@ -143,7 +141,7 @@ class RingLoop:
     """The tiles of a workgroup from number first_k on, one after the other through the ring.
 
     A wave waits for its own copies; the barrier behind that, for those of all waves, and it says that the buffer of the
-    last tile is free.
+    last tile is free. It is the bare instruction, as `gpu.barrier` would wait for all copies that are on their way.
     """
 
     def __init__(self, ring: Ring, product: Product, a: TileA, b: Any, first_k: Any) -> None:
@@ -162,7 +160,7 @@ class RingLoop:
     def wait(self, tiles: int) -> None:
         """Wait until at most a number of tiles are on their way. What a lane loads to its registers does not count."""
         fx.rocdl.s_waitcnt(vmcnt(tiles * self.in_flight if self.ring.b_to_lds else self.b.loads))
-        fx.gpu.barrier()
+        fx.rocdl.s_barrier()
 
     def compute_tile(self, acc: Any, stage: Any, now_b: Any, loads: int) -> Any:
         """The sums after the tile in a buffer. loads: that go on meanwhile."""
@@ -176,10 +174,11 @@ class RingLoop:
             return self.a.fragment(mi, group, stage)
 
         result = add_products(product, acc, range(ring.groups(product)), load_a, load_b)
-        if ring.b_to_lds and ring.ordered:
+        if ring.b_to_lds:
             groups, (rows, columns) = ring.groups(product), ring.wave_tile
             reads = groups * (rows + columns) // 16 * (product.lane_bytes[0] // CHUNK_BYTES)
-            interleave(groups * product.calls * rows * columns // 256, reads, loads, ahead=1, loads_ahead=min(4, loads))
+            mfma = groups * product.calls * rows * columns // 256
+            interleave(mfma, reads, loads, ahead=min(reads, READS_AHEAD), loads_ahead=min(4, loads))
         return result
 
     def step(self, acc: Any, now_b: Any, k: Any, read: Any, write: Any) -> Any:
