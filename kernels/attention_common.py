@@ -131,14 +131,16 @@ class SharedTile:
     rows: of a tile; first: where it begins, in bytes; threads, which some have: of a workgroup.
 
     Chunks of a row change places such that lanes meet different banks: those that read a chunk of the rows of
-    `row_of_lane`, and those that write the same chunk of every fourth or eighth row.
+    `row_of_lane`, and those that write the same chunk of every fourth or eighth row. exchanged: how many neighbours do.
     """
 
-    def __init__(self, source: HeadRows, pointer: Any, rows: int, row_bytes: int, first: int = 0) -> None:
+    def __init__(
+        self, source: HeadRows, pointer: Any, rows: int, row_bytes: int, first: int = 0, exchanged: int = CHUNK
+    ) -> None:
         self.source, self.rows, self.first = source, rows, first
         self.memory = STensor(pointer, fx.Int32, (-1, row_bytes // 4), first)
         self.chunks = row_bytes // CHUNK_BYTES
-        self.exchanged = min(CHUNK, self.chunks & -self.chunks)
+        self.exchanged = min(exchanged, self.chunks & -self.chunks)
         lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
         self._own = self.place(row_of_lane(lane), lane >> 5)
 
@@ -225,7 +227,7 @@ class CopiedTile(SharedTile):
     """Rows as they are, past the registers, in several buffers: CDNA 4. All threads copy `step` rows at a time."""
 
     def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
-        super().__init__(source, pointer, rows, source.width * 2, first)
+        super().__init__(source, pointer, rows, source.width * 2, first, exchanged=2 * CHUNK)
         self.bytes, self.step = rows * source.width * 2, threads // self.chunks
         thread = fx.Int32(fx.thread_idx.x)
         self._wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, thread >> 6)) * (WAVE * CHUNK_BYTES)
@@ -233,7 +235,7 @@ class CopiedTile(SharedTile):
         self._offset = (row * source.pitch + (place ^ self._key(row)) * CHUNK) * 2
 
     def _key(self, row: Any) -> Any:
-        return (row & 3) | (row & 8) >> 1
+        return row & (self.exchanged - 1)
 
     def copy(self, number: Any, stage: int) -> None:
         """Copy a tile to a buffer; `s_waitcnt` waits."""
@@ -241,7 +243,7 @@ class CopiedTile(SharedTile):
         for row in range(0, self.rows, self.step):
             view = self.source.view(number * self.rows + row, self.step)
             place = to + row * self.chunks * CHUNK_BYTES
-            fx.rocdl.raw_ptr_buffer_load_lds(view.rsrc, place, CHUNK_BYTES, self._offset)
+            fx.rocdl.raw_ptr_buffer_load_async_lds(view.rsrc, place, CHUNK_BYTES, self._offset)
 
     def fragments(self, stage: int, blocks: range) -> list[list[Any]]:
         """[block of 32 rows][group]: a lane's chunks, as words."""
@@ -258,7 +260,6 @@ class TurnedTile(CopiedTile):
 
     def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
         super().__init__(source, pointer, rows, threads, first)
-        self.exchanged = self.chunks
         lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
         row = (lane >> 5) * CHUNK + (lane >> 2 & 3)
         # Of a lane's 16 columns, the quarter that it reads: 8 bytes of a chunk.

@@ -41,6 +41,7 @@ from kernels.flash_attn_generic import Plan, Queries, Sequence, reference
 from kernels.kernels_common import LOG2_E, element_type, require, rounded
 from kernels.launches import for_waves, launch_some, launcher
 from kernels.mfma_preshuffle_pipeline import is_cdna4
+from kernels.pipeline_utils import interleave
 from kernels.sizes import require_elements
 from kernels.tensor_shim import GTensor
 
@@ -112,15 +113,15 @@ class DualWave:
         """From P of a tile in buffer `stage` to that of the next one."""
         sums, top, total, p, factor = state
         arrive()
+        self.k.copy(tile + 2, stage)
+        self.v.copy(tile + 1, stage ^ 1)
         scores = self.scores(stage ^ 1)
+        interleave(mfma=16, reads=16, ahead=4)
         before: Any = rescaled(sums, factor, self.lazy)
         done = multiply_fragments(self.product, self.v.fragments(stage, FIRST), p, before[:2])
         scores = mask(scores, tile + 1)
         turned = self.v.fragments(stage, SECOND)
-        # Reads behind a copy would wait for it.
         fx.rocdl.sched_barrier(0)
-        self.k.copy(tile + 2, stage)
-        self.v.copy(tile + 1, stage ^ 1)
         top, factor, shift = common.top_of(scores, self.scale, top, LAZY if self.lazy else 0.0)
         done += multiply_fragments(self.product, turned, p, before[2:])
         powers = common.powers_of(scores, self.scale, shift)
@@ -207,7 +208,7 @@ def flash_attn_splitk_combine_kernel(
 def arrive() -> None:
     """Wait for the copies of all waves, and for their reads of what is copied to next."""
     fx.rocdl.s_waitcnt(0x0F70)
-    fx.gpu.barrier()
+    fx.rocdl.s_barrier()
 
 
 @flyc.jit
