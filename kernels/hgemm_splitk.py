@@ -109,7 +109,7 @@ def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, 
     wave = None if plan.waves[2] == 1 else wave_m * plan.waves[1] + wave_n
     c = TileC(C, plan.element, m, plan.n, plan.tile[:2], place, plan.wave_tile, wave)
     first_k = fx.Int32(fx.block_idx.y) * plan.tiles_k if plan.split > 1 else 0
-    acc: Any = ring_sums(plan, product, a, b, first_k, tiles_k)
+    acc: Any = ring_sums(plan, product, a, b, first_k, tiles_k if plan.stays_loop else plan.tiles_k)
     biases: list[Any] = []
     if plan.has_bias and plan.split == 1:
         biases = [value.to(fx.Float32) for value in c.of_columns(bias, plan.element)]

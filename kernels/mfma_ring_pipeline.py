@@ -23,7 +23,7 @@ from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, WAVE, InShared, 
 from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
 from kernels.tensor_shim import STensor
 
-READS_AHEAD = 16
+READS_AHEAD = 8
 """Reads of LDS before a tile's first matrix instruction: as many as hide their latency."""
 
 
@@ -83,6 +83,11 @@ class Ring:
         rows = self.tile[0] + (self.tile[1] if self.b_to_lds else 0)
         acc = self.waves[2] * self.tile[0] * self.tile[1] * 4 if self.waves[2] > 1 else 0
         return max(self.stages * self.slab(rows).a_bytes, acc)
+
+    @property
+    def stays_loop(self) -> bool:
+        """True if LLVM is not to unroll the loop over K: its length is then an argument."""
+        return self.stages == 2 or self.waves[2] > 1
 
     def slab(self, rows: int) -> InShared:
         """The tiles of A or B, with their number of rows."""
