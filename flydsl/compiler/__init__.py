@@ -22,10 +22,11 @@ with collection_paused():
     from flydsl.compiler.user_fork import install as _wait_before_forks
     from flydsl.expr.flydsl_names.names import unknown_name as _unknown_name
 
+    take_for_old()  # before a collection, which would look at all of it
+
 __getattr__ = _unknown_name(__name__, globals())
 
 _wait_before_forks()
-take_for_old()
 
 CompiledFunction = CompiledArtifact
 
