@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,10 @@ from contextvars import ContextVar
 from flydsl.codegen import CodeObject
 from flydsl.places import user_frame
 
+_ASSEMBLY = "ASMSTART"
+_MAY_MISS = re.compile(
+    rf"{_ASSEMBLY}|^\s+(buffer_load_\S+ [^;\n]* lds\b|\w+_load_lds_|\w+_async_(to|from)_lds|tensor_)", re.MULTILINE
+)
 _has_warned: ContextVar[bool] = ContextVar("flydsl_has_warned_of_missing_waits", default=False)
 
 
@@ -30,16 +35,21 @@ def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> Non
     assembly only these copies. Where the source is not known, the warning is at the line that opens the code object.
     `checking("waits")` looks at the rest, and at waves that wait for each other.
     """
-    # Most compilations do without these.
-    from flydsl.hsaco.listing import read_listing
-    from flydsl.simulator.waits.missing import has_assembly, may_miss, missing_waits
-
     if _has_warned.get() or (is_from_llvm and not may_miss(code.listing)):
         return
-    registers = not is_from_llvm or has_assembly(code.listing)
+    # Most compilations do without these, and in a second process they take longer than all the rest.
+    from flydsl.hsaco.listing import read_listing
+    from flydsl.simulator.waits.missing import missing_waits
+
+    registers = not is_from_llvm or _ASSEMBLY in code.listing
     for missing in missing_waits(read_listing(code.listing), code.arch, registers=registers):
         at = missing.at or missing.started_at
         warnings.warn_explicit(f"a wait is missing: {missing}", UserWarning, *((at.file, at.line) if at else _opened()))
+
+
+def may_miss(text: str) -> bool:
+    """False for a listing of LLVM that needs no look: without inline assembly, and loads straight to LDS."""
+    return _MAY_MISS.search(text) is not None
 
 
 def _opened() -> tuple[str, int]:

@@ -16,6 +16,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl._mlir.dialects import llvm
+from flydsl.compiler.missing_waits import may_miss
 from flydsl.simulator import MissingWait, checking
 
 
@@ -103,3 +104,39 @@ def test_a_copy_that_is_waited_for_behind_the_barrier_is_warned_of_once(
     (warning,) = told
     assert linecache.getline(warning.filename, warning.lineno).rstrip().endswith("which is too late")
     assert "s_waitcnt vmcnt(0) before the barrier at ISA line" in str(warning.message)
+
+
+def test_which_listings_need_a_look() -> None:
+    assert may_miss("\t;;#ASMSTART\n\ts_nop 0\n\t;;#ASMEND")
+    assert may_miss("\tbuffer_load_dword v1, s[8:11], 0 offen lds\n")
+    assert may_miss("\tglobal_load_lds_dwordx4 v[2:3], off\n")
+    assert not may_miss("\tglobal_load_dword v2, v1, s[4:5]\n\ts_waitcnt vmcnt(0)\n")
+
+
+_PLAIN = """
+import sys
+import torch
+import flydsl.compiler as flyc, flydsl.expr as fx
+
+@flyc.kernel
+def copy_kernel(x: fx.Tensor, y: fx.Tensor):
+    y[fx.thread_idx.x] = x[fx.thread_idx.x]
+
+@flyc.jit
+def copy(x: fx.Tensor, y: fx.Tensor):
+    copy_kernel(x, y).launch(grid=1, block=64)
+
+copy(torch.zeros(64), torch.zeros(64))
+print([name for name in sys.modules if name.startswith("flydsl.simulator.waits")])
+"""
+
+
+def test_code_that_needs_no_look_does_not_load_what_looks(tmp_path: Path) -> None:
+    program = tmp_path / "plain.py"
+    program.write_text(_PLAIN)
+    environment = {**os.environ, "COMPILE_ONLY": "1", "FLYDSL_RUNTIME_CACHE_DIR": str(tmp_path / "cache")}
+    for _ in range(2):  # compiled, and from the disk
+        done = subprocess.run(
+            [sys.executable, str(program)], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "[]"

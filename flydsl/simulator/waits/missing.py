@@ -9,7 +9,6 @@ straight to LDS the use is a read of LDS, whose address is not known here: see `
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from flydsl.arch import Arch
@@ -21,11 +20,6 @@ from flydsl.simulator.waits.hazards import Early, Hazards, register_names
 from flydsl.simulator.waits.instructions import facts_of
 from flydsl.simulator.waits.lds_loads import EarlyLdsRead, early_lds_reads
 from flydsl.simulator.waits.scalar_reads import EarlyRead, early_reads
-
-_ASSEMBLY = "ASMSTART"
-_MAY_MISS = re.compile(
-    rf"{_ASSEMBLY}|^\s+(buffer_load_\S+ [^;\n]* lds\b|\w+_load_lds_|\w+_async_(to|from)_lds|tensor_)", re.MULTILINE
-)
 
 
 @dataclass(frozen=True)
@@ -56,16 +50,6 @@ class MissingWait:
             f"{self.instruction} ({_place(self.isa_line, self.at)}) {self.problem}{path}: "
             f"{self.started} ({_place(self.started_line, self.started_at)}); {self.hint}"
         )
-
-
-def may_miss(text: str) -> bool:
-    """False for a listing of LLVM that needs no look: without inline assembly, and loads straight to LDS."""
-    return _MAY_MISS.search(text) is not None
-
-
-def has_assembly(text: str) -> bool:
-    """True for a listing of LLVM with code that its author wrote."""
-    return _ASSEMBLY in text
 
 
 def missing_waits(listing: Listing, arch: Arch, *, registers: bool = True) -> list[MissingWait]:

@@ -6,7 +6,7 @@ import pytest
 
 from flydsl.arch import get_arch
 from flydsl.hsaco.listing import read_listing
-from flydsl.simulator.waits.missing import MissingWait, may_miss, missing_waits
+from flydsl.simulator.waits.missing import MissingWait, missing_waits
 from tests.simulator.waits.cases import CASES, Case
 
 
@@ -88,10 +88,3 @@ def test_listings_of_which_only_copies_are_looked_at() -> None:
     (of_copies,) = missing_waits(text, get_arch("gfx950"), registers=False)
     assert (of_copies.started_line, of_copies.isa_line) == (2, 3)
     assert len(missing_waits(text, get_arch("gfx950"))) == 2
-
-
-def test_which_listings_need_a_look() -> None:
-    assert may_miss("\t;;#ASMSTART\n\ts_nop 0\n\t;;#ASMEND")
-    assert may_miss("\tbuffer_load_dword v1, s[8:11], 0 offen lds\n")
-    assert may_miss("\tglobal_load_lds_dwordx4 v[2:3], off\n")
-    assert not may_miss("\tglobal_load_dword v2, v1, s[4:5]\n\ts_waitcnt vmcnt(0)\n")
