@@ -49,7 +49,7 @@ torch_version() {
     "$1" -c 'from importlib.metadata import version; print(version("torch"))' 2>/dev/null
 }
 
-# Torch for the CPU: on Linux the one of PyPI brings 1.8 GB of NVIDIA's libraries, which no AMD GPU uses.
+# Torch for the CPU: on Linux the one of PyPI brings 3 GB of NVIDIA's libraries, which no AMD GPU uses.
 torch_index=https://download.pytorch.org/whl/cpu
 
 reachable() {

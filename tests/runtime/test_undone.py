@@ -36,6 +36,6 @@ def test_tensors_that_end_before_the_block_are_alive_until_then() -> None:
     with undone():
         for _ in range(8):
             add_one(torch.zeros(64))
-            gc.collect()
+        gc.collect()
         others = [torch.full((64,), 7.0) for _ in range(64)]
     assert all((other == 7).all() for other in others)
