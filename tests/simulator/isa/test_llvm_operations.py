@@ -1,4 +1,4 @@
-"""Hundreds of LLVM operations, compiled for two GPUs and simulated, and compiled for the host: the results agree."""
+"""Hundreds of LLVM operations, compiled for some GPUs and simulated, and compiled for the host: the results agree."""
 
 from __future__ import annotations
 
@@ -33,8 +33,13 @@ pytestmark = pytest.mark.slow
 
 COUNT = 256
 OPERATIONS = {o.name: o for o in all_operations()}
-# All of them on one GPU, and every third, a few of each type, on another. The rest is in sweep_llvm_operations.
-PLACES = [*((name, "gfx942") for name in OPERATIONS), *((name, "gfx1250") for name in list(OPERATIONS)[::3])]
+# All of them on one GPU, and every third, a few of each type, on another, and some on RDNA 3. The rest of the second is
+# in sweep_llvm_operations.
+PLACES = [
+    *((name, "gfx942") for name in OPERATIONS),
+    *((name, "gfx1250") for name in list(OPERATIONS)[::3]),
+    *((name, "gfx1151") for name in list(OPERATIONS)[1::10]),
+]
 OTHER_PLACES = [(name, "gfx1250") for name in OPERATIONS if (name, "gfx1250") not in PLACES]
 # The host's own lowering rounds twice here.
 ROUNDED_TWICE_ON_THE_HOST = {"fma_f16_f16", "fma_v2f16_v2f16"}
@@ -127,6 +132,6 @@ def check(name: str, arch: str) -> None:
     assert bad.size == 0, "\n".join([operation.body, *described])
 
 
-@pytest.mark.parametrize("arch", ["gfx942", "gfx1250"])
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1151", "gfx1250"])
 def test_every_instruction_that_llvm_chose_is_known(arch: str) -> None:
     assert not [i.listed.text for i in program(arch, False).unknown_instructions()]
