@@ -77,8 +77,12 @@ class TensorAdaptor:
         return TensorAdaptor(self.tensor, dynamic_layout(len(strides), leading_dim, divisibility))
 
 
-def from_dlpack(tensor: Any) -> TensorAdaptor:
-    """A tensor whose shape and strides are compiled in. tensor: of torch, or of any library that supports DLPack."""
+def from_dlpack(tensor: Any, *, assumed_align: int | None = None, use_32bit_stride: bool = False) -> TensorAdaptor:
+    """A tensor whose shape and strides are compiled in. tensor: of torch, or of any library that supports DLPack.
+
+    assumed_align, in bytes, and use_32bit_stride are promises about its memory and strides, which are checked.
+    Raises ArgumentError for tensors that break them.
+    """
     import torch
 
     if not isinstance(tensor, torch.Tensor):
@@ -102,10 +106,25 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
         if not writable:
             setattr(tensor, READ_ONLY, True)
     _check_tensor("from_dlpack", tensor)
+    _check_promises(tensor, assumed_align, use_32bit_stride)
     return TensorAdaptor(tensor, algebra.make_layout(tuple(tensor.shape), tuple(tensor.stride())))
 
 
 from_torch_tensor = from_dlpack
+
+
+def _check_promises(tensor: Any, assumed_align: int | None, use_32bit_stride: bool) -> None:
+    if assumed_align is not None and (assumed_align < 1 or assumed_align & (assumed_align - 1)):
+        raise argument_error(f"assumed_align must be a power of two, got {assumed_align!r}", "pass 16, for example")
+    if assumed_align is not None and tensor.data_ptr() % assumed_align:
+        raise argument_error(
+            f"from_dlpack with assumed_align={assumed_align} of memory at {tensor.data_ptr():#x}",
+            "align the memory so, or promise less",
+        )
+    if use_32bit_stride and any(stride >= 2**31 for stride in tensor.stride()):
+        raise argument_error(
+            f"from_dlpack with use_32bit_stride=True of the strides {tuple(tensor.stride())}", "leave it out"
+        )
 
 
 def unit_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -187,3 +187,15 @@ def test_a_runtime_number_that_may_be_too_large_for_the_kernels_parameter_deserv
         warnings.simplefilter("error")
         convert_and_launch(out, 3_000_000_000, 7)
     assert out.item() == 7
+
+
+def test_promises_about_a_tensor_are_checked() -> None:
+    whole = torch.zeros(64)
+    adaptor = flyc.from_dlpack(whole, assumed_align=16, use_32bit_stride=True)
+    assert adaptor.layout == flyc.from_torch_tensor(whole).layout
+    with pytest.raises(ArgumentError, match="assumed_align=16 of memory at"):
+        flyc.from_torch_tensor(whole[1:], assumed_align=16)
+    with pytest.raises(ArgumentError, match="a power of two, got 12"):
+        flyc.from_dlpack(whole, assumed_align=12)
+    with pytest.raises(ArgumentError, match="use_32bit_stride=True of the strides"):
+        flyc.from_dlpack(whole.as_strided((1, 4), (2**31, 1)), use_32bit_stride=True)
