@@ -29,6 +29,27 @@ _OF_SEVERAL_DEVICES = frozenset(
 )  # fmt: skip
 """Functions that take tensors of several devices: copies, indices from the host, and questions about tensors."""
 
+_QUESTIONS = frozenset(
+    getattr(torch.Tensor, name)
+    for name in [
+        "data_ptr",
+        "dim",
+        "element_size",
+        "is_contiguous",
+        "is_neg",
+        "ndimension",
+        "numel",
+        "size",
+        "storage_offset",
+        "stride",
+        "untyped_storage",
+    ]
+) | frozenset(
+    getattr(torch.Tensor, name).__get__
+    for name in ["dtype", "itemsize", "layout", "nbytes", "ndim", "requires_grad", "shape"]
+)
+"""Functions of one tensor that make no other: a launch asks many of each operand."""
+
 
 class GpuTensor(torch.Tensor):
     """A tensor of the posed GPU `gpu_number`. Made by torch's own functions: `torch.ones(3, device="cuda")`."""
@@ -39,6 +60,9 @@ class GpuTensor(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of torch. What its C++ makes with the options of an operand is on the GPU, too."""
+        if func in _QUESTIONS:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
         kwargs = kwargs or {}
         before = _THREAD.host_is_asked
         with torch._C.DisableTorchFunctionSubclass():

@@ -27,7 +27,7 @@ class NamedTensor:
     @property
     def size_bytes(self) -> int:
         """Bytes from the first element to the end of the last one that the strides reach."""
-        return _reach_bytes(self.tensor.shape, self.tensor.stride(), self.tensor.element_size())
+        return reach_bytes(self.tensor.shape, self.tensor.stride(), self.tensor.element_size())
 
     @property
     def address(self) -> int:
@@ -60,7 +60,7 @@ class NamedTensor:
 
 
 @lru_cache
-def _reach_bytes(shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int) -> int:
+def reach_bytes(shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int) -> int:
     """Bytes from the first element to the end of the last one. Every launch asks, of the same few tensors mostly."""
     if 0 in shape:
         return 0

@@ -12,7 +12,7 @@ import numpy as np
 from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
 from flydsl.runtime.host_tensors import host_tensor_memory
-from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, PrintBuffer, raw_stream
+from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, PrintBuffer, raw_stream, reach_bytes
 from flydsl.simulator import Memory, Program, launch, prepare
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.memory.allocations import allocations
@@ -33,15 +33,16 @@ class SimulatedDevice(Device):
     def address(self, name: str, tensor: Any, session: Memory) -> int:
         argument = NamedTensor(name, tensor)
         session.owners.append(tensor)
+        shape, strides, element_bytes = tensor.shape, tensor.stride(), tensor.element_size()  # each asked once
         return session.map(
             argument.address,
-            argument.size_bytes,
+            reach_bytes(shape, strides, element_bytes),
             name=name,
-            element_bytes=tensor.element_size(),
+            element_bytes=element_bytes,
             label=argument.label,
             writable=argument.writable,
-            rows=rows_of(tensor.shape, tensor.stride(), tensor.element_size()),
-            offset_bytes=tensor.storage_offset() * tensor.element_size(),
+            rows=rows_of(shape, strides, element_bytes),
+            offset_bytes=tensor.storage_offset() * element_bytes,
         )
 
     def stream_handle(self, stream: Any) -> int:
