@@ -38,7 +38,7 @@ for _name, _operation in (("lshlrev_b16", "shl"), ("lshrrev_b16", "lshr"), ("ash
 
 def _packed_move(b: Builder, x: Value, y: Value, modifiers: Any) -> tuple[Value, Value]:
     """op_sel picks a register of the first operand for the low result and of the second for the high one."""
-    first, second = modifiers.bits("op_sel", 2)
+    first, second = modifiers.bits("op_sel", 2)[:2]  # a third bit, which LLVM accepts, is of no operand
     return b.split(x)[first], b.split(y)[second]
 
 

@@ -47,6 +47,8 @@ def halves(low: Any, high: Any) -> Any:
         ("gfx90a", "v_pk_fma_f32 v[2:3], v[4:5], v[6:7], v[2:3] op_sel_hi:[1,0]",
          "v_pk_fma_f32 v[2:3], v[4:5], v[6:7], v[2:3] op_sel_hi:[1,0,0]"),
         ("gfx950", "v_alignbit_b32 v1, v2, v3, v4 op_sel:[0,0]", "v_alignbit_b32 v1, v2, v3, v4"),
+        ("gfx942", "v_pk_mov_b32 v[0:1], v[2:3], v[4:5] op_sel:[1,0,1]",
+         "v_pk_mov_b32 v[0:1], v[2:3], v[4:5] op_sel:[1,0]"),
         # What is converted is a bf16 or an f16, and so is its constant.
         ("gfx950", "v_cvt_f32_bf16 v1, 0x3f80", "v_cvt_f32_bf16_e32 v1, 1.0"),
         ("gfx950", "v_cvt_scalef32_sr_bf8_bf16 v1, 0x3e22, v2, v3",
