@@ -38,7 +38,7 @@ OPERATIONS = {o.name: o for o in all_operations()}
 PLACES = [
     *((name, "gfx942") for name in OPERATIONS),
     *((name, "gfx1250") for name in list(OPERATIONS)[::3]),
-    *((name, "gfx1151") for name in list(OPERATIONS)[1::10]),
+    *((name, "gfx1151") for name in list(OPERATIONS)[1::20]),
 ]
 OTHER_PLACES = [(name, "gfx1250") for name in OPERATIONS if (name, "gfx1250") not in PLACES]
 # The host's own lowering rounds twice here.
