@@ -16,6 +16,7 @@ from flydsl.interpreter.execution import Execution
 from flydsl.simulator.lockstep.checked.nans import NanHistory
 
 _MOST_OPERANDS = 4
+_CONVERSIONS = ("arith.sitofp", "arith.uitofp")  # a large integer may be infinite in f16
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class MadeByOperation:
 def look_at(x: Execution, op: ir.Operation, operands: Sequence[Any], made: Any, history: NanHistory) -> None:
     """Remember an operation if an active lane of its result is the first that is not a number, of numbers."""
     floats = [held for held in operands if _is_float(held)]
+    if not floats and op.name not in _CONVERSIONS:
+        return  # a constant, or what was in memory
     for result in made if isinstance(made, tuple | list) else [made]:
         if not _is_float(result) or np.isfinite(result).all():
             continue
