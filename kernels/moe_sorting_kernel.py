@@ -18,10 +18,10 @@ Few ids (T k <= MOST_AT_ONCE): one kernel. Its first workgroup has the ids in sh
 expert, which reads them all, four at a time, and gives each of its own its number among them. A scan of the padded
 counts says where experts begin. Then each id goes to its place. The other workgroups clear moe_buf.
 
-More: two kernels, with a wave for each expert, which looks at 256 ids per step. The first one counts, while other
-workgroups fill all tables; the second one sums up the counts of the experts before and places ids by their rank in the
-lanes' votes. There is no barrier, no atomic, and no memory but a count for each expert. Every wave reads all ids, E T k
-words from the cache, so the time grows with E T k.
+More: two kernels, with a wave for each slice of SLICE ids. The first one ranks the ids of a slice among those of their
+expert: lanes vote on each bit of the expert's number, and shared memory has the counts so far. Other workgroups fill all
+tables meanwhile. The second one sums up the counts of the slices, scans them over the experts and writes each id to its
+place. There is no atomic, so the order is always the same.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ OPERANDS = ("topk_ids", "topk_weights", *RESULTS, "expert_mask", "num_local_toke
 WAVES = 4
 THREADS = WAVE * WAVES
 EACH = 4  # ids that a lane reads at a time
+SLICE = 256  # ids of a wave
+AT_A_TIME = 16  # counts that are on their way
 MOST_CLEARING = 304  # workgroups
 # (T, E, k, unit): one token, an odd number of experts, experts without tokens, more than one block of an expert, two
 # kernels.
@@ -106,10 +108,9 @@ class Sorting:
         """Threads of the workgroup that sorts few ids: one for each expert."""
         return max(THREADS, power_of_two(self.experts))
 
-    @property
-    def expert_blocks(self) -> int:
-        """Workgroups that have a wave for each expert."""
-        return ceil_div(self.experts, WAVES)
+    def slice_blocks(self, tokens: Any) -> Any:
+        """Workgroups that have a wave for each slice of the ids."""
+        return (tokens * self.topk + (WAVES * SLICE - 1)) // (WAVES * SLICE)
 
     def padded(self, rows: Any) -> Any:
         """Rows of whole blocks."""
@@ -126,10 +127,13 @@ class Tables:
         self.tokens, self.items = tokens, tokens * spec.topk
         self.ids = GTensor(tensors["topk_ids"], fx.Int32, num_records_bytes=self.items * 4)
         self.weights = GTensor(tensors["topk_weights"], fx.Float32, num_records_bytes=self.items * 4)
-        self.mask, self.counts = (
-            GTensor(tensors[name], fx.Int32, num_records_bytes=spec.experts * 4)
-            for name in ("expert_mask", "workspace")
-        )
+        self.mask = GTensor(tensors["expert_mask"], fx.Int32, num_records_bytes=spec.experts * 4)
+        rank_bytes = self.items * 4
+        self.ranks = GTensor(tensors["workspace"], fx.Int32, num_records_bytes=rank_bytes)
+        self.counts = GTensor(
+            tensors["workspace"], fx.Int32, base_byte_offset=fx.Int64(rank_bytes),
+            num_records_bytes=divide(self.items + (SLICE - 1), SLICE) * (spec.experts * 4),
+        )  # fmt: skip
         self.sorted_ids, self.sorted_weights, self.expert_ids, self.valid = (
             GTensor(tensor, tensor.dtype, num_records_bytes=tensor.shape[0] * 4)
             for tensor in (tensors[name] for name in RESULTS[:4])
@@ -149,11 +153,11 @@ class Tables:
         for name, word in zip(RESULTS, (sentinel, fx.Int32(0), fx.Int32(-1)), strict=False):
             fill(self.tensors[name], word, thread, threads)
 
-    def put(self, item: Any, place: Any, weights: Any) -> None:
-        """Write the row of an id, unless its place is negative. weights: of all ids."""
+    def put(self, item: Any, place: Any, weight: Any) -> None:
+        """Write the row of an id, unless its place is negative."""
         token = divide(item, self.spec.topk)
         self.sorted_ids.store(place, token | (item - token * self.spec.topk) << SLOT_SHIFT)
-        self.sorted_weights.store(place, weights.load(item))
+        self.sorted_weights.store(place, weight)
 
 
 @flyc.jit
@@ -243,7 +247,7 @@ def sort_at_once(tables: Tables) -> None:
     for item in range(thread, tables.items, spec.threads):
         rank = ranks.load(item)
         if rank >= 0:
-            tables.put(item, starts.load(ids.load(item)) + rank, weights)
+            tables.put(item, starts.load(ids.load(item)) + rank, weights.load(item))
 
 
 @flyc.kernel
@@ -257,99 +261,108 @@ def sort_at_once_kernel(tensors: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorti
         tables.clear(thread, (fx.Int32(fx.grid_dim.x) - 1) * spec.threads)
 
 
-def votes(tables: Tables, first: Any, expert: Any) -> tuple[Any, Any]:
-    """(is mine, votes of the wave): for each of the 4 ids of a lane, from `first` on, whether it is the expert's."""
-    place = first + fx.Int32(fx.thread_idx.x) % WAVE * EACH
-    found = fx.Vector(tables.ids.vec_load(place, EACH))
-    mine = [(found[i] == expert) & (place + i < tables.items) for i in range(EACH)]
-    return mine, [fx.Int64(fx.rocdl.ballot(each)) for each in mine]
+def votes_alike(expert: Any, is_kept: Any, spec: Sorting) -> Any:
+    """The lanes of the wave whose expert is the same, if it is kept: a bit of its number at a time."""
+    alike = fx.Int64(fx.rocdl.ballot(is_kept))
+    for bit in range((spec.experts - 1).bit_length()):
+        is_set = (expert >> bit & 1) != 0
+        vote = fx.Int64(fx.rocdl.ballot(is_set))
+        alike = alike & is_set.select(vote, ~vote)
+    return alike
 
 
-def total(masks: Any) -> Any:
-    """Lanes in several votes."""
-    return sum((fx.Int32(fx.math.ctpop(mask)) for mask in masks), start=fx.Int32(0))
-
-
-def lanes_before(masks: Any) -> Any:
+def lanes_before(mask: Any) -> Any:
     """Votes of the lanes below this one."""
-    rank = fx.Int32(0)
-    for mask in masks:
-        low, high = fx.Int32(mask & 0xFFFFFFFF), fx.Int32(mask >> 32)
-        rank = fx.Int32(fx.rocdl.mbcnt_hi(high, fx.rocdl.mbcnt_lo(low, rank)))
-    return rank
-
-
-def expert_of_wave() -> Any:
-    """The number of the expert that this wave has."""
-    return fx.Int32(fx.block_idx.x) * WAVES + fx.rocdl.readfirstlane(fx.Int32(fx.thread_idx.x) // WAVE)
+    low, high = fx.Int32(mask & 0xFFFFFFFF), fx.Int32(mask >> 32)
+    return fx.Int32(fx.rocdl.mbcnt_hi(high, fx.rocdl.mbcnt_lo(low, fx.Int32(0))))
 
 
 @flyc.jit
-def count_by_wave(tables: Tables, expert: Any) -> None:
-    """Write how many ids are the expert's."""
-    count = fx.Int32(0)
-    if tables.kept(expert):
-        for first in range(0, tables.items, WAVE * EACH):
-            count = count + total(votes(tables, first, expert)[1])
-    tables.counts.store(expert, count)
+def rank_slices(tables: Tables, counts: Any) -> None:
+    """Write the rank of each id of a wave's slice among those of its expert, -1 for none, and the slice's counts."""
+    spec, thread = tables.spec, fx.Int32(fx.thread_idx.x)
+    wave, lane = thread // WAVE, thread % WAVE
+    number = fx.Int32(fx.block_idx.x) * WAVES + wave
+    own = wave * spec.experts
+    for expert in range(lane, spec.experts, WAVE):
+        counts.store(own + expert, fx.Int32(0))
+    for step in range_constexpr(SLICE // WAVE):
+        item = number * SLICE + (step * WAVE + lane)
+        expert = tables.ids.load(item)
+        is_kept = (item < tables.items) & (expert >= 0) & (expert < spec.experts) & tables.kept(expert)
+        alike = votes_alike(expert, is_kept, spec)
+        within = lanes_before(alike)
+        fx.gpu.barrier()
+        before = counts.load(own + is_kept.select(expert, fx.Int32(0)))
+        fx.gpu.barrier()
+        if is_kept & (within == 0):
+            counts.store(own + expert, before + fx.Int32(fx.math.ctpop(alike)))
+        tables.ranks.store(item, is_kept.select(before + within, fx.Int32(-1)))
+    fx.gpu.barrier()
+    for expert in range(lane, spec.experts, WAVE):
+        tables.counts.store(number * spec.experts + expert, counts.load(own + expert))
 
 
 @flyc.kernel
-def count_kernel(tensors: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
-    """The ids of each expert, by the first workgroups, and empty tables, by the others."""
+def rank_kernel(tensors: Any, tokens: fx.Int32, blocks: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
+    """The ranks of all ids in their slices, by the first workgroups, and empty tables, by the others."""
     require_waves_of_64("sorting of many tokens")
     tables = Tables(spec, tensors, tokens)
-    if fx.block_idx.x < spec.expert_blocks:
-        count_by_wave(tables, expert_of_wave())
+    if fx.block_idx.x < blocks:
+        counts = STensor(fx.SharedAllocator().allocate(WAVES * spec.experts * 4, 16).peek().ptr, fx.Int32)
+        rank_slices(tables, counts)
     else:
-        thread = (fx.Int32(fx.block_idx.x) - spec.expert_blocks) * THREADS + fx.Int32(fx.thread_idx.x)
-        threads = (fx.Int32(fx.grid_dim.x) - spec.expert_blocks) * THREADS
+        thread = (fx.Int32(fx.block_idx.x) - blocks) * THREADS + fx.Int32(fx.thread_idx.x)
+        threads = (fx.Int32(fx.grid_dim.x) - blocks) * THREADS
         tables.fill(thread, threads)
         tables.clear(thread, threads)
 
 
 @flyc.jit
-def experts_before(tables: Tables, expert: Any) -> tuple[Any, Any]:
-    """(rows, kept experts) before an expert."""
-    spec, lane = tables.spec, fx.Int32(fx.thread_idx.x) % WAVE
-    rows, kept = fx.Int32(0), fx.Int32(0)
-    for first in range(0, expert, WAVE):
-        other = first + lane
-        before = other < expert
-        rows = rows + before.select(spec.padded(tables.counts.load(other)), fx.Int32(0))
-        if spec.masked:
-            kept = kept + (before & tables.kept(other)).to(fx.Int32)
-    rows = fx.coop.warp_reduce(rows, "add")
-    return rows, fx.coop.warp_reduce(kept, "add") if spec.masked else expert
-
-
-@flyc.jit
-def place_by_wave(tables: Tables, expert: Any, place: Any) -> None:
-    """Write the rows of an expert, from `place` on."""
-    lane = fx.Int32(fx.thread_idx.x) % WAVE
-    for first in range(0, tables.items, WAVE * EACH):
-        mine, masks = votes(tables, first, expert)
-        found = total(masks)
-        if found > 0:
-            own = place + lanes_before(masks)
-            for number in range_constexpr(EACH):
-                if mine[number]:
-                    tables.put(first + lane * EACH + number, own, tables.weights)
-                    own = own + 1
-            place = place + found
+def counts_of_slices(tables: Tables, expert: Any, first: Any) -> tuple[Any, Any]:
+    """(ids of an expert in the slices before `first`, in all of them)."""
+    before, total = fx.Int32(0), fx.Int32(0)
+    slices = (tables.items + (SLICE - 1)) // SLICE
+    for some in range(0, slices, AT_A_TIME):
+        loaded = [tables.counts.load((some + i) * tables.spec.experts + expert) for i in range(AT_A_TIME)]
+        for i, count in enumerate(loaded):
+            before = before + (some + i < first).select(count, fx.Int32(0))
+            total = total + (some + i < slices).select(count, fx.Int32(0))
+    return before, total
 
 
 @flyc.kernel
 def place_kernel(tensors: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
-    """The rows of each expert, by a wave."""
-    tables, expert = Tables(spec, tensors, tokens), expert_of_wave()
-    if expert < spec.experts:
-        before: Any = experts_before(tables, expert)
-        start, local = before
-        count = fx.Int32(fx.rocdl.readfirstlane(tables.counts.load(expert)))
-        put_blocks(tables, expert, local, start, count, fx.Int32(fx.thread_idx.x) % WAVE, WAVE)
-        if count > 0:
-            place_by_wave(tables, expert, start)
+    """The rows of the ids of WAVES slices."""
+    tables, thread = Tables(spec, tensors, tokens), fx.Int32(fx.thread_idx.x)
+    first = fx.Int32(fx.block_idx.x) * WAVES
+    # What is loaded of the ids is there when their places are known.
+    items = [first * SLICE + (thread + done) for done in range(0, WAVES * SLICE, spec.threads)]
+    ranks = [(item < tables.items).select(tables.ranks.load(item), fx.Int32(-1)) for item in items]
+    found = [
+        (item, rank, tables.ids.load(item), tables.weights.load(item)) for item, rank in zip(items, ranks, strict=True)
+    ]
+    allocator = fx.SharedAllocator()
+    starts = STensor(allocator.allocate(WAVES * spec.threads * 4, 16).peek().ptr, fx.Int32)
+    scan: Any = fx.coop.BlockScan.__class_getitem__((fx.Int32, spec.threads))
+    before, count = counts_of_slices(tables, thread, first)
+    count = (thread < spec.experts).select(count, fx.Int32(0))
+    start = scan.exclusive(spec.padded(count), "add", allocator.allocate(scan.SharedStorage).peek())
+    local = thread
+    if spec.masked:
+        is_kept = tables.kept(thread).to(fx.Int32)
+        local = scan.exclusive(is_kept, "add", allocator.allocate(scan.SharedStorage).peek())
+    if first == 0:
+        put_blocks(tables, thread, local, start, count)
+    place = start + before
+    for number in range_constexpr(WAVES):
+        starts.store(number * spec.threads + thread, place)
+        place = place + tables.counts.load((first + number) * spec.experts + thread)
+    fx.gpu.barrier()
+    for item, rank, expert, weight in found:
+        number = (item - first * SLICE) // SLICE
+        if rank >= 0:
+            tables.put(item, starts.load(number * spec.threads + expert) + rank, weight)
 
 
 @cache
@@ -361,9 +374,9 @@ def build_moe_sorting_module(
     expert_mask, num_local_tokens, workspace, tokens, stream), every tensor flattened to one dimension.
 
     masked, counted: expert_mask and num_local_tokens are used. at_once: by one kernel, for up to MOST_AT_ONCE ids;
-    else workspace has an i32 for each expert. moe_buf's bytes are a multiple of 4. renormalize: not None where topk_ids
-    are logits (T, E) instead, of up to MOST_ROUTED tokens, and topk_weights are not used; see
-    `build_topk_gating_softmax_module`.
+    else workspace has an i32 for each id, and for each expert of a slice. moe_buf's bytes are a multiple of 4.
+    renormalize: not None where topk_ids are logits (T, E) instead, of up to MOST_ROUTED tokens, and topk_weights are
+    not used; see `build_topk_gating_softmax_module`.
     """
     holds = 1 <= topk <= num_experts <= MOST_EXPERTS
     require(holds, f"the top {topk} of {num_experts} experts", f"supported: up to {MOST_EXPERTS} experts")
@@ -373,16 +386,22 @@ def build_moe_sorting_module(
 
     def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
         require_sizes(spec, tensors, tokens, at_once)
-        first, threads = (1, spec.threads) if at_once else (spec.expert_blocks + 1, THREADS)
+        first, threads = (1, spec.threads) if at_once else (spec.slice_blocks(tokens), THREADS)
         # Others clear moe_buf, as many as have something to do.
         vectors = (tensors["moe_buf"].shape[0] + (threads * EACH - 1)) // (threads * EACH)
-        grid = first + fx.min(vectors, MOST_CLEARING)
-        kernel = sort_at_once_kernel if at_once else count_kernel
-        kernel(tensors, tokens, spec).launch(grid=grid, block=threads, stream=stream)
-        if not at_once:
-            place_kernel(tensors, tokens, spec).launch(grid=spec.expert_blocks, block=THREADS, stream=stream)
+        grid = first + fx.max(fx.min(vectors, MOST_CLEARING), 0 if at_once else 1)
+        if at_once:
+            sort_at_once_kernel(tensors, tokens, spec).launch(grid=grid, block=threads, stream=stream)
+        else:
+            rank_kernel(tensors, tokens, first, spec).launch(grid=grid, block=threads, stream=stream)
+            place_kernel(tensors, tokens, spec).launch(grid=first, block=spec.threads, stream=stream)
 
     return launcher("launch_moe_sorting", " ".join(OPERANDS), launch, tokens=fx.Int32)
+
+
+def workspace_size(spec: Sorting, tokens: Any) -> Any:
+    """The i32 of a rank for each id, and of the counts of each slice."""
+    return tokens * spec.topk + (tokens * spec.topk + (SLICE - 1)) // SLICE * spec.experts
 
 
 def require_sizes(spec: Sorting, tensors: dict[str, Any], tokens: Any, at_once: bool) -> None:
@@ -393,7 +412,7 @@ def require_sizes(spec: Sorting, tensors: dict[str, Any], tokens: Any, at_once: 
         "topk_weights": (fx.Float32, 0 if routed else tokens * spec.topk), "sorted_ids": (fx.Int32, rows),
         "sorted_weights": (fx.Float32, rows), "sorted_expert_ids": (fx.Int32, (rows + (spec.unit - 1)) // spec.unit),
         "num_valid_ids": (fx.Int32, 2), "expert_mask": (fx.Int32, spec.experts if spec.masked else 0),
-        "num_local_tokens": (fx.Int32, 1), "workspace": (fx.Int32, 0 if at_once else spec.experts),
+        "num_local_tokens": (fx.Int32, 1), "workspace": (fx.Int32, 0 if at_once else workspace_size(spec, tokens)),
     }  # fmt: skip
     require_least(tensors, **wanted)
     moe_buf = tensors["moe_buf"]
@@ -402,7 +421,7 @@ def require_sizes(spec: Sorting, tensors: dict[str, Any], tokens: Any, at_once: 
 
 def moe_sorting_get_workspace_size(M: int, num_experts: int, topk: int, unit_size: int = UNIT) -> int:
     """The i32 that `moe_sorting_flydsl` needs as workspace for M tokens."""
-    return 0 if M * topk <= MOST_AT_ONCE else num_experts
+    return 0 if M * topk <= MOST_AT_ONCE else M * topk + ceil_div(M * topk, SLICE) * num_experts
 
 
 def moe_softmax_sort_flydsl(
