@@ -24,12 +24,13 @@ def sort(tokens: int, experts: int, topk: int) -> tuple[Any, tuple[Any, ...]]:
     size = sorting.sorted_size(tokens, experts, topk)
     tables = (torch.zeros(n, dtype=torch.int32) for n in (size, size, -(-size // sorting.UNIT), 2))
     sorted_ids, sorted_weights, *others = tables
-    unused = torch.zeros(experts, dtype=torch.int32)
+    words = max(experts, sorting.moe_sorting_get_workspace_size(tokens, experts, topk))
+    workspace = torch.zeros(words, dtype=torch.int32)
     at_once = tokens * topk <= sorting.MOST_AT_ONCE
     launch = sorting.build_moe_sorting_module(experts, topk, at_once=at_once)
     moe_buf = torch.zeros(tokens * 7168, dtype=torch.bfloat16)
     results = (sorted_ids, sorted_weights.float(), *others, moe_buf)
-    return launch, (ids, torch.ones(tokens * topk), *results, *[unused] * 3, tokens)
+    return launch, (ids, torch.ones(tokens * topk), *results, *[workspace] * 3, tokens)
 
 
 def routed_sort(tokens: int, experts: int, topk: int) -> tuple[Any, tuple[Any, ...]]:
