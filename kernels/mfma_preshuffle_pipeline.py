@@ -172,7 +172,12 @@ def _bf16_pair(floats: list[Any], scale: Any) -> Any:
 class InShared:
     """A workgroup's tile of a product with K columns, with `stages` buffers of A, or an operand like it, in LDS.
 
-    dtype: a key of BITS. k, tile_k: in elements. waves_n: of the workgroup's waves, along N.
+    dtype: a key of BITS. k, tile_k: in elements. waves_n: of the workgroup's waves, along N. exchanged: chunks of a row
+    that change places, at most; 128 bytes meet every bank of CDNA 3, 256 those of CDNA 4. asynchronous: copies are
+    waited for by the program alone.
+
+    The products of shuffled weights have the defaults on CDNA 4, too: they stand for the kernels whose times are
+    measured there (`flydsl/simulator/timing/ACCURACY.md`).
     """
 
     dtype: str
@@ -183,6 +188,33 @@ class InShared:
     stages: int = 2
     threads: int = THREADS
     waves_n: int = WAVES
+    exchanged: int = 8
+    asynchronous: bool = False
+
+    @property
+    def row_chunks(self) -> int:
+        """Chunks of a row of the tile."""
+        return self.row_bytes // CHUNK_BYTES
+
+    @property
+    def swizzled_chunks(self) -> int:
+        """Neighbouring chunks of a row that change places."""
+        return min(self.exchanged, self.row_chunks & -self.row_chunks)
+
+    @property
+    def swizzled_rows(self) -> int:
+        """Rows after which the swizzle begins again."""
+        return max(8, self.swizzled_chunks)
+
+    def swizzled(self, row: Any, chunk: Any) -> Any:
+        """The place in shared memory of a row's chunk of 16 bytes: rows that are read at once meet different banks.
+
+        It is its own inverse.
+        """
+        places = self.swizzled_chunks
+        # Two rows of 64 bytes lie in one row of CDNA 3's banks.
+        row = row if places >= 8 else row >> 1
+        return chunk ^ (row & (places - 1))
 
     @property
     def row_bytes(self) -> int:
@@ -267,27 +299,6 @@ class Tiling(InShared):
         return self.tile_m // 16
 
 
-def swizzle_xor16(row: Any, chunk: Any, chunks_per_row: int) -> Any:
-    """The place in shared memory of a row's chunk of 16 bytes, such that rows that are read at once meet other banks.
-
-    It is its own inverse, and the same again after `swizzled_rows`.
-    """
-    places = swizzled_chunks(chunks_per_row)
-    # Two rows of 64 bytes lie in one row of CDNA 3's banks.
-    row = row if places >= 8 else row >> 1
-    return chunk ^ (row & (places - 1))
-
-
-def swizzled_chunks(chunks_per_row: int) -> int:
-    """Neighbouring chunks of a row that change places: 128 bytes meet every bank of CDNA 3, 256 of CDNA 4."""
-    return min(16 if is_cdna4() else 8, chunks_per_row & -chunks_per_row)
-
-
-def swizzled_rows(chunks_per_row: int) -> int:
-    """Rows after which the swizzle begins again."""
-    return max(8, swizzled_chunks(chunks_per_row))
-
-
 class TileA:
     """A workgroup's rows of A: global memory -> registers -> shared memory -> fragments.
 
@@ -335,15 +346,17 @@ class TileA:
         bytes_ = self.tiling.copy_bytes()
         wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, self.thread >> 6))
         start = self.buffer + (wave * (WAVE * bytes_) + stage * self.tiling.a_bytes)
+        is_async = self.tiling.asynchronous
+        load = fx.rocdl.raw_ptr_buffer_load_async_lds if is_async else fx.rocdl.raw_ptr_buffer_load_lds
         for first in range(0, self.tiling.a_bytes, self.tiling.threads * bytes_):
             place, soffset = self._copied(first, bytes_, k)
-            fx.rocdl.raw_ptr_buffer_load_async_lds(self.memory.rsrc, start + first, bytes_, place, soffset)
+            load(self.memory.rsrc, start + first, bytes_, place, soffset)
 
     def _copied(self, first: int, bytes_: int, k: Any) -> tuple[Any, Any]:
         """(offset, soffset) in A of what this thread copies of tile k to its place behind byte `first` of a buffer."""
         step = k * self.tiling.row_bytes
         rows, rest = divmod(first, self.tiling.row_bytes)
-        if rows % swizzled_rows(self.tiling.row_bytes // CHUNK_BYTES) or rest or not rows:
+        if rows % self.tiling.swizzled_rows or rest or not rows:
             return self._global_bytes(first, bytes_), step
         # The swizzle is that of the first copy: only a scalar differs. A soffset beyond the end would count as inside.
         distance = fx.Int32(rows * self.k_bytes)
@@ -351,16 +364,16 @@ class TileA:
 
     def _global_bytes(self, first: int, bytes_: int) -> Any:
         """The offset in A of the bytes that this thread copies to its place behind byte `first` of a buffer."""
-        chunks = self.tiling.row_bytes // CHUNK_BYTES
+        chunks = self.tiling.row_chunks
         row, chunk, byte = idx2crd(self.thread * bytes_ + first, (-1, chunks, CHUNK_BYTES))
-        return row * (self.memory.shape[1] * 4) + swizzle_xor16(row, chunk, chunks) * CHUNK_BYTES + byte
+        return row * (self.memory.shape[1] * 4) + self.tiling.swizzled(row, chunk) * CHUNK_BYTES + byte
 
     def store(self, values: list[Any], stage: Any) -> None:
         """Put what was loaded into a buffer."""
         for (row, part), value in zip(self._places, values, strict=True):
             chunk, rest = (part, 0) if self.words == 4 else idx2crd(part, (-1, 4 // self.words))
             vector = value if self.words > 1 else fx.Vector.from_elements([value], fx.Int32)
-            place = swizzle_xor16(row, chunk, self.tiling.row_bytes // CHUNK_BYTES)
+            place = self.tiling.swizzled(row, chunk)
             word = row * (self.tiling.row_bytes // 4) + place * 4 + rest * self.words
             self._shared(stage).vec_store(word, fx.Vector(vector))
 
@@ -381,10 +394,9 @@ class TileA:
 
     def _read(self, mi: int, chunk: Any, first_chunk: int, stage: Any, words: int = 4) -> Any:
         # The swizzle changes the lowest bits of the chunk's number: the rest is a constant.
-        chunks = self.tiling.row_bytes // CHUNK_BYTES
-        places = swizzled_chunks(chunks)
+        places = self.tiling.swizzled_chunks
         row = self.lane & 15
-        place = swizzle_xor16(row, chunk + first_chunk % places, chunks)
+        place = self.tiling.swizzled(row, chunk + first_chunk % places)
         word = (row + self.first_row) * (self.tiling.row_bytes // 4) + place * 4
         constant = mi * 16 * self.tiling.row_bytes // 4 + first_chunk // places * places * 4
         return fx.Vector(self._shared(stage).vec_load(word + constant, words))

@@ -19,7 +19,17 @@ import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels.kernels_common import ceil_div, require
 from kernels.layout_utils import idx2crd
-from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, WAVE, InShared, Product, TileA, TileB, add_products
+from kernels.mfma_preshuffle_pipeline import (
+    BITS,
+    CHUNK_BYTES,
+    WAVE,
+    InShared,
+    Product,
+    TileA,
+    TileB,
+    add_products,
+    is_cdna4,
+)
 from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
 from kernels.tensor_shim import STensor
 
@@ -101,6 +111,8 @@ class Ring:
             stages=self.stages,
             threads=self.threads,
             waves_n=self.waves[1],
+            exchanged=16 if is_cdna4() else 8,
+            asynchronous=True,
         )
 
     def place_of_wave(self) -> tuple[Any, Any, Any]:

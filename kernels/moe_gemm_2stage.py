@@ -192,9 +192,9 @@ class GatheredA(TileA):
     def _copied(self, first: int, bytes_: int, k: Any) -> tuple[Any, Any]:
         step = k * self.tiling.row_bytes
         if first not in self._copies:
-            chunks = self.tiling.row_bytes // CHUNK_BYTES
+            chunks = self.tiling.row_chunks
             row, chunk, byte = idx2crd(self.thread * bytes_ + first, (-1, chunks, CHUNK_BYTES))
-            place = pipeline.swizzle_xor16(row, chunk, chunks) * CHUNK_BYTES + byte
+            place = self.tiling.swizzled(row, chunk) * CHUNK_BYTES + byte
             self._copies[first] = self._source(row) * self.k_bytes + place, place
         place, byte = self._copies[first]
         return self._counting(place, step + byte, OUT_OF_RANGE), step
