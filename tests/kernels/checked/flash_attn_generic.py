@@ -15,11 +15,11 @@ def cases(batch: int, length: int, kv_length: int, heads: int, kv_heads: int) ->
     shapes = (batch, length, heads, 64), *[(batch, kv_length, kv_heads, 64)] * 2
     q, k, v = operands("bf16", *shapes)
     given = {name: x.reshape(-1) for name, x in (("Q", q), ("K", k), ("V", v))}
-    given |= {"O": torch.full_like(q, torch.nan).view(-1)}
+    given |= {"O": torch.full_like(q, torch.nan).reshape(-1)}
     build = build_flash_attn_func_module(heads, 64, num_kv_heads=kv_heads, dtype_str="bf16")
 
     def launcher(*given: object) -> None:
         build(*given, batch, length, seq_len_kv=kv_length)
 
-    expected = reference(q, k, v).bfloat16().view(-1)
+    expected = reference(q, k, v).bfloat16().reshape(-1)
     yield Case(launcher, given, {"O": expected}, gpus=("gfx942", "gfx950"), rtol=0, atol=1e-2)
