@@ -34,7 +34,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 
-from .kernels_common import FLOATS, TORCH_NAMES, ceil_div, power_of_two, require, require_array, require_waves_of_64
+from .kernels_common import FLOATS, TORCH_NAMES, power_of_two, require, require_array, require_waves_of_64
 from .launches import launcher
 from .layout_utils import divide
 from .rows import WAVE
@@ -399,20 +399,21 @@ def build_moe_sorting_module(
     return launcher("launch_moe_sorting", " ".join(OPERANDS), launch, tokens=fx.Int32)
 
 
-def workspace_size(spec: Sorting, tokens: Any) -> Any:
+def workspace_size(ids: Any, experts: int) -> Any:
     """The i32 of a rank for each id, and of the counts of each slice."""
-    return tokens * spec.topk + (tokens * spec.topk + (SLICE - 1)) // SLICE * spec.experts
+    return ids + (ids + (SLICE - 1)) // SLICE * experts
 
 
 def require_sizes(spec: Sorting, tensors: dict[str, Any], tokens: Any, at_once: bool) -> None:
     """Refuse tensors of other types, or too small for the tokens."""
     rows, routed = sorted_size(tokens, spec.experts, spec.topk, spec.unit), spec.gating is not None
+    words = 0 if at_once else workspace_size(tokens * spec.topk, spec.experts)
     wanted: dict[str, Any] = {
         "topk_ids": (FLOATS, tokens * spec.experts) if routed else (fx.Int32, tokens * spec.topk),
         "topk_weights": (fx.Float32, 0 if routed else tokens * spec.topk), "sorted_ids": (fx.Int32, rows),
         "sorted_weights": (fx.Float32, rows), "sorted_expert_ids": (fx.Int32, (rows + (spec.unit - 1)) // spec.unit),
         "num_valid_ids": (fx.Int32, 2), "expert_mask": (fx.Int32, spec.experts if spec.masked else 0),
-        "num_local_tokens": (fx.Int32, 1), "workspace": (fx.Int32, 0 if at_once else workspace_size(spec, tokens)),
+        "num_local_tokens": (fx.Int32, 1), "workspace": (fx.Int32, words),
     }  # fmt: skip
     require_least(tensors, **wanted)
     moe_buf = tensors["moe_buf"]
@@ -421,7 +422,7 @@ def require_sizes(spec: Sorting, tensors: dict[str, Any], tokens: Any, at_once: 
 
 def moe_sorting_get_workspace_size(M: int, num_experts: int, topk: int, unit_size: int = UNIT) -> int:
     """The i32 that `moe_sorting_flydsl` needs as workspace for M tokens."""
-    return 0 if M * topk <= MOST_AT_ONCE else M * topk + ceil_div(M * topk, SLICE) * num_experts
+    return 0 if M * topk <= MOST_AT_ONCE else workspace_size(M * topk, num_experts)
 
 
 def moe_softmax_sort_flydsl(
