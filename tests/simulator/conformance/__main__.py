@@ -5,16 +5,6 @@ from __future__ import annotations
 import re
 
 from flydsl.simulator.isa.coverage import TEMPLATE
-from tests.simulator.conformance import (  # noqa: F401
-    barriers,
-    conversions,
-    integer_products,
-    integers,
-    lanes,
-    memory,
-    sparse,
-    tiles,
-)  # fmt: skip
 from tests.simulator.conformance.registry import table
 
 _TABLE = re.compile(r"\| GPU \| cases \|.*\n(\|.*\n)+")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +50,10 @@ def conforms(name: str, archs: str, *, refused: str = "", differs: bool = False)
 
 
 def cases() -> list[Case]:
-    """All that the modules which are imported have listed."""
+    """All that the modules of this folder list."""
+    for found in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        if not found.name.startswith(("test_", "__")):
+            importlib.import_module(f"{__package__}.{found.name}")
     return list(_listed.values())
 
 

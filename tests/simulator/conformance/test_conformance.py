@@ -8,16 +8,6 @@ from pathlib import Path
 import pytest
 
 from flydsl.errors import FlyError
-from tests.simulator.conformance import (  # noqa: F401
-    barriers,
-    conversions,
-    integer_products,
-    integers,
-    lanes,
-    memory,
-    sparse,
-    tiles,
-)  # fmt: skip
 from tests.simulator.conformance.registry import Case, cases, table
 
 
