@@ -132,7 +132,7 @@ class Autotuner:
         return dict(self._signature.bind_partial(*args, **kwargs).arguments)
 
     def _resolve(self, args: Any, kwargs: Any) -> Config:
-        """What was chosen in this process, by a file, by a `default` that is a function, or by a search, in this order.
+        """The choice of this process, of a file, of a `default` that is a function, or of a search, in this order.
 
         With FLYDSL_AUTOTUNE=1 only a search counts, which is also written to the file.
         """

@@ -18,7 +18,7 @@ _ENCODINGS = {"f": "float", "b": "float", "i": "signed", "u": "unsigned"}
 
 @dataclass(frozen=True)
 class DebugValue:
-    """What one call says: elements `offset` to `offset + count` of a variable have the value from here on.
+    """The meaning of one call: elements `offset` to `offset + count` of a variable have the value from here on.
 
     kernel: its symbol. name: "function:variable". element: as `flydsl.dialect.variables` lists them.
     elements: of the whole variable. line: of the assignment. ended: whether it has no value from here on.
@@ -35,7 +35,7 @@ class DebugValue:
 
     @property
     def shape(self) -> str:
-        """How many elements the variable has, and their type: "4xf32", the name of its type in DWARF."""
+        """The number of the variable's elements, and their type: "4xf32", the name of its type in DWARF."""
         return f"{self.elements}x{self.element}"
 
     @property

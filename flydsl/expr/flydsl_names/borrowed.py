@@ -54,7 +54,7 @@ _DECORATED = "dsl_loc_tracing"
 
 
 def borrowed(module: str, name: str) -> Callable[[], Any] | None:
-    """How to get a name that FlyDSL's module of this name has from another; None if it has none of the name."""
+    """A function that gets a name which FlyDSL's module has from another one; None if it has no such name."""
     for names, home in _BORROWED.get(module, ()):
         if name in names.split() or (names == "*" and name in import_module(home).__all__):
             return lambda: _of(home, name)

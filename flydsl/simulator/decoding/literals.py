@@ -63,7 +63,7 @@ def as_encoded(
 
 
 def _of_scaled(source: Operand, mnemonic: str) -> Operand:
-    """What a scaled conversion converts."""
+    """The operand of a scaled conversion. ValueError for a constant that stands for a pair."""
     if _SCALED_FROM_PAIR.fullmatch(mnemonic):
         raise ValueError("a float constant as a pair of floats")
     if half := _SCALED_FROM_HALF.fullmatch(mnemonic):

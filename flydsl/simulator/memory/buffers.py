@@ -288,7 +288,7 @@ def _in_line(host_pointer: int, offset_bytes: int) -> int:
 
 
 def address_of(array: Array) -> int:
-    """Where the host has an array; `array.ctypes.data` takes twice as long."""
+    """The address of an array on the host; `array.ctypes.data` takes twice as long."""
     address: int = array.__array_interface__["data"][0]
     return address
 

@@ -81,7 +81,7 @@ def _cores() -> int:
 
 
 class _OfThread(threading.local):
-    """What is of the current thread: its counters, if any, and the groups that it executes."""
+    """The current thread's own: its counters, if any, and the groups that it executes."""
 
     counts: ThreadCounts | None = None
     turns: Turns | None = None
