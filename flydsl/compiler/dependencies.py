@@ -236,11 +236,15 @@ def cell_contents(cell: types.CellType) -> Any:
 
 
 def names_of(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
-    """The names that a function and those nested in it read: globals, possible attributes, imported modules."""
+    """The names that a function and those nested in it read: globals, possible attributes, imported modules.
+
+    What an attribute that is only assigned was before makes no difference: a trace may leave there what it likes.
+    """
     named = set(_named(code))
-    names = {name for opcode, name in named if opcode != _IMPORT_NAME}
+    names = {name for opcode, name in named if opcode in _READING_GLOBALS}
     modules = {name for opcode, name in named if opcode == _IMPORT_NAME}
-    attributes = set(code.co_names) | {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
+    attributes = {name for opcode, name in named if opcode != _STORE_ATTR}
+    attributes |= {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
     if "globals" in names:
         names |= attributes
     if not attributes.isdisjoint({"modules", "import_module"}):
@@ -254,13 +258,18 @@ def names_of(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
     return names, attributes, modules
 
 
-_IMPORT_NAME = dis.opmap["IMPORT_NAME"]
-# The instructions that name what they read outside of the function, and the bits of their operand beside its number.
-_NAMING = {dis.opmap["LOAD_GLOBAL"]: int(sys.version_info >= (3, 11)), dis.opmap["LOAD_NAME"]: 0, _IMPORT_NAME: 0}
+_IMPORT_NAME, _STORE_ATTR = dis.opmap["IMPORT_NAME"], dis.opmap["STORE_ATTR"]
+_READING_GLOBALS = {dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]}
+# The instructions that have a name, and the bits of their operand beside its number.
+_NAMING = dict.fromkeys(dis.hasname, 0) | {
+    dis.opmap[name]: bits
+    for name, bits, since in (("LOAD_GLOBAL", 1, (3, 11)), ("LOAD_ATTR", 1, (3, 12)), ("LOAD_SUPER_ATTR", 2, (3, 12)))
+    if sys.version_info >= since
+}
 
 
 def _named(code: types.CodeType) -> Iterator[tuple[int, str]]:
-    """The opcodes that read globals or import modules, with the names. `dis` takes twenty times as long."""
+    """The opcodes that have a name, with it. `dis` takes twenty times as long."""
     high = 0
     for opcode, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
         operand = high | low

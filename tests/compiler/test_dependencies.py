@@ -114,3 +114,34 @@ def test_what_a_function_holds_is_seen_to_change(held: Any, use: Any, change: An
     assert known.unchanged()
     change(held)
     assert not known.unchanged()
+
+
+def test_an_attribute_that_is_only_assigned_does_not_count() -> None:
+    plan = _Plan()
+    vars(plan).update(made=False, size=1)
+
+    def function() -> None:
+        plan.made = True  # type: ignore[attr-defined]
+        plan.size += 1  # type: ignore[attr-defined]
+
+    known = Dependencies(function)
+    plan.made = True  # type: ignore[attr-defined]
+    assert known.unchanged()
+    plan.size = 2  # type: ignore[attr-defined]
+    assert not known.unchanged()
+
+
+def test_what_another_function_assigns_counts_where_it_is_read() -> None:
+    plan = _Plan()
+    vars(plan).update(made=False)
+
+    def assign() -> None:
+        plan.made = True  # type: ignore[attr-defined]
+
+    def function() -> Any:
+        assign()
+        return plan.made  # type: ignore[attr-defined]
+
+    known = Dependencies(function)
+    assign()
+    assert not known.unchanged()
