@@ -8,14 +8,12 @@ intact is compiled anew. `FLYDSL_RUNTIME_ENABLE_CACHE=0` turns this off.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from flydsl.arch import Arch
 from flydsl.compiler.arguments import Argument
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.dependencies import Dependencies
-from flydsl.compiler.fingerprint import Fingerprint, UnknownStateError
+from flydsl.compiler.fingerprint import Fingerprint, UnknownStateError, tool_version
 from flydsl.compiler.hints import CompileHints
 from flydsl.compiler.missing_waits import warn_of_missing_waits
 from flydsl.compiler.observation import Observation, file_state
@@ -41,7 +39,6 @@ _ROOT = Path(__file__).parents[1]
 # The simulator has no part in what is compiled.
 _WITHOUT_CODE = {"simulator", "__pycache__"}
 _TOOLS = ("mlir.ir", "llvmlite", "ziglang")
-_DISTRIBUTIONS = {"mlir.ir": "xtc-mlir-python-bindings"}
 
 
 class Place:
@@ -120,23 +117,17 @@ def tools_version(*_: object) -> str:
     """The digest of this package's files and of the tools that it uses: the same for every installation of them."""
     tools = [str(spec.origin) for name in _TOOLS if (spec := find_spec(name)) is not None]
     files = sorted(_files(str(_ROOT)))
-    state = files, [(tool, file_state(tool)) for tool in tools], [_version(name) for name in _TOOLS]
+    versions = [tool_version(name.partition(".")[0]) for name in _TOOLS]
+    state = files, [(tool, file_state(tool)) for tool in tools], versions
 
     def digest() -> str:
-        found = hashlib.sha256(repr(state[2]).encode())
+        found = hashlib.sha256(repr(versions).encode())
         for path in [path for path, *_ in files] + tools:
             with open(path, "rb") as file:
                 found.update(f"{os.path.relpath(path, _ROOT)}\n".encode() + file.read())
         return found.hexdigest()
 
     return remembered_digest(env.cache_dir(), state, digest) if env.cache_enabled() else digest()
-
-
-def _version(module: str) -> str:
-    """The version of the distribution that a tool is of; "" without one."""
-    with contextlib.suppress(PackageNotFoundError):
-        return version(_DISTRIBUTIONS.get(module, module))
-    return ""
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:

@@ -15,12 +15,14 @@ import builtins
 import functools
 import hashlib
 import inspect
+import re
 import sys
 import time
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +123,8 @@ class Fingerprint:
             self._add_object(value)
 
     def _write(self, *parts: Any) -> None:
-        """Write parts so that no other parts make the same bytes."""
-        for part in parts:
-            data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
-            self._hash.update(b"%d:" % len(data))
-            self._hash.update(data)
+        """Write texts, numbers, bytes and tuples of these so that no others make the same digest."""
+        self._hash.update(repr(parts).encode())
 
     def _apart(self, value: Any) -> str:
         """The digest of a value by itself, for values without an order."""
@@ -167,7 +166,8 @@ class Fingerprint:
     def _add_bytes(self, data: bytes) -> None:
         if len(data) > _MOST_DATA_BYTES:
             raise UnknownStateError(f"{len(data)} bytes of data are too many")
-        self._write("data", data)
+        self._write("data", len(data))
+        self._hash.update(data)
 
     def _add_array(self, value: Any) -> None:
         self._write("array", value.dtype.str, value.shape)
@@ -183,7 +183,7 @@ class Fingerprint:
             raise UnknownStateError(f"a tensor on {value.device} is not read")
         if value.numel() * value.element_size() > _MOST_DATA_BYTES:
             raise UnknownStateError("a tensor is too large")
-        self._write("tensor", value.dtype, tuple(value.shape), value.stride(), value.requires_grad)
+        self._write("tensor", str(value.dtype), tuple(value.shape), value.stride(), value.requires_grad)
         plain = value.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
         self._add_bytes(plain.view(torch.uint8).numpy().tobytes())
 
@@ -315,6 +315,8 @@ class Fingerprint:
 
     def _add_attributes(self, value: Any) -> None:
         """The attributes of a user's object; its `__getstate__` may omit some."""
+        if type(value) in (dict, list):  # most of all objects, and they have none
+            return
         if not is_library(sys.modules.get(type(value).__module__)):
             self._add(getattr(value, "__dict__", None))
         self._add(inspect.getattr_static(value, "__wrapped__", None))  # without asking a `__getattr__` of the user's
@@ -370,12 +372,29 @@ def _content_digest(file: str, state: tuple[int, int]) -> str:
 @functools.lru_cache(maxsize=256)
 def _package_state(package: str) -> str:
     """The version of a package; for one without, or a small one, the state of the files of its modules."""
+    if package in _DISTRIBUTIONS and (tool := tool_version(package)):
+        return tool
     version = getattr(sys.modules.get(package), "__version__", None)
     modules = [m for name, m in sorted(sys.modules.items()) if name == package or name.startswith(f"{package}.")]
     if isinstance(version, str) and len(modules) > _MOST_MODULES:
         return version
     files = [file for m in modules if isinstance(file := getattr(m, "__file__", None), str)]
     return repr((version, [(file, _content_digest(file, _unchanged_state(file))) for file in files]))
+
+
+@functools.cache
+def tool_version(package: str) -> str:
+    """The version of the distribution that a tool of the compiler is of; "" without one."""
+    try:
+        text = distribution(_DISTRIBUTIONS.get(package, package)).read_text("METADATA") or ""
+    except PackageNotFoundError:
+        return ""
+    found = re.search(r"^Version: (.+)$", text, re.MULTILINE)  # `importlib.metadata` reads all of it as an e-mail
+    return found[1] if found else ""
+
+
+# Of which no module says the version.
+_DISTRIBUTIONS = {"mlir": "xtc-mlir-python-bindings"}
 
 
 def _unchanged_state(file: str) -> tuple[int, int]:
