@@ -19,6 +19,7 @@ from flydsl.arch.gfx90a import GFX90A
 from flydsl.arch.gfx942 import GFX942
 from flydsl.arch.gfx950 import GFX950
 from flydsl.arch.gfx1201 import GFX1200, GFX1201
+from flydsl.arch.products import Product, is_sold, product_of
 from flydsl.arch.rdna3 import RDNA3
 from flydsl.errors import ArchError
 
@@ -67,14 +68,26 @@ class Peaks:
         return operations / cycles * self.compute_units * self.simds_per_compute_unit * self.clock_hz
 
 
+def _of_product(product: Product) -> Peaks:
+    """The peaks of a product of RDNA, whose multiprocessors have two compute units each."""
+    memory = 1e9 * product.memory_gb_per_s
+    return Peaks(
+        product.name.removeprefix("AMD "),
+        2 * product.multiprocessors,
+        2,
+        1e6 * product.clock_mhz,
+        memory,
+        "AMD's specifications",
+    )
+
+
 _PEAKS: Mapping[str, Peaks] = {
     # product, compute units, SIMDs of each, clock in Hz, memory in bytes per second, source
     GFX942.name: Peaks("Instinct MI300X", 304, 4, 2.1e9, 5.3e12, "AMD Instinct MI300X data sheet"),
     GFX950.name: Peaks("Instinct MI355X", 256, 4, 2.4e9, 8.0e12, "AMD Instinct MI355X data sheet"),
     GFX90A.name: Peaks("one of the two dies of an Instinct MI250X", 110, 4, 1.7e9, 1.6e12,
                        "AMD Instinct MI250X data sheet"),
-    "gfx1100": Peaks("Radeon RX 7900 XTX", 96, 2, 2.5e9, 960e9, "AMD Radeon RX 7900 XTX specifications"),
-    "gfx1151": Peaks("Radeon 8060S", 40, 2, 2.9e9, 256e9, "AMD Ryzen AI Max+ 395 specifications"),
+    **{arch.name: _of_product(product_of(arch.name)) for arch in RDNA3 if is_sold(arch.name)},
     GFX1201.name: Peaks("Radeon RX 9070 XT", 64, 2, 2.97e9, 640e9, "AMD Radeon RX 9070 XT specifications"),
     GFX1200.name: Peaks("Radeon RX 9060 XT", 32, 2, 3.13e9, 320e9, "AMD Radeon RX 9060 XT specifications"),
 }  # fmt: skip

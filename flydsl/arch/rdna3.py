@@ -33,9 +33,11 @@ _SMALL_FILES = {
 }
 # The chips of the family differ in their vector registers: these have as many as the first one, ...
 GFX1101 = replace(GFX1100, name="gfx1101")
-# ... and these two thirds of it (LLVM, AMDGPU.td, Feature1_5xVGPRs).
+# ... and these two thirds of it (LLVM, AMDGPU.td, Feature1_5xVGPRs; ROCm, "AMD GPU specifications": 768 and 512 KiB).
 GFX1102, GFX1103 = (replace(GFX1100, name=name, vgpr_files=_SMALL_FILES) for name in ("gfx1102", "gfx1103"))
 # RDNA 3.5 also computes with floats in scalar registers.
 GFX1151 = replace(GFX1100, name="gfx1151", instruction_sets=("rdna3.5", *GFX1100.instruction_sets))
-GFX1150 = replace(GFX1151, name="gfx1150", vgpr_files=_SMALL_FILES)
-RDNA3 = (GFX1100, GFX1101, GFX1102, GFX1103, GFX1150, GFX1151)
+GFX1150, GFX1152, GFX1153 = (
+    replace(GFX1151, name=name, vgpr_files=_SMALL_FILES) for name in ("gfx1150", "gfx1152", "gfx1153")
+)
+RDNA3 = (GFX1100, GFX1101, GFX1102, GFX1103, GFX1150, GFX1151, GFX1152, GFX1153)

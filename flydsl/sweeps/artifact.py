@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from flydsl import env
-from flydsl.arch.products import product_of
+from flydsl.arch.products import is_sold, product_of
 from flydsl.errors import ArgumentError
 from flydsl.sweeps.config import Config
 
@@ -101,6 +101,8 @@ def _described(arch: str, device: Any) -> dict[str, Any]:
 
         found = torch.cuda.get_device_properties(device)
         return {"name": str(found.name), "arch": arch, "compute_units": found.multi_processor_count}
+    if not is_sold(arch):
+        return {"name": arch, "arch": arch, "compute_units": None}
     product = product_of(arch)
     return {"name": product.name, "arch": arch, "compute_units": product.multiprocessors}
 

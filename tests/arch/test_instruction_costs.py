@@ -37,6 +37,8 @@ def test_matrix_instructions_reach_the_peaks_of_the_data_sheet(mnemonics: str, t
         ("gfx950", "v_mfma_f64_16x16x4_f64", 78.6),
         ("gfx950", "v_mfma_f32_16x16x4_f32", 157.3),
         ("gfx90a", "v_mfma_f32_16x16x16_f16 v_mfma_f32_32x32x8_bf16 v_mfma_i32_32x32x8_i8", 383.0 / 2),
+        ("gfx1100", "v_wmma_f32_16x16x16_f16 v_wmma_bf16_16x16x16_bf16 v_wmma_i32_16x16x16_iu8", 122.9),
+        ("gfx1151", "v_wmma_f32_16x16x16_bf16", 59.4),
         ("gfx1201", "v_wmma_f32_16x16x16_f16 v_wmma_bf16_16x16x16_bf16", 195),
         ("gfx1201", "v_wmma_f32_16x16x16_fp8_bf8 v_wmma_i32_16x16x16_iu8", 389),
         ("gfx1201", "v_wmma_i32_16x16x16_iu4 v_wmma_i32_16x16x32_iu4 v_swmmac_i32_16x16x32_iu8", 779),
