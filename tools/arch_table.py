@@ -22,7 +22,8 @@ _GPUS = {
     "MI300X, MI300A, MI325X": ("gfx942",),
     "MI350X, MI355X": ("gfx950",),
     "Radeon RX 7000, 700M": ("gfx1100", "gfx1101", "gfx1102", "gfx1103"),
-    "Radeon 800M, 8000S": ("gfx1150", "gfx1151"),
+    "Radeon 800M, 8000S": ("gfx1150", "gfx1151", "gfx1152"),
+    "gfx1153": ("gfx1153",),
     "Radeon RX 9000": ("gfx1200", "gfx1201"),
     "gfx1250": ("gfx1250",),
 }

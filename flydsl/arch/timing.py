@@ -1,7 +1,7 @@
 """The figures that a model of time needs, of the accelerator that stands for an architecture.
 
-Each says where it is from and how sure it is; none is fitted to a kernel's time. They stand in `timing_cdna` and
-`timing_rdna4`. Cycles of instructions are in `instruction_costs`, occupancy in `occupancy`.
+Each says where it is from and how sure it is; none is fitted to a kernel's time. They stand in `timing_cdna`,
+`timing_rdna3` and `timing_rdna4`. Cycles of instructions are in `instruction_costs`, occupancy in `occupancy`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,15 @@ from flydsl.arch.gfx1201 import GFX1200, GFX1201
 from flydsl.arch.products import Product, product_of
 from flydsl.arch.timing_cdna import MI250X, MI300X, MI355X
 from flydsl.arch.timing_figures import Figure, Timing, published
+from flydsl.arch.timing_rdna3 import (
+    RADEON_780M,
+    RADEON_860M,
+    RADEON_890M,
+    RADEON_8060S,
+    RX_7600,
+    RX_7800_XT,
+    RX_7900_XTX,
+)
 from flydsl.arch.timing_rdna4 import RX_9060_XT, RX_9070_XT
 from flydsl.errors import ArchError
 
@@ -26,6 +35,13 @@ _TIMINGS: Mapping[str, Timing] = {
     GFX90A.name: MI250X,
     GFX942.name: MI300X,
     GFX950.name: MI355X,
+    "gfx1100": RX_7900_XTX,
+    "gfx1101": RX_7800_XT,
+    "gfx1102": RX_7600,
+    "gfx1103": RADEON_780M,
+    "gfx1150": RADEON_890M,
+    "gfx1151": RADEON_8060S,
+    "gfx1152": RADEON_860M,
     GFX1200.name: RX_9060_XT,
     GFX1201.name: RX_9070_XT,
 }

@@ -9,7 +9,7 @@ from flydsl.arch.instruction_costs import mfma_operations
 from flydsl.arch.timing import timing
 from tests.simulator.timing.loops import busy_us, copy_kernel, lines, trace_of, traced
 
-WORKGROUPS = {"gfx90a": 110, "gfx942": 304, "gfx950": 256, "gfx1201": 64}
+WORKGROUPS = {"gfx90a": 110, "gfx942": 304, "gfx950": 256, "gfx1100": 96, "gfx1151": 40, "gfx1201": 64}
 
 
 def matrix_tera(arch: str, instruction: str, registers: int, modifiers: str = "", formats: str = "fp8_fp8") -> float:
