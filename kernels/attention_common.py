@@ -43,6 +43,8 @@ class Product32:
     dtype: str
     name: str
     calls: int
+    rows = ROWS
+    lanes = WAVE
 
     @classmethod
     def of(cls, dtype: str) -> Product32:
@@ -57,13 +59,25 @@ class Product32:
             sums = fx.Vector(getattr(fx.rocdl, self.name)(fx.T.vec(16, fx.T.f32), operands))
         return sums
 
+    def zeros(self) -> Any:
+        """A lane's part of a result of 32 x 32."""
+        return zeros()
 
-def multiply(product: Product32, rows: SharedTile, columns: list[Any], blocks: int, sums: Any = None) -> list[Any]:
-    """[block of 32 rows]: the sums after rows are multiplied by a lane's column, given as a chunk of each group."""
-    result = [zeros() for _ in range(blocks)] if sums is None else list(sums)
+    def fragment(self, tile: SharedTile, block: int, group: int) -> Any:
+        """A lane's operand of 32 rows and one group, as words."""
+        return tile.fragment(block, group)
+
+    def operand(self, chunk: Any) -> Any:
+        """A lane's operand, of whose row it has one chunk: that one."""
+        return chunk
+
+
+def multiply(product: Any, rows: SharedTile, columns: list[Any], blocks: int, sums: Any = None) -> list[Any]:
+    """[block of rows]: the sums after rows are multiplied by a lane's column, given as an operand of each group."""
+    result = [product.zeros() for _ in range(blocks)] if sums is None else list(sums)
     for block in range(blocks):
         for group, column in enumerate(columns):
-            result[block] = product(rows.fragment(block, group), column, result[block])
+            result[block] = product(product.fragment(rows, block, group), column, result[block])
     return result
 
 
@@ -75,15 +89,15 @@ def multiply_fragments(product: Product32, rows: list[list[Any]], columns: list[
     return result
 
 
-def fragments_ahead(product: Product32, count: int) -> None:
+def fragments_ahead(product: Any, count: int) -> None:
     """Ask the scheduler to read `count` fragments two ahead of what multiplies them, and not earlier: registers."""
     interleave(count * product.calls, count)
 
 
 def chunks(values: list[Any]) -> list[Any]:
-    """[group]: the chunks of a lane's column, as words. values: [block of 32 rows], of 16 bits."""
+    """[group]: the chunks of a lane's column, as words. values: [block of rows], of 16 bits."""
     words = [v.bitcast(fx.Int32) for v in values]
-    return [v[i : i + 4] for v in words for i in (0, 4)]
+    return [v[i : i + 4] for v in words for i in range(0, v.numel, 4)]
 
 
 def weights(powers: list[Any], dtype: str) -> list[Any]:
@@ -157,9 +171,13 @@ class SharedTile:
     def _key(self, row: Any) -> Any:
         return ((row >> 3) ^ (row & 4) ^ ((row & 3) << 1)) & (self.exchanged - 1)
 
+    def chunk_at(self, place: tuple[Any, Any], row: int, chunk: int, first: int = 0) -> Any:
+        """The words of a chunk, of which `word` says what row and chunk are. first: words before the tile."""
+        return fx.Vector(self.memory.vec_load(self.word(place, row, chunk) + first, 4))
+
     def fragment(self, block: int, group: int, first: int = 0) -> Any:
         """A lane's chunk of 32 rows and one group, as words. first: words before the tile."""
-        return fx.Vector(self.memory.vec_load(self.word(self._own, block * ROWS, group * 2) + first, 4))
+        return self.chunk_at(self._own, block * ROWS, group * 2, first)
 
 
 class RowTile(SharedTile):
@@ -294,7 +312,7 @@ def interleaved(a: Any, b: Any) -> Any:
 
 @flyc.jit
 def masked(scores: list[Any], partial: Any, bounds: tuple[Any, Any], number: Any) -> list[Any]:
-    """The scores [block of 32 keys] of a lane; if partial, -inf for keys that the query does not see.
+    """The scores [block of keys] of a lane; if partial, -inf for keys that the query does not see.
 
     bounds: the first and the last key that it sees; the first may be None for no bound. number: of the lane's first
     key, counted alike; its half's keys are 8 numbers on.
@@ -307,39 +325,41 @@ def masked(scores: list[Any], partial: Any, bounds: tuple[Any, Any], number: Any
             seen = last >= key if first is None else (last >= key) & (first <= key)
             return seen.select(score, hidden)
 
-        keys = [i // CHUNK * GROUP + i % CHUNK for i in range(16)]
+        keys = [i // CHUNK * GROUP + i % CHUNK for i in range(scores[0].numel)]
         scores = [
             fx.Vector.from_elements(
-                [one(block * ROWS + key, score) for key, score in zip(keys, values, strict=True)], fx.Float32
+                [one(block * 2 * len(keys) + key, score) for key, score in zip(keys, values, strict=True)], fx.Float32
             )
             for block, values in enumerate(scores)
         ]
     return scores
 
 
-def both_halves(value: Any, op: Any) -> Any:
-    """A value combined with that of the lane 32 on or back, which has the other keys of the same query."""
-    return op(value, fx.gpu.shuffle_xor(value, WAVE // 2, WAVE))
+def both_halves(value: Any, op: Any, lanes: int = WAVE) -> Any:
+    """A value combined with that of the lane in the other half of the wave, which has the same query's other keys."""
+    return op(value, fx.gpu.shuffle_xor(value, lanes // 2, lanes))
 
 
-def online_softmax(scores: list[Any], scale: Any, top: Any, total: Any) -> tuple[list[Any], Any, Any, Any]:
+def online_softmax(
+    scores: list[Any], scale: Any, top: Any, total: Any, lanes: int = WAVE
+) -> tuple[list[Any], Any, Any, Any]:
     """(2^(scale (score - top)), factor of what was summed up before, top, total) after some more scores.
 
     top: the largest score so far, of all lanes with the query; total: the lane's own part of the sum. scale: positive.
     """
-    top, factor, shift = top_of(scores, scale, top)
+    top, factor, shift = top_of(scores, scale, top, lanes=lanes)
     powers = powers_of(scores, scale, shift)
     return powers, factor, top, total * factor + sum_of(powers)
 
 
-def top_of(scores: list[Any], scale: Any, top: Any, lazy: float = 0.0) -> tuple[Any, Any, Any]:
+def top_of(scores: list[Any], scale: Any, top: Any, lazy: float = 0.0, lanes: int = WAVE) -> tuple[Any, Any, Any]:
     """(top, factor of what was summed up before, what is added to scores times scale) after some more scores.
 
     lazy: how far scores may rise above top, in units of log2, before it is another one: then the factor is 1.
     """
     # In a chain, which takes one instruction for two elements.
     of_blocks = [reduce(fx.maxnumf, list(values)) for values in scores]
-    before, top = top, both_halves(reduce(fx.maxnumf, of_blocks, top), fx.maxnumf)
+    before, top = top, both_halves(reduce(fx.maxnumf, of_blocks, top), fx.maxnumf, lanes)
     if lazy:
         top = ((top - before) * scale > lazy).select(top, before)
     # A product by itself: what its rounding changes is the same in every power, and in the factor.

@@ -15,11 +15,11 @@ keys up to i + Skv - S, and with a sliding window of w those from i + Skv - S - 
 it. A query that sees no key has the result 0. Values that causal or the window hides are multiplied by 0, as torch
 does: an infinity among them may become NaN.
 
-A workgroup has `block_m` queries of a head, each wave 32 of them, whose fragments stay in registers. 64 keys and their
-values at a time are in shared memory, the values transposed, while the next ones are on their way to registers. Both
-products keep queries in the columns of a result, so that the softmax of a query is that of two lanes, and P is an
-operand as it is (`attention_common`). Only tiles on the border of what is visible are masked; with causal and
-head_dim >= 128 they have a loop of their own.
+A workgroup has `block_m` queries of a head, each wave 32 of them, on RDNA 3 and 4 16 (`attention_wmma`), whose
+fragments stay in registers. 64 keys and their values at a time are in shared memory, the values transposed, while the
+next ones are on their way to registers. Both products keep queries in the columns of a result, so that the softmax of a
+query is that of two lanes, and P is an operand as it is (`attention_common`). Only tiles on the border of what is
+visible are masked; with causal and head_dim >= 128 they have a loop of their own.
 
 D = 128, bf16, causal, gfx942: 216 VGPRs, 64 of which hold sums, 32 queries and 32 scores; with 32 KiB of shared memory
 each, two workgroups share a compute unit. D = 64: four waves per SIMD.
@@ -35,7 +35,8 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels import attention_common as common
-from kernels.attention_common import CHUNK, GROUP, KEYS, ROWS, WAVE, HeadRows, Product32, zeros
+from kernels.attention_common import CHUNK, GROUP, KEYS, ROWS, WAVE, HeadRows, Product32
+from kernels.attention_wmma import Product16
 from kernels.kernels_common import LOG2_E, element_type, require, require_tensor, rounded
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.sizes import require_elements, require_rows
@@ -185,26 +186,28 @@ def flash_attn_generic_kernel(
 
 def attend(plan: Plan, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any, V: Any, O: Any) -> None:
     """The result of the queries from `first` on of a head."""
-    keys, product = Keys(plan, sequence, first), Product32.of(plan.dtype)
-    queries = Queries(plan, sequence, head, first)
+    keys, product = Keys(plan, sequence, first), Product16.of(plan.dtype) or Product32.of(plan.dtype)
+    queries = Queries(plan, sequence, head, first, product.rows)
     of_keys, of_values = rows_of_keys(plan, sequence, head, keys.end, K, V)
     shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
     k = common.RowTile(of_keys, shared, KEYS, plan.threads)
     v = common.TransposedTile(of_values, shared, KEYS, plan.threads, KEYS * plan.head_dim * 2)
-    q, bounds, scale = queries.load(Q), keys.of_query(queries.number), fx.Float32(plan.scale * LOG2_E)
+    q = [product.operand(chunk) for chunk in queries.load(Q)]
+    bounds, scale = keys.of_query(queries.number), fx.Float32(plan.scale * LOG2_E)
+    columns = plan.width // product.rows  # blocks of them
 
     def step(state: Any, tile: Any, partial: Any) -> Any:
         sums, top, total = state
         next_k = k.load(tile + 1)
-        scores: Any = common.multiply(product, k, q, KEYS // ROWS)
+        scores: Any = common.multiply(product, k, q, KEYS // product.rows)
         scores = common.masked(scores, partial, bounds, tile * KEYS + queries.half * CHUNK)
-        common.fragments_ahead(product, KEYS // ROWS * len(q))
-        powers, factor, top, total = common.online_softmax(scores, scale, top, total)
-        p = common.weights(powers, product.dtype)
+        common.fragments_ahead(product, KEYS // product.rows * len(q))
+        powers, factor, top, total = common.online_softmax(scores, scale, top, total, product.lanes)
+        p = [product.operand(chunk) for chunk in common.weights(powers, product.dtype)]
         fx.rocdl.sched_barrier(0)
         next_v = v.load(tile + 1)
-        sums = common.multiply(product, v, p, plan.width // ROWS, [values * factor for values in sums])
-        common.fragments_ahead(product, plan.width // ROWS * len(p))
+        sums = common.multiply(product, v, p, columns, [values * factor for values in sums])
+        common.fragments_ahead(product, columns * len(p))
         fx.gpu.barrier()
         store(next_k, next_v)
         return sums, top, total
@@ -215,20 +218,23 @@ def attend(plan: Plan, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any
         fx.gpu.barrier()
 
     store(k.load(keys.first_tile), v.load(keys.first_tile))
-    nothing = [zeros() for _ in range(plan.width // ROWS)]
+    nothing = [product.zeros() for _ in range(columns)]
     state: Any = walk(plan, step, keys, (nothing, fx.Float32(common.LOWEST), fx.Float32(0)))
     sums, _, total = state
-    queries.store(O, sums, common.inverse(common.both_halves(total, fx.arith.addf)))
+    queries.store(O, sums, common.inverse(common.both_halves(total, fx.arith.addf, product.lanes)))
 
 
 class Queries:
-    """The rows of Q and O that a workgroup has, one for two lanes, which have the halves of each group of columns."""
+    """The rows of Q and O that a workgroup has, one for two lanes, which have the halves of each group of columns.
 
-    def __init__(self, plan: Plan, sequence: Sequence, head: Any, first: Any) -> None:
+    rows: of a wave.
+    """
+
+    def __init__(self, plan: Plan, sequence: Sequence, head: Any, first: Any, rows: int = ROWS) -> None:
         self.plan, self.head, self.sequence, self.first = plan, head, sequence, first
-        thread = fx.Int32(fx.thread_idx.x)
-        self.number = (thread >> 6) * ROWS + (thread & (ROWS - 1))
-        self.half = thread >> 5 & 1
+        thread, bits = fx.Int32(fx.thread_idx.x), rows.bit_length() - 1
+        self.number = (thread >> (bits + 1)) * rows + (thread & (rows - 1))
+        self.half = thread >> bits & 1
 
     def _rows(self, tensor: Any, width: int) -> GTensor:
         rows = HeadRows(tensor, self.plan.heads, width, self.head, self.sequence.first, self.sequence.count)
@@ -246,7 +252,7 @@ class Queries:
         return [fx.Vector(rows.vec_load(first, CHUNK // 2, **distance)) for first, distance in places]
 
     def store(self, O: Any, sums: list[Any], factor: Any) -> None:
-        """Write the sums [32 columns of V] times a factor."""
+        """Write the sums [block of columns of V] times a factor."""
         rows = self._rows(O, self.plan.width)
         results = common.chunks([rounded(values * factor, element_type(self.plan.dtype)) for values in sums])
         for values, (first, distance) in zip(results, self._chunks(rows, len(results)), strict=True):
