@@ -26,7 +26,8 @@ def open_binary(path: str | Path, listing: str | Path | None = None, *, check_li
     an llvm-objdump. Either is assembled and compared with the code object. If there is none that knows the GPU, the
     module has its kernels and their resources, and what needs more says what is missing.
     check_listing: if False, the listing is not compared and runs, whatever the code object holds: for the output of an
-    LLVM that encodes differently from the assembler here.
+    LLVM that encodes differently from the assembler here. A listing that was compiled apart from the code object, and
+    has other registers, is shown and runs as the code object has it, with a warning.
 
     A use that comes before a wait for its data, on some path through the code, is a warning.
 
@@ -45,7 +46,7 @@ def open_binary(path: str | Path, listing: str | Path | None = None, *, check_li
     except CompileError as error:
         return BinaryModule(CodeObject(arch, "", 0, b"", data, ""), file.name, unlisted=error)
     if check_listing:
-        compare(data, text)
+        text = compare(data, text)
     code = CodeObject(arch, "", 0, b"", data, text)
     warn_of_missing_waits(code, is_from_llvm=False)
     return BinaryModule(code, file.name)

@@ -1,4 +1,4 @@
-"""Check that a listing belongs to a code object: assembled, it must give the same bytes.
+"""The listing that belongs to a code object: assembled, it must give the same bytes.
 
 The simulator decodes the listing and takes the rest from the code object. With the listing of another version of the
 kernel it would silently compute something else than the GPU.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
 
-from flydsl.hsaco import unread_sources
+from flydsl.hsaco import made_apart, unread_sources
 from flydsl.hsaco.assembler import AssemblerError, NoAssemblerError, assemble
 from flydsl.hsaco.elf import Contents, read_contents
+from flydsl.hsaco.instruction_places import place_instructions
 from flydsl.hsaco.kernels import read_hsaco
 from flydsl.hsaco.listing import ListingError
 
@@ -24,35 +24,66 @@ _LINE_BYTES_LOG2 = 7
 _MOST_SHOWN = 2000
 
 
-def check_listing(hsaco: bytes, listing: str) -> None:
-    """Raise ListingError if the machine code or the constants of a code object differ from the listing's.
+def check_listing(hsaco: bytes, listing: str) -> str:
+    """The listing that belongs to a code object: this one, or one with its instructions as the code object has them.
 
-    Bytes that the linker fills in are not compared. The assembler is ziglang's clang and takes some 50 ms; what it
-    rejects is an error with its message. If it is not installed, a warning says that nothing was compared. This is
-    safe: the simulator refuses harmful listings when it reads them, so a wrong listing can only give wrong results.
+    A listing is of the same code if it has the same instructions, but for the registers that hold their values and the
+    order. Those that differ are then read from the code object (`made_apart`), and a warning says how many they are.
+    Bytes that the linker fills in are not compared, nor fields that no instruction reads (`unread_sources`).
+
+    Raises ListingError for a listing of other machine code or constants. The assembler is ziglang's clang and takes
+    some 50 ms; what it rejects is an error with its message. If it is not installed, a warning says that nothing was
+    compared. This is safe: the simulator refuses harmful listings when it reads them, so a wrong listing can only give
+    wrong results.
     """
     linked, target = read_contents(hsaco), read_hsaco(hsaco).target
+    prepared, gpu = _prepared(listing, target)
     try:
-        assembled = read_contents(_assemble(listing, target))
+        assembled = read_contents(_assembled(prepared, gpu))
     except NoAssemblerError as error:
         warnings.warn(f"the listing was not compared with the code object: {error} (pip install ziglang)", stacklevel=3)
-        return
-    _compare(".text", assembled, linked, lambda: unread_sources.opcodes(listing, processor(target)))
+        return listing
     if len(linked.sections.get(".rodata", b"")) == len(assembled.sections.get(".rodata", b"")):
-        _compare(".rodata", assembled, linked)  # otherwise the linker merged constants into it
+        _compare(".rodata", *_compared(".rodata", assembled, linked))  # otherwise the linker merged constants into it
+    found, expected = _compared(".text", assembled, linked)
+    if found == expected:
+        return listing
+    placed = place_instructions(prepared, gpu)
+    expected = _as_assembled(assembled.sections[".text"], found, unread_sources.as_assembled(expected, placed))
+    if expected == placed.code:
+        return listing
+    own = made_apart.of_the_code(listing, placed, expected, gpu)
+    if own is None:
+        _compare(".text", placed.code, expected)
+        return listing
+    changed = sum(a != b for a, b in zip(own.split("\n"), listing.split("\n"), strict=True))
+    warnings.warn(
+        f"{changed} of {len(placed.texts)} instructions have other registers or another order in the code object than "
+        "in the listing, which was compiled apart from it: they are shown and run as the code object has them",
+        stacklevel=3,
+    )
+    return own
 
 
-def _compare(
-    section: str, assembled: Contents, linked: Contents, opcodes: Callable[[], frozenset[int]] = frozenset
-) -> None:
-    """opcodes: for which `unread_sources` lets a field differ; asked for only where something does."""
+def _compared(section: str, assembled: Contents, linked: Contents) -> tuple[bytes, bytes]:
+    """A section by the listing, with what the linker fills in, and of the code object. ListingError for two sizes."""
     expected, found = linked.sections.get(section, b""), bytearray(assembled.sections.get(section, b""))
     if len(expected) != len(found):
         raise _mismatch(f"{section} has {len(expected)} bytes in the code object, {len(found)} by the listing")
     for field in assembled.filled_by_the_linker.get(section, ()):
         if field.stop <= len(found):
             found[field] = expected[field]
-    if found != expected and not unread_sources.are_all_that_differs(bytes(found), expected, opcodes()):
+    return bytes(found), expected
+
+
+def _as_assembled(assembled: bytes, filled: bytes, expected: bytes) -> bytes:
+    """What is expected, without what the linker has filled in."""
+    pairs = zip(assembled, filled, expected, strict=True)
+    return bytes(a if a != b else c for a, b, c in pairs)
+
+
+def _compare(section: str, found: bytes, expected: bytes) -> None:
+    if found != expected:
         offset = next(i for i, (a, b) in enumerate(zip(expected, found, strict=True)) if a != b)
         raise _mismatch(f"{section} differs first at byte {offset:#x}")
 
@@ -60,8 +91,8 @@ def _compare(
 def _mismatch(difference: str) -> ListingError:
     return ListingError(
         f"this is not the listing of this code object: {difference}",
-        hint="take both from the same compilation; to run a listing that was changed on purpose, or that a compiler "
-        "made apart from the code object, as IREE does: load(..., check_listing=False)",
+        hint="take both from the same compilation; to run a listing that was changed on purpose: "
+        "load(..., check_listing=False)",
     )
 
 
@@ -79,14 +110,17 @@ def processor(target: str) -> str:
     return match[1]
 
 
-def _assemble(listing: str, target: str) -> bytes:
-    """The object that the assembler makes for the listing's target, or the code object's if the listing names none."""
+def _prepared(listing: str, target: str) -> tuple[str, str]:
+    """The listing as the assembler takes it, and the GPU: the listing's, or the code object's if that names none."""
     named = _TARGET.search(listing)
     gpu = processor(named[2] if named else target)
     if gpu.partition(":")[0] != processor(target).partition(":")[0]:
         raise _mismatch(f"the listing is for {gpu}, the code object for {processor(target)}")
     listing = _TARGET.sub(lambda line: f'{line[1]}"amdgcn-amd-amdhsa--{gpu}"', listing)
-    listing = _PREFETCHED.sub(_prefetched, listing)
+    return _PREFETCHED.sub(_prefetched, listing), gpu
+
+
+def _assembled(listing: str, gpu: str) -> bytes:
     try:
         return assemble(listing, gpu)
     except AssemblerError as error:

@@ -1,59 +1,40 @@
-"""A field that encodings may differ in without a difference: the third source of a VOP3 instruction that has two.
+"""Fields that encodings may differ in without a difference, as no instruction reads them.
 
-The assembler leaves it 0, the next version of LLVM has the constant 0 there (128), for RDNA and gfx1250. Where an
-instruction has a third source, these are a register and a number.
+- The third source of a VOP3 instruction that has two: the assembler leaves it 0, the next version of LLVM has the
+  constant 0 there (128), for RDNA and gfx1250.
+- The upper half of a literal of 16 bits: the assembler leaves it 0, the next version of LLVM extends the sign.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
 
-from flydsl.hsaco.assembler import AssemblerError, assemble
-from flydsl.hsaco.elf import read_contents
+from flydsl.hsaco.instruction_places import PlacedInstructions
 
 _VOP3 = 0b110101
-_FIELD = 0x1FF << 18
-_CONSTANT_0 = 0x80 << 18
-_INSTRUCTION = re.compile(r"^\s*(v_\w+\s+[^;\n]+)", re.MULTILINE)
+_FIELD, _CONSTANT_0 = 0x1FF << 18, 0x80 << 18
 _MODIFIER = re.compile(r"\s\w+:\S+")
+_HALF_WORDS = re.compile(r"v_(?!pk_|dot)[a-z]+(?:_[a-z]+)*_[bfiu]16(?:_e32|_e64)?\b(?!.*::).*\b0x[89a-f][0-9a-f]{3}\b")
+_SIGN_EXTENSION, _LITERAL_BYTES = b"\xff\xff", 4
 
 
-def opcodes(listing: str, gpu: str) -> frozenset[int]:
-    """The VOP3 opcodes of a listing's instructions with at most two sources, by assembling these alone."""
-    lines = {match[1] for match in _INSTRUCTION.finditer(listing) if _has_two_sources(match[1])}
-    try:
-        code = read_contents(assemble("\n".join(["k:", *sorted(lines)]), gpu)).sections.get(".text", b"")
-    except AssemblerError:
-        return frozenset()
-    return frozenset(opcode for word in _words(code) if (opcode := _opcode(word)) is not None)
+def as_assembled(code: bytes, placed: PlacedInstructions) -> bytes:
+    """The code with such fields as the assembler has them. placed: the instructions of its listing."""
+    result = bytearray(code)
+    for text, start, end in placed:
+        if code[start:end] == placed.code[start:end]:
+            continue
+        if end - start >= 2 * _LITERAL_BYTES and _has_two_sources(text):
+            first, second = struct.unpack_from("<II", code, start)
+            if first >> 26 == _VOP3 and second & _FIELD == _CONSTANT_0:
+                struct.pack_into("<I", result, start + 4, second & ~_FIELD)
+        if _HALF_WORDS.match(text) and code[end - 2 : end] == _SIGN_EXTENSION:
+            result[end - 2 : end] = bytes(2)
+    return bytes(result)
 
 
 def _has_two_sources(text: str) -> bool:
     operands = _MODIFIER.sub("", text).count(",") + 1
     has_carry = "_co_u32" in text.partition(" ")[0]
     return "::" not in text and operands <= (4 if has_carry else 3)
-
-
-def are_all_that_differs(one: bytes, other: bytes, of_two_sources: frozenset[int]) -> bool:
-    """True if two codes of one length differ in nothing but this field of instructions with these opcodes."""
-    if not of_two_sources:
-        return False
-    before = 0
-    for a, b in zip(_words(one), _words(other), strict=True):
-        if a != b:
-            fields = {a & _FIELD, b & _FIELD}
-            if a ^ b != _CONSTANT_0 or fields != {0, _CONSTANT_0} or _opcode(before) not in of_two_sources:
-                return False
-        before = a
-    return True
-
-
-def _words(code: bytes) -> Iterator[int]:
-    return (word for (word,) in struct.iter_unpack("<I", code[: len(code) // 4 * 4]))
-
-
-def _opcode(word: int) -> int | None:
-    """The opcode if this is the first dword of a VOP3 instruction."""
-    return word >> 16 & 0x3FF if word >> 26 == _VOP3 else None

@@ -39,7 +39,9 @@ def load(code: str | Path | bytes, listing: str | Path | None = None, *, check_l
 
     listing: the assembly that the code object was made from, which is what the simulator decodes: a path, or the text
     itself (which has more than one line). By default the file beside the code object with the suffix .s.
-    check_listing: assemble it, and compare the bytes. If False, the listing runs, whatever the code object holds.
+    check_listing: assemble it, and compare the bytes. A listing that was compiled apart from the code object, and has
+    other registers, runs as the code object has it, with a warning. If False, the listing runs, whatever the code
+    object holds.
 
     Raises HsacoError if it is not a code object, ListingError if the listing is missing or belongs to something else,
     and OSError for files that cannot be read.
@@ -50,8 +52,8 @@ def load(code: str | Path | bytes, listing: str | Path | None = None, *, check_l
         if isinstance(opened, Path) or (isinstance(opened, str) and "\n" not in opened):
             open_folder(opened)
     program = Program.load(data, text)
-    if check_listing:
-        compare(data, text)
+    if check_listing and (own := compare(data, text)) != text:
+        program = Program.load(data, own)
     return LoadedModule(program)
 
 
