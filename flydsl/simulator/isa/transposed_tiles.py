@@ -14,7 +14,9 @@ piece of a row: elements of one row and consecutive columns, as WMMA takes them.
 Element i of a destination lane comes from its i-th source lane, where it is the element that the lane's place in its
 group (or half of it) numbers. Sources: AMD's test of these instructions against "documented WMMA coordinates" and its
 functional model (rocm-systems, emulation/rocjitsu). For 8 bits in LDS that test has lanes exchange as for global
-memory; here they do what a public program observed on hardware, and what Triton's lowering takes for granted.
+memory. Here they do what a public program observed on hardware and what Triton's lowering takes for granted, and AMD's
+model too, since TensileLite's kernels, which are right on the hardware, came out wrong on it otherwise (issue 10522 and
+pull request 10521 of rocm-systems).
 
 RDNA 4 has global_load_tr_b128, for 16 bits, and global_load_tr_b64, for 8 bits, whose lanes exchange as those of loads
 from LDS do above: so two projects measured them on gfx1201 (tessera's notes on the GPU's fragments; a contract of the

@@ -26,7 +26,7 @@ class Case:
     """One test of the corpus on one GPU.
 
     refused: what the error names, if the simulator does not execute it; differs: the check is of what was observed on
-    hardware, which is not what the corpus says.
+    hardware, which is not what the corpus says; in_sweep: `make test` leaves it out.
     """
 
     name: str
@@ -34,16 +34,19 @@ class Case:
     check: Check
     refused: str = ""
     differs: bool = False
+    in_sweep: bool = False
 
 
 _listed: dict[tuple[str, str], Case] = {}
 
 
-def conforms(name: str, archs: str, *, refused: str = "", differs: bool = False) -> Callable[[Check], Check]:
+def conforms(
+    name: str, archs: str, *, refused: str = "", differs: bool = False, in_sweep: bool = False
+) -> Callable[[Check], Check]:
     """List a function of a GPU's name as the test `name` of the corpus."""
 
     def listed(check: Check) -> Check:
-        _listed.update({(name, arch): Case(name, arch, check, refused, differs) for arch in archs.split()})
+        _listed.update({(name, arch): Case(name, arch, check, refused, differs, in_sweep) for arch in archs.split()})
         return check
 
     return listed

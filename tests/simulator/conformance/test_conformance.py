@@ -10,9 +10,11 @@ import pytest
 from flydsl.errors import FlyError
 from tests.simulator.conformance.registry import Case, cases, table
 
+CASES = [pytest.param(case, marks=[pytest.mark.sweep] if case.in_sweep else []) for case in cases()]
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.arch}-{case.check.__name__}")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.arch}-{case.check.__name__}")
 def test_amds_expectation(case: Case) -> None:
     with pytest.raises(FlyError, match=case.refused) if case.refused else contextlib.nullcontext():
         case.check(case.arch)
