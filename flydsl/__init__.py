@@ -16,9 +16,10 @@ from flydsl.sweeps import Config, sweep
 
 if TYPE_CHECKING:
     from flydsl.compiler.interpreted import interpreting
+    from flydsl.compiler.reference import compare_reference
     from flydsl.compiler.second_opinion import compare_interpreted
 
-__all__ = ["Config", "autotune", "compare_interpreted", "interpreting", "language", "sweep"]
+__all__ = ["Config", "autotune", "compare_interpreted", "compare_reference", "interpreting", "language", "sweep"]
 
 __version__: str
 
@@ -35,4 +36,8 @@ def __getattr__(name: str) -> Any:
         from flydsl.compiler.second_opinion import compare_interpreted
 
         return compare_interpreted
+    if name == "compare_reference":
+        from flydsl.compiler.reference import compare_reference
+
+        return compare_reference
     raise AttributeError(f"module 'flydsl' has no attribute {name!r}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from flydsl.compiler.given_tensors import copied, differing, names_of, tensors_of
 from flydsl.compiler.interpreted import interpreting
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.interpreter import Write, watched
@@ -47,15 +48,15 @@ def compare_interpreted(
     """
     if not callable(launch):
         raise ArgumentError(f"{launch!r} is not a launcher", at=user_location(), hint="a function with @flyc.jit")
-    names = _names(launch, len(args), kwargs)
-    compiled, interpreted = (_copied((args, kwargs)) for _ in range(2))
+    names = names_of(launch, len(args), kwargs)
+    compiled, interpreted = (copied((args, kwargs)) for _ in range(2))
     with interpreting(False):
         launch(*compiled[0], **compiled[1])
     with interpreting():
         launch(*interpreted[0], **interpreted[1])
-    found = zip(_tensors(names, compiled), _tensors(names, interpreted), strict=True)
+    found = zip(tensors_of(names, compiled), tensors_of(names, interpreted), strict=True)
     for (name, one), (_, other) in found:
-        different = _different(one, other, rtol, atol)
+        different = differing(one, other, rtol, atol)
         if bool(different.any()):
             element = tuple(int(i) for i in different.nonzero()[0])
             write = _writer(launch, (args, kwargs), names, name, element)
@@ -66,59 +67,10 @@ def _writer(
     launch: Callable[..., Any], given: Any, names: Sequence[str], name: str, element: tuple[int, ...]
 ) -> Write | None:
     """The last write to an element of a tensor, found by interpreting the launch again."""
-    again = _copied(given)
-    tensor = dict(_tensors(names, again))[name]
+    again = copied(given)
+    tensor = dict(tensors_of(names, again))[name]
     offset = sum(i * stride for i, stride in zip(element, tensor.stride(), strict=True))
     address = tensor.data_ptr() + offset * tensor.element_size()
     with interpreting(), watched(address, tensor.element_size()) as writes:
         launch(*again[0], **again[1])
     return writes[-1] if writes else None
-
-
-def _names(launch: Any, count: int, kwargs: Mapping[str, Any]) -> list[str]:
-    signature = getattr(launch, "signature", None)
-    known = [parameter.name for parameter in signature.parameters] if signature is not None else []
-    return [*(known[i] if i < len(known) else f"argument {i}" for i in range(count)), *kwargs]
-
-
-def _copied(value: Any) -> Any:
-    """The same with copies of its tensors, in memory of their own and of the same strides."""
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
-        copy.copy_(value)
-        for name, held in vars(value).items():
-            setattr(copy, name, held)
-        return copy
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
-
-
-def _tensors(names: Sequence[str], given: Any) -> Iterator[tuple[str, Any]]:
-    args, kwargs = given
-    for name, value in zip(names, [*args, *kwargs.values()], strict=True):
-        yield from _tensors_in(name, value)
-
-
-def _tensors_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _tensors_in(f"{name}[{key!r}]", item)
-    elif isinstance(value, list | tuple):
-        for i, item in enumerate(value):
-            yield from _tensors_in(f"{name}[{i}]", item)
-
-
-def _different(one: Any, other: Any, rtol: float, atol: float) -> Any:
-    """A mask of the elements that differ by more than is allowed; NaNs are alike."""
-    import torch
-
-    if one.dtype.is_floating_point:
-        return ~torch.isclose(other.double(), one.double(), rtol=rtol, atol=atol, equal_nan=True)
-    return one != other

@@ -1,0 +1,72 @@
+"""A launch against a reference: the element, its writer, and the elements that it is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl
+from flydsl.compiler.reference import WrongResult
+from flydsl.errors import ArgumentError
+from tests.compiler import buggy_kernels as bugs
+
+
+def wrong(name: str, **options: Any) -> WrongResult:
+    with pytest.raises(WrongResult) as found:
+        flydsl.compare_reference(bugs.LAUNCHERS[name], bugs.REFERENCES[name], *bugs.ARGUMENTS[name](), **options)
+    return found.value
+
+
+def elements(mask: Any) -> list[Any]:
+    return [tuple(place) for place in mask.nonzero().tolist()]
+
+
+def test_the_elements_that_are_left_out():
+    error = wrong("last_k_left_out")
+    assert (error.tensor, error.element) == ("c", (0, 0))
+    assert elements(error.depends["a"]) == [(0, k) for k in range(23)]
+    assert elements(error.should_depend["a"]) == [(0, k) for k in range(24)]
+    assert elements(error.depends["b"]) == [(k, 0) for k in range(23)]
+    assert "made of b[:23, 0] (b is read in line" in str(error)
+    assert error.writer.thread == (0, 0, 0)
+    assert "c[row, column] = acc" in str(error)
+
+
+def test_an_element_through_a_wrong_swizzle():
+    with pytest.warns(UserWarning, match="swizzle"):
+        error = wrong("wrong_swizzle")
+    assert "made of a[4, 4]" in str(error)
+    assert "the reference, of a[4, 0]" in str(error)
+
+
+def test_the_place_that_has_the_number():
+    error = wrong("transposed_fragment")
+    assert "the reference's number is at out[1, 0]" in str(error)
+    assert error.writer.thread == (0, 0, 0)
+
+
+def test_what_no_thread_writes():
+    error = wrong("short_grid")
+    assert (error.element, error.writer, error.depends) == ((128,), None, {})
+    assert "32 of 160 elements differ: out[128:]" in str(error)
+
+
+def test_an_integer_and_an_infinity_have_their_checks():
+    error = wrong("int8_overflow")
+    assert 'checking("overflow")' in str(error)
+    assert "both are made of a[0, :], b[:]" in str(error)
+    assert 'checking("nan")' in str(wrong("f16_overflow"))
+
+
+def test_tolerances_and_what_is_given_stays():
+    a, b, c, k = bugs.ARGUMENTS["last_k_left_out"]()
+    flydsl.compare_reference(bugs.last_k_left_out, bugs.product, a, b, c, k, atol=100.0)
+    flydsl.compare_reference(bugs.last_k_left_out, lambda a, b, c, k: c.copy_(a[:, :-1] @ b[:-1]), a, b, c, k)
+    assert not c.any()
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(ArgumentError, match="is no reference"):
+        flydsl.compare_reference(bugs.short_grid, torch.zeros(160), *bugs.ARGUMENTS["short_grid"]())
