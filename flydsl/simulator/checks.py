@@ -11,7 +11,7 @@
 | `races` | accesses to the same bytes of LDS or global memory, one of them writing, that nothing orders (see below) |
 | `waits` | use of what is still under way: an `s_waitcnt`, or `s_nop`, that is missing (see below) |
 | `alignment` | as a hint, accesses that are slow for their address |
-| `barriers` | as a hint, barriers that some waves of a workgroup end without reaching |
+| `barriers` | as a hint, barriers that some waves of a workgroup end without reaching, or lanes of a wave do not take |
 
 Each raises an error at the instruction that does it: `UninitializedLds`, `UninitializedRegister`, `LdsRace`,
 `GlobalRace`, `MissingWait`; hints are in what the block is given. Launches are checked by the lock-step backend,
@@ -185,16 +185,41 @@ class BarrierHint:
         )
 
 
+@dataclass(frozen=True)
+class DivergentBarrierHint:
+    """A barrier in a branch that some lanes of a wave do not take: it holds back the wave, and what these do it misses.
+
+    wave: of the workgroup. thread: the first of its lanes that are not there, and missing: their number, of `lanes`.
+    """
+
+    instruction: str
+    isa_line: int
+    at: SourceLocation | None
+    workgroup: tuple[int, int, int]
+    wave: int
+    thread: tuple[int, int, int]
+    missing: int
+    lanes: int
+
+    def __str__(self) -> str:
+        place = f", {self.at}" if self.at else ""
+        return (
+            f"{self.instruction} (ISA line {self.isa_line}{place}): wave {self.wave} of workgroup {self.workgroup} comes "
+            f"there without {self.missing} of its {self.lanes} lanes, the first of them thread {self.thread}: the barrier "
+            "is in a branch that they do not take, or they have returned; let all threads come there"
+        )
+
+
 class Findings:
     """The findings of a `with` block that are not errors. Prints as a list; without findings, as an empty text."""
 
     def __init__(self) -> None:
         self._misaligned: dict[tuple[str, int], MisalignedHint] = {}
-        self._barriers: dict[int, BarrierHint] = {}
+        self._barriers: dict[int, BarrierHint | DivergentBarrierHint] = {}
 
     @property
-    def hints(self) -> list[MisalignedHint | BarrierHint]:
-        """Accesses that are slow because of their address, and barriers that waves miss, one for each instruction."""
+    def hints(self) -> list[MisalignedHint | BarrierHint | DivergentBarrierHint]:
+        """Accesses that are slow because of their address, and barriers that waves or lanes miss, one for each instruction."""
         return [*self._misaligned.values(), *self._barriers.values()]
 
     def add_misaligned(self, instruction: Instruction, access: Access, alignment: int, count: int) -> None:
@@ -202,7 +227,7 @@ class Findings:
         hint = MisalignedHint(listed.text, listed.line, listed.location, alignment, access)
         self._misaligned.setdefault((listed.text, listed.line), hint).count += count
 
-    def add_barrier(self, hint: BarrierHint) -> None:
+    def add_barrier(self, hint: BarrierHint | DivergentBarrierHint) -> None:
         self._barriers.setdefault(hint.isa_line, hint)
 
     def __str__(self) -> str:

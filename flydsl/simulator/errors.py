@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flydsl.errors import SimulatorError, SourceLocation
 
@@ -37,7 +37,13 @@ class BarrierMisuse(SimulatorError):
 
 
 class InstructionLimit(SimulatorError):
-    """A wave executed more instructions than the launch allows."""
+    """A wave executed more instructions than the launch allows.
+
+    polled: the addresses that its loop reads, each with the bytes that were there.
+    """
+
+    polled: tuple[tuple[int, bytes], ...] = ()
+    if_meant: ClassVar[str] = "if it is meant to run this long: with flydsl.simulator.limited(instructions=...)"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from flydsl.simulator.decoding.program import CODE_BASE, INSTRUCTION_BYTES, Prog
 from flydsl.simulator.errors import BarrierMisuse, InstructionLimit, Trap
 from flydsl.simulator.float_environment import IeeeFloats
 from flydsl.simulator.lockstep.deadlock import deadlock
-from flydsl.simulator.lockstep.polling import Workgroups, story_of_loop
+from flydsl.simulator.lockstep.polling import Workgroups, polled_by, story_of_loop
 from flydsl.simulator.lockstep.standstill import Standstill
 from flydsl.simulator.lockstep.tensor import NumpyTensors
 from flydsl.simulator.memory.buffers import Memory
@@ -410,8 +410,12 @@ def limit_error(
         f"  workgroup {workgroup}, wave {wave % waves.waves_per_workgroup}",
         *story_of_loop(machine, pc, wave, workgroups),
     ]
-    return InstructionLimit(
+    polled = polled_by(machine, pc, wave)
+    who = 'inside checking("races"), this says who wrote last what it reads; ' if polled else ""
+    error = InstructionLimit(
         "\n".join(lines),
         at=next((at for at in reversed(before) if at.column is not None), None),  # LLVM leaves an empty loop without
-        hint="if it is meant to run this long: with flydsl.simulator.limited(instructions=...)",
+        hint=who + InstructionLimit.if_meant,
     )
+    error.polled = polled
+    return error

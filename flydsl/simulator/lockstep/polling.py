@@ -11,7 +11,7 @@ import numpy as np
 
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import Instruction, Program
-from flydsl.simulator.memory.buffers import Memory
+from flydsl.simulator.memory.buffers import Buffer, Memory
 from flydsl.simulator.waves import AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, Waves
 
 _MOST_LOADS, _MOST_WRITES = 4, 3
@@ -65,7 +65,7 @@ def story_of_loop(machine: Stopped, pc: int, wave: int, workgroups: Workgroups |
     loop = loop_around(machine.program, pc)
     if not loop:
         return []
-    polled = [text for index in loop for text in _polled(machine, index, wave)]
+    polled = [text for index in loop for text in _text_of_polled(machine, index, wave)]
     of_launch = [] if workgroups is None else [_standing_of_workgroups(machine.program, workgroups, loop)]
     return [*polled[: 2 * _MOST_LOADS], _standing(machine.program, machine.waves, wave, loop), *of_launch]
 
@@ -89,24 +89,39 @@ def _standing_of_workgroups(program: Program, workgroups: Workgroups, loop: rang
     return f"  of the launch's {total} workgroups: {', '.join(parts)}"
 
 
-def _polled(machine: Stopped, index: int, wave: int) -> Iterator[str]:
-    """The element that a load of the loop reads, and its value, of the first active lane."""
+def polled_by(machine: Stopped, pc: int, wave: int) -> tuple[tuple[int, bytes], ...]:
+    """The addresses that the loop around `pc` reads, each with the bytes there."""
+    found = [_polled(machine, index, wave) for index in loop_around(machine.program, pc)]
+    return tuple((address, content) for address, _, content, _ in filter(None, found))
+
+
+def _polled(machine: Stopped, index: int, wave: int) -> tuple[int, int, bytes, Buffer] | None:
+    """What a load of the loop reads for the first active lane: address, size, up to 8 bytes of it, and the buffer."""
     instruction = machine.program.instructions[index]
     if not instruction.mnemonic.startswith(_READS) or not instruction.results:
-        return
+        return None
     access = machine.first_access(index, wave)
     buffer = machine.memory.buffer_at(access[0]) if access else None
     if access is None or buffer is None:
-        return
+        return None
     address, size = access
     offset = address - buffer.storage_base
-    value = _shown(buffer.storage[offset : offset + min(size, 8)].tobytes(), buffer.label)
+    return address, size, buffer.storage[offset : offset + min(size, 8)].tobytes(), buffer
+
+
+def _text_of_polled(machine: Stopped, index: int, wave: int) -> Iterator[str]:
+    """The element that a load of the loop reads, and its value, of the first active lane."""
+    polled = _polled(machine, index, wave)
+    if polled is None:
+        return
+    address, size, content, buffer = polled
+    instruction = machine.program.instructions[index]
     at = f", {instruction.location}" if instruction.location else ""
     yield (
-        f"  it reads element {buffer.element_index(address)} of {buffer.name} ({buffer.label}), which is {value}: "
-        f"{instruction.listed.text} (ISA line {instruction.listed.line}{at})"
+        f"  it reads element {buffer.element_index(address)} of {buffer.name} ({buffer.label}), which is "
+        f"{_shown(content, buffer.label)}: {instruction.listed.text} (ISA line {instruction.listed.line}{at})"
     )
-    yield from _writers(machine, access, wave, index)
+    yield from _writers(machine, (address, size), wave, index)
 
 
 def _writers(machine: Stopped, polled: tuple[int, int], wave: int, reader: int) -> Iterator[str]:

@@ -10,17 +10,19 @@ import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.checks import BarrierHint, current_findings
+from flydsl.simulator.checks import current_findings
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, UninitializedLds
+from flydsl.simulator.errors import Access, Accessor, GlobalRace, InstructionLimit, LdsRace, UninitializedLds
 from flydsl.simulator.isa.operations import writes_lds
 from flydsl.simulator.lockstep.checked.access_history import LOST, WRITE, Accesses, AccessHistory, Conflict
+from flydsl.simulator.lockstep.checked.barriers import hint_at_ended_waves, hint_at_inactive_lanes
 from flydsl.simulator.lockstep.checked.clocks import lane_of, pc_of, time_of, wave_of
 from flydsl.simulator.lockstep.checked.contents import Present, Stored, in_units
 from flydsl.simulator.lockstep.checked.copies import Copies, store_under_way
 from flydsl.simulator.lockstep.checked.lds_history import LdsHistory
 from flydsl.simulator.lockstep.checked.outstanding import Ended, Part, Started
 from flydsl.simulator.lockstep.checked.races import RaceHistory
+from flydsl.simulator.lockstep.checked.signals import tell_who_signalled
 from flydsl.simulator.lockstep.checked.threefold import COPIES
 from flydsl.simulator.lockstep.checked.waiting import COPIES_OF_CDNA5, WaitingMachine
 from flydsl.simulator.lockstep.machine import Step
@@ -28,7 +30,6 @@ from flydsl.simulator.lockstep.memory import Request, Resolved
 from flydsl.simulator.lockstep.tensor import Move, Piece
 from flydsl.simulator.memory.buffers import Buffer
 from flydsl.simulator.waits.suspects import suspects_of
-from flydsl.simulator.waves import AT_BARRIER, ENDED
 
 _ALIGNMENT_ELSEWHERE = 4
 _ALIGNMENT_IN_LDS = 16
@@ -68,29 +69,29 @@ class CheckedMachine(WaitingMachine):
 
     def complete_barriers(self) -> Array:
         if "barriers" in self._checks:
-            self._hint_at_ended_waves()
+            hint_at_ended_waves(self.program, self.waves, self._all_waves_signalled())
         arrived = super().complete_barriers()
         if self._races is not None:
             self._races.pass_barrier(self._number[arrived[arrived < self._originals]])
         return arrived
 
-    def _hint_at_ended_waves(self) -> None:
-        """Add a hint for a barrier that is passed though some waves of the workgroup never came."""
-        status = self.waves.status.reshape(-1, self.waves.waves_per_workgroup)
-        passed = self._all_waves_signalled() & (status == AT_BARRIER).any(axis=1) & (status == ENDED).any(axis=1)
-        for workgroup in np.flatnonzero(passed)[:1]:
-            waiting, ended = (tuple(np.flatnonzero(status[workgroup] == s).tolist()) for s in (AT_BARRIER, ENDED))
-            first = int(workgroup) * self.waves.waves_per_workgroup + waiting[0]
-            barrier = self.program.instructions[int(self.waves.pc[first]) - 1]
-            listed, id_ = barrier.listed, self.waves.workgroup_ids[int(workgroup)]
-            hint = BarrierHint(listed.text, listed.line, barrier.location, id_, waiting, ended)
-            current_findings().add_barrier(hint)
+    def look_ahead(self) -> None:
+        try:
+            super().look_ahead()
+        except InstructionLimit as error:
+            if self._races is not None:
+                tell_who_signalled(error, self._races, self.program, self.memory)
+            raise
 
     def barrier_signal(self) -> Array:
         if self._races is not None:
             waves = self.own_waves()
             self._races.clocks.signal_barrier(self._number[waves])
             self._carry_over(waves)
+        if "barriers" in self._checks and not self.exec_is_full():
+            waves = self._selected_indices()
+            own = waves < self._originals
+            hint_at_inactive_lanes(self.instruction, self.waves, waves[own], self.exec_mask()[own])
         return super().barrier_signal()
 
     def complete_cluster_barriers(self) -> Array:

@@ -44,6 +44,9 @@ class Role(NamedTuple):
 class RaceHistory:
     """All accesses of a launch. Batches of its workgroups run one after the other, and race with each other.
 
+    workgroup_count: of the launch.
+    signals: of a place that waves write with an atomic or past the caches: the waves, the last one last, and by which
+        instruction.
     carried: accesses that were under way when their wave arrived at a barrier: instruction, wave, and time behind it,
         of copies 0; with the largest count that a wait before that barrier may have to let them go.
     """
@@ -57,13 +60,15 @@ class RaceHistory:
                     f'checking("races") takes up to {LIMITS[what]} {what}, and the launch has {count}',
                     hint="launch a part of the grid, or choose other checks",
                 )
-        self._grid, self._per_workgroup = dispatch.grid, per_workgroup
+        self._grid, self.waves_per_workgroup = dispatch.grid, per_workgroup
+        self.workgroup_count = dispatch.workgroup_count
         self.clocks = Clocks(waves, per_workgroup)
         self.roles = [_role(instruction) for instruction in program.instructions]
         self.compares = np.array([role.kind == COMPARE for role in self.roles])
         self._anyone_acquires = any(role.acquires for role in self.roles)
         self._updates = LostUpdates(program)
         self._flags: set[tuple[int, int]] = set()  # places of barriers in LDS: who reads one, learns of who arrived
+        self.signals: dict[tuple[int, int], dict[int, int]] = {}
         self.carried: dict[tuple[int, int, int], int] = {}
         self._memories = _memories(dispatch.memory)
         self._histories: dict[int, AccessHistory] = {}
@@ -72,13 +77,13 @@ class RaceHistory:
         """Move on to other workgroups, whose LDS is (bytes,). Return the numbers of their waves in the launch."""
         self.clocks.forget()
         self._updates.forget()
-        self.lds = AccessHistory(lds, self.clocks, self._per_workgroup)
+        self.lds = AccessHistory(lds, self.clocks, self.waves_per_workgroup)
         width, height, _ = self._grid
-        first = np.array([(x + width * (y + height * z)) * self._per_workgroup for x, y, z in workgroup_ids], np.int64)
-        return np.asarray((first[:, None] + np.arange(self._per_workgroup)).reshape(-1))
+        first = np.array([(x + width * (y + height * z)) * self.waves_per_workgroup for x, y, z in workgroup_ids], np.int64)
+        return np.asarray((first[:, None] + np.arange(self.waves_per_workgroup)).reshape(-1))
 
     def pass_barrier(self, waves: Array) -> None:
-        for workgroup in np.unique(waves // self._per_workgroup):
+        for workgroup in np.unique(waves // self.waves_per_workgroup):
             self.clocks.pass_barrier(int(workgroup))
 
     def of_buffer(self, data: Array) -> tuple[int, AccessHistory] | None:
@@ -88,7 +93,7 @@ class RaceHistory:
             return None
         group, whole = found
         if group not in self._histories:
-            self._histories[group] = AccessHistory(whole, self.clocks, self._per_workgroup)
+            self._histories[group] = AccessHistory(whole, self.clocks, self.waves_per_workgroup)
         return int(data.ctypes.data - whole.ctypes.data), self._histories[group]
 
     def kind(self, pc: int, is_write: bool) -> str:
@@ -149,6 +154,9 @@ class RaceHistory:
                 self.clocks.acquire(wave, place)
             if role.releases:
                 self.clocks.release(wave, place)
+                signals = self.signals.setdefault(place, {})
+                signals.pop(wave, None)
+                signals[wave] = accesses.pc
             if role.is_arrival:
                 self._flags.add(place)
         if role.releases:
