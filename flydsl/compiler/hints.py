@@ -9,6 +9,7 @@
 | `unsafe_fp_math` | the same, and sums in any order. Neither assumes that there are no infinities or NaNs |
 | `fastmath` | flags of operations on floats that state none: "fast" or `fx.FastMathFlags`; over the two above |
 | `check_indices` | True: each access of a tensor by its coordinate asserts that it is in the tensor's shape |
+| `check_overflow` | True: each sum, difference and product of signed integers asserts that it does not wrap around |
 | `enable_debug_info` | True: line tables stay in the HSACO, as by `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` |
 
 Hints come from the `with` blocks around a call, from the launcher's `compile_hints`, and from `flyc.compile[{...}]`.
@@ -29,7 +30,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.expr.numbers.fastmath_flags import flag_names
 
 _NUMBERS = ("waves_per_eu", "maxnreg")
-_FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info", "check_indices")
+_FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info", "check_indices", "check_overflow")
 _FAST = "contract,afn,arcp,nsz"
 _UNSAFE = f"{_FAST},reassoc"
 _KNOWN = (*_NUMBERS, *_FLAGS, "fastmath", "llvm_options")
@@ -47,6 +48,7 @@ class CompileHints:
     fastmath: str = "none"
     llvm_options: tuple[str, ...] = ()
     check_indices: bool = False
+    check_overflow: bool = False
 
     def mark(self, function: ir.OpView) -> None:
         """Put the hints on a kernel. Its own `rocdl.waves_per_eu` wins."""
@@ -115,6 +117,7 @@ def _checked(hints: Mapping[str, Any]) -> CompileHints:
         _fastmath(hints),
         tuple(f"--{name}={_option_text(value)}" for name, value in sorted(options.items())),
         bool(hints.get("check_indices")),
+        bool(hints.get("check_overflow")),
     )
 
 

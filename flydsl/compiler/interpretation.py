@@ -24,6 +24,7 @@ from flydsl.errors import ArgumentError, LaunchError, SourceLocation
 from flydsl.expr.numbers.fastmath_flags import fastmath
 from flydsl.expr.numeric import Index
 from flydsl.expr.printing.assertions import check_indices
+from flydsl.expr.printing.overflows import check_overflow
 from flydsl.expr.tracing.executing import executing
 from flydsl.expr.tracing.operands import located
 from flydsl.expr.tracing.outlived import values_end_unless_it_fails
@@ -31,7 +32,7 @@ from flydsl.interpreter import Execution, Interpretation, KernelRun, bind_host, 
 from flydsl.interpreter.debugging import stopping_in_the_users_lines
 from flydsl.places import user_location
 from flydsl.runtime.device import device_at
-from flydsl.simulator.checks import NAN, enabled_checks, indices_are_checked
+from flydsl.simulator.checks import NAN, asserted_checks, enabled_checks
 
 
 def interpret(
@@ -55,7 +56,7 @@ def interpret(
         raise ArgumentError(
             f"{function.__name__} is interpreted inside checking({', '.join(map(repr, sorted(checks)))})",
             at=user_location(),
-            hint='these checks are of the machine code, which the simulator runs; "index" and "nan" are for both',
+            hint='these checks are of the machine code, which the simulator runs; "index", "overflow" and "nan" are for both',
         )
     device = device_at("cpu")
     memory = device.session()
@@ -64,9 +65,11 @@ def interpret(
     if STREAM not in arguments:
         flat.append(0)
     flags = fastmath(None if hints.fastmath == "none" else hints.fastmath)
-    asserted = check_indices(hints.check_indices or indices_are_checked())
+    asked = asserted_checks()
+    indices = check_indices(hints.check_indices or "index" in asked)
+    overflow = check_overflow(hints.check_overflow or "overflow" in asked)
     stopping = stopping_in_the_users_lines()
-    with interpreted_context(arch) as state, values_end_unless_it_fails(), flags, asserted, stopping:
+    with interpreted_context(arch) as state, values_end_unless_it_fails(), flags, indices, overflow, stopping:
 
         @contextmanager
         def entered(block: ir.Block) -> Iterator[None]:

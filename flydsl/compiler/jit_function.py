@@ -40,7 +40,7 @@ from flydsl.garbage import collection_paused
 from flydsl.progress import Task
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3
-from flydsl.simulator.checks import enabled_checks, indices_are_checked
+from flydsl.simulator.checks import asserted_checks, enabled_checks
 from flydsl.torch_compile import untraced
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ class JitFunction(DecoratedFunction):
             capture.launches.append(Launch(self, tuple(values), self._pipeline(arguments, values)))
             return None
         artifact = self._find(arguments, values)
-        if indices_are_checked() and not env.compile_only():
-            artifact = self._with_indices_checked(artifact, arguments, values, payloads)
+        if (asserted := asserted_checks()) and not env.compile_only():
+            artifact = self._with_assertions(asserted, artifact, arguments, values, payloads)
         if capture is not None:
             with capture.add(Launch(self, tuple(values), artifact.pipeline)):
                 if not env.compile_only():
@@ -138,11 +138,17 @@ class JitFunction(DecoratedFunction):
         hints = hints_for(self.compile_hints)
         interpret(self.function, self.signature, arguments, values, payloads, self._arch(arguments), hints)
 
-    def _with_indices_checked(
-        self, artifact: CompiledArtifact, arguments: tuple[Argument, ...], values: list[Any], payloads: Sequence[Any]
+    def _with_assertions(
+        self,
+        asserted: frozenset[str],
+        artifact: CompiledArtifact,
+        arguments: tuple[Argument, ...],
+        values: list[Any],
+        payloads: Sequence[Any],
     ) -> CompiledArtifact:
-        """The artifact to launch where indices are checked: the one that asserts them, or, after that, this one."""
-        with compile_hints({"check_indices": True}), without_second_warnings():
+        """The artifact to launch where checks are compiled in: the one that asserts, or, after that, this one."""
+        hints = {"check_indices": "index" in asserted, "check_overflow": "overflow" in asserted}
+        with compile_hints({hint: True for hint, is_asked in hints.items() if is_asked}), without_second_warnings():
             asserting = self._find(arguments, values)
         if not enabled_checks():
             return asserting

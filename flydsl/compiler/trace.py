@@ -34,6 +34,7 @@ from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.numbers.fastmath_flags import fastmath
 from flydsl.expr.printing.assertions import check_indices
+from flydsl.expr.printing.overflows import check_overflow
 from flydsl.expr.tracing.outlived import is_kept, values_end
 from flydsl.expr.tracing.trace_limit import limited
 from flydsl.places import definition_location
@@ -179,7 +180,8 @@ def trace(
         token = _current.set(state)
         try:
             flags = fastmath(None if hints.fastmath == "none" else hints.fastmath)
-            with values_end(module), limited() as count, flags, check_indices(hints.check_indices):
+            asserted = check_indices(hints.check_indices), check_overflow(hints.check_overflow)
+            with values_end(module), limited() as count, flags, asserted[0], asserted[1]:
                 extra_stream = _trace_launcher(state, rewrite(function), signature, arguments, values)
                 operations = count.operations
             module = _copy(module) if is_kept(module) else module

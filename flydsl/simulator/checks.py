@@ -28,6 +28,14 @@ With other checks it runs first, on the simulator, and its effects are undone; t
 code has no assertions. Copies, pointers and vectors at an offset have no coordinate to look at, and the programs of
 other compilers and saved artifacts have no tensors.
 
+# Overflow
+
+`checking("overflow")` compiles an assertion behind each `+`, `-` and `*` of signed integers, scalars and vectors: a sum
+of Int8 that needs 9 bits raises `DeviceAssertion` with the operands. It is asked for by its name, alone or beside other
+checks. Unsigned integers are to wrap around, as are `fx.arith.addi` and its like; products of Int64, conversions and
+shifts are not looked at. It runs on GPUs, and in the interpreter, too. A float that is too large for its type is
+infinite: see NaN.
+
 # Registers
 
 Reading an undefined register is not an error by itself: compilers read values that they then discard, such as the
@@ -126,10 +134,13 @@ if TYPE_CHECKING:
 
 CHECKS = ("uninitialized", "index", "races", "waits", "alignment", "barriers")
 
+OVERFLOW = "overflow"
+"""A check that goes by its name only: programs that hash, for example, have integers wrap around."""
+
 LATE, NAN = frozenset({"late"}), frozenset({"nan"})
 """The checks that go alone: one changes what the others look at, and what the other finds may be meant."""
 
-_COMPILED_IN = frozenset({"index"})
+_COMPILED_IN = frozenset({"index", "overflow"})
 
 DEFAULT_INSTRUCTION_LIMIT = 10_000_000
 
@@ -241,10 +252,10 @@ def checking(*checks: str) -> Iterator[Findings]:
     A wrong access raises an error; a slow one becomes a hint in the `Findings` that the block is given.
     """
     alone = LATE | NAN
-    unknown = [name for name in checks if name not in CHECKS and name not in alone]
+    unknown = [name for name in checks if name not in (*CHECKS, OVERFLOW) and name not in alone]
     if unknown:
         raise ArgumentError(
-            f"there is no check {unknown[0]!r}", hint=f"the checks are {', '.join(CHECKS)}; late; and nan"
+            f"there is no check {unknown[0]!r}", hint=f"the checks are {', '.join(CHECKS)}; {OVERFLOW}; late; and nan"
         )
     if not alone.isdisjoint(checks) and len(checks) > 1:
         name = next(name for name in checks if name in alone)
@@ -292,9 +303,9 @@ def are_enabled() -> bool:
     return bool(_enabled.get())
 
 
-def indices_are_checked() -> bool:
-    """True if launchers are to be compiled with an assertion at each access by a coordinate."""
-    return "index" in _enabled.get()
+def asserted_checks() -> frozenset[str]:
+    """The checks that are enabled here and that launchers are to be compiled with, as assertions."""
+    return _enabled.get() & _COMPILED_IN
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from numbers import Integral
 from typing import Any
 
@@ -122,11 +124,19 @@ def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None, overflow
     return bare_like(arith_result(result, dtype_of(left), shape_of(left)), left, right)
 
 
+after_operation: ContextVar[Callable[[str, Any, Any, Any], None] | None] = ContextVar("flydsl_after", default=None)
+"""A function that is called behind each operator of two values: its name in `arith`, the operands, and the result."""
+
+
 def emit_alike(name: str, left: ArithValue, right: ArithValue) -> Any:
     """Emit `arith.<name>` on two operands that already have one type and shape, supported by the operation."""
     lhs = left.ir_value()
-    result = emit(f"arith.{name}", (lhs, right.ir_value()), (lhs.type,)).result
-    return Vector(result, left.shape, left.dtype) if isinstance(left, Vector) else left.dtype.of(result)
+    made = emit(f"arith.{name}", (lhs, right.ir_value()), (lhs.type,)).result
+    result = Vector(made, left.shape, left.dtype) if isinstance(left, Vector) else left.dtype.of(made)
+    after = after_operation.get()
+    if after is not None:
+        after(name, left, right, result)
+    return result
 
 
 def is_operand(value: Any) -> bool:
