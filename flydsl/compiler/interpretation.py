@@ -56,7 +56,7 @@ def interpret(
         raise ArgumentError(
             f"{function.__name__} is interpreted inside checking({', '.join(map(repr, sorted(checks)))})",
             at=user_location(),
-            hint='these checks are of the machine code, which the simulator runs; "index", "overflow" and "nan" are for both',
+            hint='these checks are of the machine code; "index", "overflow" and "nan" are for the interpreter, too',
         )
     device = device_at("cpu")
     memory = device.session()

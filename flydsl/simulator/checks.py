@@ -215,9 +215,9 @@ class DivergentBarrierHint:
     def __str__(self) -> str:
         place = f", {self.at}" if self.at else ""
         return (
-            f"{self.instruction} (ISA line {self.isa_line}{place}): wave {self.wave} of workgroup {self.workgroup} comes "
-            f"there without {self.missing} of its {self.lanes} lanes, the first of them thread {self.thread}: the barrier "
-            "is in a branch that they do not take, or they have returned; let all threads come there"
+            f"{self.instruction} (ISA line {self.isa_line}{place}): wave {self.wave} of workgroup {self.workgroup} "
+            f"comes there without {self.missing} of its {self.lanes} lanes, the first of them thread {self.thread}: "
+            "the barrier is in a branch that they do not take, or they have returned; let all threads come there"
         )
 
 
@@ -230,7 +230,7 @@ class Findings:
 
     @property
     def hints(self) -> list[MisalignedHint | BarrierHint | DivergentBarrierHint]:
-        """Accesses that are slow because of their address, and barriers that waves or lanes miss, one for each instruction."""
+        """Accesses whose address makes them slow, and barriers that waves or lanes miss, one for each instruction."""
         return [*self._misaligned.values(), *self._barriers.values()]
 
     def add_misaligned(self, instruction: Instruction, access: Access, alignment: int, count: int) -> None:

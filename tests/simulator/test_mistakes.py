@@ -131,7 +131,9 @@ def test_checks_know_who_wrote_what_an_endless_loop_reads() -> None:
     with simulator.limited(instructions=20_000), checking("races"), pytest.raises(InstructionLimit) as caught:
         kernels.wait_for_all(zeros(1), zeros(5 * kernels.THREADS), 5)
     text = str(caught.value)
-    assert re.search(r"element 0 of Arrived was written last by wave \d of workgroup \(\d, 0, 0\): global_atomic_add", text)
+    assert re.search(
+        r"element 0 of Arrived was written last by wave \d of workgroup \(\d, 0, 0\): global_atomic_add", text
+    )
     assert "4 of 5 workgroups have written it, not " in text
 
 

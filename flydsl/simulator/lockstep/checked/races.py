@@ -79,7 +79,9 @@ class RaceHistory:
         self._updates.forget()
         self.lds = AccessHistory(lds, self.clocks, self.waves_per_workgroup)
         width, height, _ = self._grid
-        first = np.array([(x + width * (y + height * z)) * self.waves_per_workgroup for x, y, z in workgroup_ids], np.int64)
+        first = np.array(
+            [(x + width * (y + height * z)) * self.waves_per_workgroup for x, y, z in workgroup_ids], np.int64
+        )
         return np.asarray((first[:, None] + np.arange(self.waves_per_workgroup)).reshape(-1))
 
     def pass_barrier(self, waves: Array) -> None:
