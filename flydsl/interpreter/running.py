@@ -17,6 +17,7 @@ from flydsl.dialect.context import context
 from flydsl.dialect.leaves import dynamic_leaves, with_leaves
 from flydsl.dialect.types import MemRefType, PointerType, fly_type
 from flydsl.expr.tracing.executing import executing
+from flydsl.interpreter import post_mortem
 from flydsl.interpreter.control_flow import TWINS, choose
 from flydsl.interpreter.elements import Array, dtype_of, element_name, rounded
 from flydsl.interpreter.execution import HOST, UNKNOWN, Execution, Position, WavesPart
@@ -60,16 +61,18 @@ def execution_of(value: ir.Value) -> Execution | None:
 @contextmanager
 def within(x: Interpretation) -> Iterator[None]:
     """Execute what is traced in the `with` block."""
-    token = executing.set(x)
+    token, before = executing.set(x), post_mortem.failures()
     try:
         with np.errstate(all="ignore"):
             yield
             x.settle()
     except WavesPart:
         raise
-    except BaseException:
+    except BaseException as error:
         _failed.append(x)
         del _failed[:-_MOST_FAILED]
+        if isinstance(error, Exception) and post_mortem.failures() == before:  # the innermost one
+            post_mortem.keep(x)
         raise
     finally:
         executing.reset(token)

@@ -154,6 +154,49 @@ def test_values_stand_behind_an_error():
     assert kernel.f_locals["index"].lanes.tolist() == list(range(0, 24, 3))
 
 
+class Reached(Exception):
+    """What a kernel raises."""
+
+
+@flyc.kernel
+def raising_kernel(a: fx.Tensor):
+    i = fx.thread_idx.x
+    x = a[i]
+    if i < 3:
+        raise_at(x * 2)
+
+
+def raise_at(twice: Any) -> None:
+    raise Reached
+
+
+@flyc.jit
+def raising(a: fx.Tensor):
+    raising_kernel(a).launch(grid=1, block=8)
+
+
+@pytest.mark.parametrize(
+    ("launch", "function", "shown"),
+    [
+        (lambda: failing(torch.zeros(8), torch.arange(8.0)), "failing_kernel", "0:  1   4   7  10  13  16  19  22"),
+        (lambda: raising(torch.arange(8.0)), "raise_at", "0: 1  3  5  ·  ·  ·  ·  ·"),
+    ],
+)
+def test_expressions_behind_an_error(launch: Any, function: str, shown: str):
+    with flydsl.interpreting(), pytest.raises(Exception) as failed:  # noqa: PT011 - of two classes
+        launch()
+    output = io.StringIO()
+    commands = io.StringIO("p index + 1 if 'index' in dir() else twice + 1\nup\nq\n")
+    debugger = pdb.Pdb(stdin=commands, stdout=output, nosigint=True, readrc=False)
+    debugger.reset()
+    debugger.interaction(None, failed.value.__traceback__)
+    assert f"{function}()" in output.getvalue().splitlines()[0]  # not the interpreter's innermost function
+    assert shown in output.getvalue()
+    with flydsl.interpreting():
+        conditional(torch.arange(8.0), out := torch.zeros(4))
+    assert out.tolist() == [28.0] * 4
+
+
 @flyc.kernel
 def printing_kernel(a: fx.Tensor, out: fx.Tensor):
     i = fx.thread_idx.x
