@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -101,10 +102,16 @@ def _changes(tensor: Any) -> list[Callable[[Any], Any]]:
     kind = tensor.dtype
     if kind.is_floating_point:
         large = torch.finfo(kind).max / 4
-        return [lambda part, to=to: torch.full(part.shape, to).to(kind) for to in (float("nan"), large, -large)]
+        return [partial(_filled, to=to) for to in (float("nan"), large, -large)]
     if kind == torch.bool:
         return [lambda part: ~part]
     return [lambda part: part + 1, lambda part: ~part]
+
+
+def _filled(part: Any, *, to: float) -> Any:
+    import torch
+
+    return torch.full(part.shape, to).to(part.dtype)
 
 
 def _index(box: Box) -> tuple[slice, ...]:

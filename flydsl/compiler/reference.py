@@ -69,9 +69,9 @@ class _History(Observer):
     def _note(self, access: ObservedAccess, number: int, at: SourceLocation | None) -> None:
         lane = int(access.waves[number]) * access.instruction.wave_size + int(access.lanes[number])
         x, y, _ = self._block
-        workgroup = tuple(int(i) for i in access.workgroups[number])
+        i, j, k = (int(place) for place in access.workgroups[number])
         listed = access.instruction.listed
-        self.writer = Writer(workgroup, (lane % x, lane // x % y, lane // (x * y)), listed.text, listed.line, at)
+        self.writer = Writer((i, j, k), (lane % x, lane // x % y, lane // (x * y)), listed.text, listed.line, at)
 
     def lines_of_reads(self) -> dict[str, list[str]]:
         """The lines in which each tensor is read."""

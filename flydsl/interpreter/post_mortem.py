@@ -58,7 +58,7 @@ def _reentering(interaction: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _to_the_users_line(failed: Any) -> Any:
-    """A traceback without the frames of this package behind the user's last one. failed: one, or from 3.13 on an error."""
+    """A traceback without our frames behind the user's last one. failed: a traceback, from 3.13 on perhaps an error."""
     traceback: TracebackType | None = getattr(failed, "__traceback__", failed)
     entries = []
     while traceback is not None:
