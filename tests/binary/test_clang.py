@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from flydsl.arch import get_arch
 from flydsl.binary import BinaryModule, compile_hip, compile_opencl
 from flydsl.errors import ArgumentError, CompileError, FlyError, LaunchError, SimulatorError
+from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import checking, counting
+from flydsl.simulator.waits.missing import missing_waits
 
 pytestmark = pytest.mark.slow
 
@@ -143,6 +147,12 @@ def test_other_targets_and_options() -> None:
     out = torch.zeros(1, dtype=torch.int32)
     tile.f(out, grid=1, block=1)
     assert (out.item(), tile.code.opt_level) == (16, 1)
+
+
+@pytest.mark.parametrize(("compiled", "source"), [(compile_hip, HIP), (compile_opencl, OPENCL)])
+def test_clang_waits_itself_without_optimization(compiled: Callable[..., BinaryModule], source: str) -> None:
+    code = compiled(source, arch="gfx1201", options=["-O0"]).code
+    assert missing_waits(read_listing(code.listing), code.arch) == []
 
 
 def test_a_source_that_is_not_optimized() -> None:

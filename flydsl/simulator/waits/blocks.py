@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from flydsl.simulator.waits.instructions import Facts
@@ -61,6 +61,26 @@ def functions_of(facts: Sequence[Facts], blocks: Sequence[Block], labels: Mappin
     returns = {i for i in body if facts[blocks[i].end - 1].mnemonic == "s_setpc_b64"}
     instructions = {index for i in body for index in range(blocks[i].start, blocks[i].end)}
     return Functions(frozenset(entries), frozenset(returns), frozenset(instructions))
+
+
+def function_entries_of(facts: Sequence[Facts], blocks: Sequence[Block], labels: Mapping[str, int]) -> frozenset[int]:
+    """The entries that are not of kernels: of functions that code here calls, and of those that return, and never end
+    a wave."""
+    found = set(functions_of(facts, blocks, labels).entries)
+    for entry in entries_of(blocks, labels):
+        ends = {facts[blocks[i].end - 1].mnemonic for i in _reached_from([entry], blocks)}
+        if "s_setpc_b64" in ends and "s_endpgm" not in ends:
+            found.add(entry)
+    return frozenset(found)
+
+
+def _reached_from(entries: Collection[int], blocks: Sequence[Block]) -> set[int]:
+    body, todo = set(entries), list(entries)
+    while todo:
+        following = set(blocks[todo.pop()].successors) - body
+        body |= following
+        todo += following
+    return body
 
 
 def entries_of(blocks: Sequence[Block], labels: Mapping[str, int]) -> list[int]:

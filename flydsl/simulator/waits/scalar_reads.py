@@ -3,6 +3,8 @@
 The vector ALU keeps what it reads of scalar registers. When one is written again, by either ALU, the next read may see
 the old value until `s_wait_alu` has waited for the write, or memory is accessed through a scalar load or a buffer
 (LLVM, AMDGPUWaitSGPRHazards.cpp). Registers count in pairs. LLVM inserts these waits; inline assembly may miss them.
+
+What callers and callees read is unknown to each other: where a function begins, and behind a call, all have been read.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from flydsl.hsaco.register_uses import registers_of
-from flydsl.simulator.waits.blocks import Block, blocks_of, entries_of
+from flydsl.simulator.waits.blocks import Block, blocks_of, entries_of, function_entries_of
 from flydsl.simulator.waits.instructions import Facts
 
 _VCC = int(registers_of("vcc"))
@@ -56,8 +58,9 @@ def early_reads(facts: Sequence[Facts], labels: Mapping[str, int]) -> list[Early
     blocks = blocks_of(facts, labels)
     starts: list[_State | None] = [None] * len(blocks)
     todo = entries_of(blocks, labels)
+    functions = function_entries_of(facts, blocks, labels)
     for entry in todo:
-        starts[entry] = _State()
+        starts[entry] = _State(_LOWS if entry in functions else 0)
     while todo:
         number = todo.pop(0)
         end = _follow(facts, blocks[number], starts[number] or _State(), None)
@@ -110,6 +113,8 @@ def _pass(fact: Facts, state: _State, found: list[EarlyRead] | None) -> None:
             written.pop(register, None)
         of = "sa_sdst" if not is_vector else "va_vcc" if _VCC >> register & 1 else "va_sdst"
         state.written[of][register] = fact.index
+    if fact.is_call:
+        state.tracked = _LOWS
 
 
 def _read_by_scalar(reads: int, state: _State) -> None:

@@ -82,6 +82,20 @@ def test_scalars_that_the_vector_alu_keeps(text: str, missing: str) -> None:
     assert found_in(text, "gfx1250") == []
 
 
+_LANE_READ = "v_readlane_b32 s2, v0, 1\ns_or_saveexec_b32 s34, -1\ns_wait_alu depctr_sa_sdst(0)\n"
+_USE_OF_LANE = "s_mov_b32 exec_lo, s34\nv_mov_b32_e32 v1, s2"
+
+
+@pytest.mark.parametrize("before", ["s_swappc_b64 s[30:31], s[6:7]\n", "s_setpc_b64 s[30:31]\nf:\n"])
+def test_all_scalars_may_have_been_read_behind_a_call_and_where_a_function_begins(before: str) -> None:
+    """The scalar ALU's own read of one of them waits for what the vector ALU writes, so LLVM does not."""
+    end = "s_setpc_b64 s[30:31]" if "f:" in before else "s_endpgm"
+    assert found_in(f"{before}{_LANE_READ}{_USE_OF_LANE}\n{end}", "gfx1201") == []
+    early = f"{before}{_LANE_READ}v_mov_b32_e32 v1, s2\n{end}"
+    assert [one.hint for one in found_in(early, "gfx1201")] == ["s_wait_alu depctr_va_sdst(0) in between is enough"]
+    assert found_in(f"{_LANE_READ}v_mov_b32_e32 v1, s2", "gfx1201") == []  # a kernel has read nothing
+
+
 def test_listings_of_which_only_copies_are_looked_at() -> None:
     load = "buffer_load_dword v1, s[8:11], 0 offen lds"
     text = read_listing(f"k:\n{load}\nds_read_b32 v2, v1\nv_mov_b32_e32 v4, v2\ns_endpgm\n")
