@@ -98,7 +98,7 @@ def _instructions(output: str, start: int) -> list[tuple[int, str]]:
     """Offsets into the code with the instruction's text there."""
     found = [match for line in output.splitlines() if (match := _LINE.match(line)) and match["address"]]
     code = [(int(match["address"], 16) - start, match["text"]) for match in found]
-    if relative := next((text for _, text in code if text.startswith("s_getpc_b64")), None):
+    if relative := next((text for _, text in code if text.startswith(("s_getpc_b64", "s_get_pc_i64"))), None):
         raise ListingError(
             f"the code computes addresses from its own ({relative}), which a disassembly does not tell", hint=_HINT
         )

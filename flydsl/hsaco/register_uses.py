@@ -27,7 +27,7 @@ _SPECIAL = re.compile(r"(?<![\w.])vcc(_lo|_hi)?(?!\w)")
 _HIGH_REGISTER = re.compile(r"\S+ /\*(.*?)\*/")
 
 _NO_RESULT = re.compile(
-    r"s_(?:cmpk?_|bitcmp|c?branch|waitcnt|wait_|wait_event|barrier|endpgm|nop$|setreg|sendmsg(?:halt)?$|setpc|set_gpr_idx"
+    r"s_(?:cmpk?_|bitcmp|c?branch|waitcnt|wait_|wait_event|barrier|endpgm|nop$|setreg|sendmsg(?:halt)?$|set_?pc|set_gpr_idx"
     r"|sleep|setprio|delay_alu|clause|set_vgpr_msb|icache|dcache|trap|sethalt|code_end|prefetch|round_mode|denorm_mode"
     r"|inst_prefetch|ttracedata|wakeup|decperf|incperf|store|scratch_store|buffer_store|setvskip|rfe|monitor|alloc_vgpr"
     r"|scheduling|version|setkill)"

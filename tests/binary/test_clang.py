@@ -149,9 +149,10 @@ def test_other_targets_and_options() -> None:
     assert (out.item(), tile.code.opt_level) == (16, 1)
 
 
+@pytest.mark.parametrize("arch", ["gfx1201", "gfx1250"])
 @pytest.mark.parametrize(("compiled", "source"), [(compile_hip, HIP), (compile_opencl, OPENCL)])
-def test_clang_waits_itself_without_optimization(compiled: Callable[..., BinaryModule], source: str) -> None:
-    code = compiled(source, arch="gfx1201", options=["-O0"]).code
+def test_clang_waits_itself_without_optimization(compiled: Callable[..., BinaryModule], source: str, arch: str) -> None:
+    code = compiled(source, arch=arch, options=["-O0"]).code
     assert missing_waits(read_listing(code.listing), code.arch) == []
 
 

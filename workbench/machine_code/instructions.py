@@ -11,6 +11,7 @@ from flydsl.hsaco.register_uses import Uses, base_name, uses
 
 _FAR_BRANCH = "s_add_pc_i64"
 """LLVM writes `s_add_pc_i64 target-next`, where `next` is the label after it."""
+_LEAVES = ("s_endpgm", "s_setpc", "s_set_pc", "s_branch", _FAR_BRANCH)
 
 KINDS = ("VALU", "MFMA", "SALU", "VMEM", "LDS", "SMEM", "branch", "wait", "barrier")
 """The kinds of instructions: by the unit that executes them, or by their effect where no unit does."""
@@ -22,7 +23,7 @@ _PREFIXES = (
     ("SMEM", ("s_load", "s_buffer_load", "s_scratch_load", "s_store", "s_dcache", "s_prefetch")),
     ("wait", ("s_wait", "s_nop", "s_delay_alu", "s_sleep")),
     ("barrier", ("s_barrier",)),
-    ("branch", ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_swappc", "s_call", _FAR_BRANCH)),
+    ("branch", (*_LEAVES, "s_cbranch", "s_swappc", "s_swap_pc", "s_call")),
     ("SALU", ("s_",)),
 )
 
@@ -64,7 +65,7 @@ class MachineInstruction:
     @property
     def ends_path(self) -> bool:
         """True if execution never continues with the next line: the end, a return, an unconditional branch."""
-        return self.mnemonic.startswith(("s_endpgm", "s_setpc", "s_branch", "s_trap", _FAR_BRANCH))
+        return self.mnemonic.startswith((*_LEAVES, "s_trap"))
 
 
 def read_function(listing: Listing, name: str) -> tuple[MachineInstruction, ...]:

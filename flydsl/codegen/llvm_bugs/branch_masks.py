@@ -21,7 +21,7 @@ _WRITERS = tuple(
         *("lsh", "ash", "bfe", "wqm", "quadmask"),
     )
 )
-_ENDS = ("s_endpgm", "s_setpc", "s_swappc")
+_ENDS = ("s_endpgm", "s_setpc", "s_set_pc", "s_swappc", "s_swap_pc")
 
 
 def may_be_dropped(listing: str) -> bool:

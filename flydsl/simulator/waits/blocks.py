@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from flydsl.simulator.waits.instructions import Facts
+from flydsl.simulator.waits.instructions import RETURNS, Facts
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def functions_of(facts: Sequence[Facts], blocks: Sequence[Block], labels: Mappin
         following = set(blocks[todo.pop()].successors) - body
         body |= following
         todo += following
-    returns = {i for i in body if facts[blocks[i].end - 1].mnemonic == "s_setpc_b64"}
+    returns = {i for i in body if facts[blocks[i].end - 1].mnemonic in RETURNS}
     instructions = {index for i in body for index in range(blocks[i].start, blocks[i].end)}
     return Functions(frozenset(entries), frozenset(returns), frozenset(instructions))
 
@@ -69,7 +69,7 @@ def function_entries_of(facts: Sequence[Facts], blocks: Sequence[Block], labels:
     found = set(functions_of(facts, blocks, labels).entries)
     for entry in entries_of(blocks, labels):
         ends = {facts[blocks[i].end - 1].mnemonic for i in _reached_from([entry], blocks)}
-        if "s_setpc_b64" in ends and "s_endpgm" not in ends:
+        if not ends.isdisjoint(RETURNS) and "s_endpgm" not in ends:
             found.add(entry)
     return frozenset(found)
 

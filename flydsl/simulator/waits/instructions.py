@@ -15,8 +15,10 @@ from flydsl.hsaco.wait_counts import counts_waited_for, encoded_counts
 from flydsl.simulator.isa.operations import is_load, operation_of
 
 _RETURNS = re.compile(r"\b(sc0|glc|TH_ATOMIC_\w*RETURN)\b")
-_CALLS = ("s_swappc_b64", "s_call_b64")
-_ENDS = ("s_endpgm", "s_setpc_b64", "s_branch", "s_trap", "s_add_pc_i64", "s_rfe_b64")
+_CALLS = ("s_swappc_b64", "s_swap_pc_i64", "s_call_b64", "s_call_i64")
+RETURNS = ("s_setpc_b64", "s_set_pc_i64")
+"""Go on at an address: so functions return."""
+_ENDS = ("s_endpgm", *RETURNS, "s_branch", "s_trap", "s_add_pc_i64", "s_rfe_b64", "s_rfe_i64")
 _FAR_BRANCH = "s_add_pc_i64"
 SCC = 1 << 2048
 """The bit of the scalar condition code in a set of registers, behind those of all files."""

@@ -287,7 +287,14 @@ _USE_12 = "v_add_nc_u32_e32 v4, v2, v2"
 _ASYNC = "global_load_async_to_lds_b32 v1, v1, s[4:5]"
 _HALVES = "\n".join(f"v_mov_b32_e32 v{i}, 0" for i in range(8, 24))
 
+_CALL_12 = "s_get_pc_i64 s[6:7]\ns_add_nc_u64 s[6:7], s[6:7], callee@rel64+4\ns_swap_pc_i64 s[30:31], s[6:7]"
+_RETURN_12 = "s_endpgm\ncallee:\ns_nop 0\ns_set_pc_i64 s[30:31]"
+
 MORE_RDNA = {
+    "a load goes on through a call of gfx1250": _rdna4(
+        _BEFORE, _LOAD_12, _CALL_12, _USE_12, _RETURN_12, outcome=("loadcnt", 0), arch="gfx1250"),
+    "a load that is waited for behind a call of gfx1250": _rdna4(
+        _BEFORE, _LOAD_12, _CALL_12, "s_wait_loadcnt 0x0", _USE_12, _RETURN_12, arch="gfx1250"),
     "a store has a counter of its own": _rdna4(
         "global_store_b32 v1, v0, s[4:5] offset:2048", _LOAD_12, "s_wait_loadcnt 0x0", _USE_12),
     "two halves of a register": _rdna4(
