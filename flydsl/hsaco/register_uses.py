@@ -17,6 +17,7 @@ from flydsl.hsaco.operands import split_encoding, split_operands, split_words
 _FILES = {"s": 0, "v": 128, "a": 128 + 1024}  # where each file's bits begin in a set
 _SIZES = {"s": 128, "v": 1024, "a": 512}
 _VCC = 106
+_WITHOUT_MASK = 3  # operands of a selection that does not name its mask
 
 VECTOR_REGISTERS = -1 << _FILES["v"]
 """Of a set, the registers that have a value per lane."""
@@ -135,6 +136,8 @@ def _single(text: str) -> Uses:
         reads = RegisterSet(reads | writes)
     if base_name(name).startswith(("v_div_fmas", "s_cbranch_vcc")):
         reads = RegisterSet(reads | registers_of("vcc"))
+    elif name == "v_dual_cndmask_b32" and len(operands) == _WITHOUT_MASK:
+        reads = RegisterSet(reads | registers_of("vcc_lo"))
     return Uses(reads, writes)
 
 

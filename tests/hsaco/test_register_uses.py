@@ -76,6 +76,8 @@ def test_results_that_are_read_are_those_of_the_simulator():
         ("ds_bpermute_b32 v2, v0, v1", "v0 v1", "v2"),
         ("v_mov_b32_dpp v0, v1 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf", "v0 v1", "v0"),
         ("v_mov_b32_dpp v0, v1 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1", "v1", "v0"),
+        ("v_dual_cndmask_b32 v0, v1, v2 :: v_dual_add_f32 v3, v4, v5", "vcc_lo v1 v2 v4 v5", "v0 v3"),
+        ("v_dual_cndmask_b32 v0, v1, v2, s6 :: v_dual_add_f32 v3, v4, v5", "s6 v1 v2 v4 v5", "v0 v3"),
         ("v_dual_mul_f32 v0, v1, v2 :: v_dual_add_f32 v3, s4, v5", "s4 v1 v2 v5", "v0 v3"),
         ("v_cmpx_lt_f32_e32 v0, v1", "v0 v1", ""),
         ("v_cmp_lt_f32_e32 vcc_lo, v0, v1", "v0 v1", "vcc_lo"),
