@@ -29,7 +29,8 @@ def without_second_warnings() -> Iterator[None]:
 
 
 def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> None:
-    """Warn, at the line that uses it, of everything that may still be under way there, on some path through the code.
+    """Warn, at the line that uses it, of what may still be under way there, on some path through the code:
+    once for all that the same wait would order.
 
     Of what LLVM has compiled only code with inline assembly or copies past the registers is looked at, and without
     assembly only these copies. Where the source is not known, the warning is at the line that opens the code object.
@@ -39,10 +40,10 @@ def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> Non
         return
     # Most compilations do without these, and in a second process they take longer than all the rest.
     from flydsl.hsaco.listing import read_listing
-    from flydsl.simulator.waits.missing import missing_waits
+    from flydsl.simulator.waits.missing import reports_of_missing_waits
 
     registers = not is_from_llvm or _ASSEMBLY in code.listing
-    for missing in missing_waits(read_listing(code.listing), code.arch, registers=registers):
+    for missing in reports_of_missing_waits(read_listing(code.listing), code.arch, registers=registers):
         at = missing.at or missing.started_at
         warnings.warn_explicit(f"a wait is missing: {missing}", UserWarning, *((at.file, at.line) if at else _opened()))
 

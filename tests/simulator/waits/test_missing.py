@@ -6,7 +6,7 @@ import pytest
 
 from flydsl.arch import get_arch
 from flydsl.hsaco.listing import read_listing
-from flydsl.simulator.waits.missing import MissingWait, missing_waits
+from flydsl.simulator.waits.missing import MissingWait, missing_waits, reports_of_missing_waits
 from tests.simulator.waits.cases import CASES, Case
 
 
@@ -102,3 +102,59 @@ def test_listings_of_which_only_copies_are_looked_at() -> None:
     (of_copies,) = missing_waits(text, get_arch("gfx950"), registers=False)
     assert (of_copies.started_line, of_copies.isa_line) == (2, 3)
     assert len(missing_waits(text, get_arch("gfx950"))) == 2
+
+
+def reports_in(text: str) -> list[MissingWait]:
+    return reports_of_missing_waits(read_listing(f"k:\n{text}\ns_endpgm\n"), get_arch("gfx942"))
+
+
+_FOUR_LOADS = "\n".join(f"global_load_dword v{i}, v1, s[4:5] offset:{4 * i}" for i in range(2, 6))
+_FOUR_USES = "\n".join(f"v_add_u32_e32 v{i + 8}, v{i}, v{i}" for i in range(2, 6))
+_TO_LDS = "buffer_load_dword v1, s[8:11], 0 offen lds"
+_PRODUCTS = "v_mfma_f32_16x16x16_f16 a[0:3], v[6:7], v[6:7], 0"
+_GROUPS = {
+    "one wait for four loads": (f"{_FOUR_LOADS}\n{_FOUR_USES}", [("s_waitcnt vmcnt(0) before the use would", 3)]),
+    "a wait that is too weak for two": (
+        f"{_FOUR_LOADS}\ns_waitcnt vmcnt(2)\n{_FOUR_USES}", [("vmcnt(0) waits for it", 1)]),
+    "two waits that are too weak": (
+        f"{_FOUR_LOADS}\ns_waitcnt vmcnt(4)\n{_FOUR_USES[: _FOUR_USES.index('v_add_u32_e32 v12')]}"
+        f"s_waitcnt vmcnt(1)\n{_FOUR_USES[_FOUR_USES.index('v_add_u32_e32 v12') :]}",
+        [("vmcnt(2) or less waits for it", 1), ("vmcnt(0) waits for it", 0)]),
+    "a load between the uses": (
+        f"{_FOUR_LOADS}\nv_mov_b32_e32 v8, v2\nglobal_load_dword v9, v1, s[4:5]\nv_mov_b32_e32 v10, v9\n"
+        "v_mov_b32_e32 v11, v3",
+        [("s_waitcnt vmcnt(3) before the use would", 0), ("s_waitcnt vmcnt(0) before the use would", 1)]),
+    "another counter": (
+        "global_load_dword v2, v1, s[4:5]\nds_read_b32 v3, v1\nv_add_u32_e32 v4, v2, v3",
+        [("s_waitcnt vmcnt(0) before the use would", 0), ("s_waitcnt lgkmcnt(0) before the use would", 0)]),
+    "another block": (
+        f"{_FOUR_LOADS}\nv_mov_b32_e32 v8, v2\ns_cbranch_scc1 .Ldone\nv_mov_b32_e32 v8, v3\n.Ldone:\ns_nop 0",
+        [("s_waitcnt vmcnt(3) before the use would", 0), ("s_waitcnt vmcnt(2) before the use would", 0)]),
+    "copies before one barrier": (
+        f"{_TO_LDS}\n{_TO_LDS}\ns_barrier\nds_read_b32 v2, v1\nds_read_b32 v3, v1",
+        [("s_waitcnt vmcnt(0) before the barrier at ISA line 4 would order them", 1)]),
+    "wait states": (
+        f"{_PRODUCTS}\nv_accvgpr_read_b32 v8, a0\nv_accvgpr_read_b32 v9, a1\nv_accvgpr_read_b32 v10, a2",
+        [("s_nop 6 in between is enough", 2)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "reports"), _GROUPS.values(), ids=_GROUPS)
+def test_uses_that_one_wait_would_order_are_one_report(text: str, reports: list[tuple[str, int]]) -> None:
+    found = reports_in(text)
+    assert [(one.hint.rpartition("; ")[2].removeprefix("nothing waits for it: "), one.more) for one in found] == reports
+    assert sum(1 + one.more for one in found) == len(found_in(text, "gfx942"))
+
+
+def test_a_report_says_how_many_uses_miss_the_same_wait() -> None:
+    (report,) = reports_in(f"{_FOUR_LOADS}\n{_FOUR_USES}")
+    assert str(report).endswith("before the use would; 3 more uses miss the same wait, the last at ISA line 9")
+
+
+def test_the_wait_of_a_report_orders_all_of_its_uses() -> None:
+    """Put where the report says, nothing is found."""
+    text = f"{_FOUR_LOADS}\nv_nop\nds_read_b32 v9, v1\n{_FOUR_USES}"
+    (report,) = reports_in(text)
+    wait = report.hint.removeprefix("nothing waits for it: ").removesuffix(" before the use would")
+    lines = text.split("\n")
+    assert found_in("\n".join([*lines[: report.isa_line - 2], wait, *lines[report.isa_line - 2 :]]), "gfx942") == []

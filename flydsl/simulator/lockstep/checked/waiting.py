@@ -21,7 +21,7 @@ from flydsl.simulator.lockstep.machine import Machine, Step
 from flydsl.simulator.waits.flow import Use
 from flydsl.simulator.waits.hazards import Early, states_of
 from flydsl.simulator.waits.instructions import Facts
-from flydsl.simulator.waits.missing import enough_text, hazard_problem, waiting_text
+from flydsl.simulator.waits.missing import enough_text, hazard_hint, hazard_problem, waiting_text
 from flydsl.simulator.waits.suspects import Suspects, suspects_of
 from flydsl.simulator.waves import row_of
 
@@ -230,12 +230,13 @@ class WaitingMachine(ThreefoldMachine):
         if not late.size:
             return
         wave, count = int(waves[late[0]]), int(passed[late[0]])
-        problem, hint = hazard_problem(early._replace(passed=count))
         raise MissingWait(
-            problem, self.instruction.listed, self.program.instructions[early.before].listed,
+            hazard_problem(early._replace(passed=count)), self.instruction.listed,
+            self.program.instructions[early.before].listed,
             workgroup=self.waves.workgroup_ids[int(self.waves.workgroup[wave])],
             wave=wave % self.waves.waves_per_workgroup,
-            lane=None, thread=None, counter="", enough=0, seen="", hint=hint,
+            lane=None, thread=None, counter="", enough=0, seen="",
+            hint=hazard_hint(early, early.needed - count),
         )  # fmt: skip
 
 
