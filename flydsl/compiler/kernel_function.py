@@ -17,9 +17,11 @@ from flydsl.compiler.signature import Parameter, shown
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function, refuse_generator
 from flydsl.dialect.launch_func import create_launch
 from flydsl.dialect.location import argument_error, mlir_location
+from flydsl.dialect.variables import PARAMETERS
 from flydsl.errors import LaunchError, SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_of_function
 from flydsl.expr.control_flow.tree import Container, is_own_object, with_parts
+from flydsl.expr.control_flow.variables import names_are_kept
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.gpu import BlockSizeError
 from flydsl.expr.memory.struct_value import StructValue
@@ -102,7 +104,9 @@ class KernelFunction(DecoratedFunction):
         self, state: CompilationContext, symbol: str, operands: list[list[ir.Value]], size: tuple[int, ...] | None
     ) -> ir.Block:
         """The entry block of a device function without body in the GPU module."""
-        known = {} if size is None else {"known_block_size": ir.DenseI32ArrayAttr.get(list(size))}
+        known: dict[str, Any] = {} if size is None else {"known_block_size": ir.DenseI32ArrayAttr.get(list(size))}
+        if names_are_kept():
+            known[PARAMETERS] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in self._operand_names(operands)])
         return new_function(
             "gpu.func",
             symbol,
@@ -111,6 +115,12 @@ class KernelFunction(DecoratedFunction):
             self.signature.location,
             {"gpu.kernel": ir.UnitAttr.get(), **known},
         )
+
+    def _operand_names(self, operands: list[list[ir.Value]]) -> Iterator[str]:
+        """A name for each operand: that of its parameter, with a number where this has several."""
+        for parameter, given in zip(self.signature.parameters, operands, strict=True):
+            for i in range(len(given)):
+                yield parameter.name if len(given) == 1 else f"{parameter.name}[{i}]"
 
     def _trace(
         self, state: CompilationContext, block: ir.Block, values: list[Any], operands: list[list[ir.Value]]

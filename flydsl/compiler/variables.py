@@ -17,12 +17,23 @@ from flydsl.codegen.debug_values import CALLEE, DebugValue, with_debug_values
 from flydsl.compiler.gpu_module_to_binary import device_llvm_ir, gpu_module_of
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.dialect.context import context, lock
+from flydsl.dialect.leaves import dynamic_leaves
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
+from flydsl.dialect.types import MemRefType, PointerType, fly_type
+from flydsl.dialect.variables import PARAMETERS
 from flydsl.dialect.walk import operations
 from flydsl.expr.control_flow.variables import keeping_names
 from flydsl.hsaco.elf import read_contents
-from flydsl.hsaco.variables import Variables, instruction_offsets, read_variables, variable_without_places, with_labels
+from flydsl.hsaco.variables import (
+    Parameter,
+    Variable,
+    Variables,
+    instruction_offsets,
+    read_variables,
+    variable_without_places,
+    with_labels,
+)
 
 _NAME = "fly.variable"
 _MOST_ATTEMPTS = 16
@@ -45,6 +56,8 @@ def variables_of(trace: Callable[[], Pipeline], code: CodeObject) -> Variables:
     """
     with keeping_names():
         pipeline = trace()
+    with lock, context():
+        parameters, entries = _parameters(pipeline.module)
     pipeline.run(until=len(pipeline.stages) - 1)
     with lock, context(), ir.Location.unknown():
         values: list[DebugValue] = []
@@ -57,13 +70,37 @@ def variables_of(trace: Callable[[], Pipeline], code: CodeObject) -> Variables:
 
         llvm_ir = device_llvm_ir(gpu_module_of(pipeline.module), pipeline.traced.libraries, prepare)
     attempts = _Attempts(code, llvm_ir, values, pipeline.traced.hints.llvm_options)
-    found: Variables = ()
+    found: tuple[Variable, ...] = ()
     named = attempts.with_most(list(dict.fromkeys(value.name for value in values)))
     if named is not None:
         offsets = instruction_offsets(assemble(with_labels(named.listing), code.arch))
         found = read_variables(named.hsaco, offsets)
     known = {(variable.kernel, variable.title): variable for variable in found}
-    return tuple(known.get(key) or variable_without_places(*key) for key in every)
+    variables = tuple(known.get(key) or variable_without_places(*key) for key in every)
+    return Variables(variables, parameters, entries)
+
+
+def _parameters(module: ir.Module) -> tuple[tuple[Parameter, ...], dict[str, int]]:
+    """The parameters of a traced module's kernels, and how many arguments each kernel has in a code object.
+
+    A tensor has its address and, where its layout is not all static, one more argument with the rest.
+    """
+    found: list[Parameter] = []
+    entries: dict[str, int] = {}
+    for op in operations(module.operation):
+        if op.name != "gpu.func" or PARAMETERS not in op.attributes:
+            continue
+        kernel, entry = ir.StringAttr(op.attributes["sym_name"]).value, 0
+        names = [ir.StringAttr(name).value for name in ir.ArrayAttr(op.attributes[PARAMETERS])]
+        del op.attributes[PARAMETERS]
+        for name, argument in zip(names, op.regions[0].blocks[0].arguments, strict=True):
+            kind = fly_type(argument.type)
+            is_tensor = isinstance(kind, MemRefType)
+            element = str(kind.element) if isinstance(kind, MemRefType | PointerType) else str(argument.type)
+            found.append(Parameter(kernel, name, element, entry, is_tensor or isinstance(kind, PointerType)))
+            entry += 2 if isinstance(kind, MemRefType) and dynamic_leaves(kind.layout) else 1
+        entries[kernel] = entry
+    return tuple(found), entries
 
 
 @dataclass

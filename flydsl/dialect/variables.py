@@ -10,6 +10,8 @@ from typing import Any
 
 ELEMENTS = ("i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64")
 """The element types of variables that debug information describes."""
+PARAMETERS = "fly.parameters"
+"""The attribute of a kernel with the names of its parameters, one for each argument, where names are kept."""
 
 
 def variable_attributes(name: str, element: str, offset: int, elements: int) -> dict[str, Any]:

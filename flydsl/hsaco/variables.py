@@ -6,9 +6,9 @@ Registers have the numbers of AMDGPUUsage ("Register Identifier"). pyelftools re
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from flydsl.hsaco.elf import read_symbols
 from flydsl.hsaco.listing import read_listing
@@ -56,7 +56,26 @@ class Variable:
         return next((place for place in self.places if place.start <= index < place.stop), None)
 
 
-Variables = tuple[Variable, ...]
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel. element: its type, by MLIR's name, or of a tensor that of its elements.
+
+    entry: of the kernel's arguments in the code object, the one with its value, or of a tensor with its address.
+    """
+
+    kernel: str
+    name: str
+    element: str
+    entry: int
+    is_tensor: bool
+
+
+class Variables(NamedTuple):
+    """The names of the source in a code object. entries: of each kernel, the arguments that its parameters have."""
+
+    variables: tuple[Variable, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    entries: Mapping[str, int] = {}
 
 
 def with_labels(listing: str) -> str:
@@ -73,7 +92,7 @@ def instruction_offsets(obj: bytes) -> list[int]:
     return [found[f"{_LABEL}{index}"] for index in range(len(found))]
 
 
-def read_variables(hsaco: bytes, offsets: Sequence[int]) -> Variables:
+def read_variables(hsaco: bytes, offsets: Sequence[int]) -> tuple[Variable, ...]:
     """The variables that the debug information of a code object describes; LLVM leaves out what is optimised out.
 
     offsets: of the instructions in `.text`, in order.

@@ -66,6 +66,30 @@ def test_values_in_each_lane(arch: str, monkeypatch: pytest.MonkeyPatch) -> None
         assert np.array_equal(sim.variable("loaded", wave).values, x[wave * lanes : (wave + 1) * lanes])
 
 
+@flyc.kernel
+def given_kernel(x: fx.Tensor, y: fx.Tensor, factor: fx.Float32, sizes: tuple):
+    y[fx.thread_idx.x, sizes[1]] = x[fx.thread_idx.x] * factor
+
+
+@flyc.jit
+def given(inputs: fx.Tensor, outputs: fx.Tensor, factor: fx.Float32, n: fx.Int32):
+    given_kernel(inputs, outputs, factor, (n + 1, n)).launch(grid=1, block=64)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1201"])
+def test_parameters_have_what_the_launch_has_given(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_GPU_ARCH", arch)
+    sim = given.simulate(torch.zeros(64), torch.zeros(64, 3), 2.5, 2)
+    assert sim.variable("factor")[0] == 2.5
+    assert [sim.variable(f"sizes[{i}]")[7] for i in range(2)] == [3, 2]
+    assert re.search(r"^x +f32 +inputs, float32\[64\], at 0x\w+$", str(sim.variables()), re.M)
+    assert re.search(r"^y +f32 +outputs, float32\[64, 3\], at 0x\w+$", str(sim.variables()), re.M)
+    recording = Recording(sim)
+    recording.run()
+    recording.restart()
+    assert recording.now.variable("factor")[0] == 2.5
+
+
 def test_the_table_says_what_is_optimised_out() -> None:
     sim = stopped_at_store(running_sum.simulate(*arguments()))
     table = sim.variables()
@@ -92,7 +116,7 @@ def test_fragments_are_where_matrix_instructions_keep_them() -> None:
     a, b = (torch.randn(64, 8, generator=generator) for _ in range(2))
     c = torch.zeros(64, 64)
     sim = tiledMma.simulate(a, b, c)
-    last = max(place.start for known in sim.described() if known.name == "frag_C" for place in known.places)
+    last = max(place.start for known in sim.described().variables if known.name == "frag_C" for place in known.places)
     sim.run(until=f"isa:{sim.listing[last].listed.line}")
     kept = np.concatenate([sim.variable("frag_C", wave).values.ravel() for wave in range(4)])
     sim.run()
@@ -137,9 +161,9 @@ def test_values_that_change_places() -> None:
 def test_names_change_no_machine_code(launcher, given) -> None:
     """And no variable at all is found in code of another source."""
     code = launcher.lower(*given).artifact.code
-    assert any(variable.places for variable in variables_of(lambda: launcher.lower(*given), code))
+    assert any(variable.places for variable in variables_of(lambda: launcher.lower(*given), code).variables)
     other = tiledMma.lower(torch.zeros(64, 8), torch.zeros(64, 8), torch.zeros(64, 64)).artifact.code
-    assert not any(variable.places for variable in variables_of(lambda: launcher.lower(*given), other))
+    assert not any(variable.places for variable in variables_of(lambda: launcher.lower(*given), other).variables)
 
 
 def test_code_without_its_source_says_so() -> None:

@@ -47,6 +47,11 @@ class Dispatch(PreparedKernel):
         )
 
     @property
+    def arguments(self) -> bytes:
+        """The bytes of the kernel's arguments, those that the compiler adds among them."""
+        return self._kernarg
+
+    @property
     def kernel_name(self) -> str:
         return self.kernel.name
 

@@ -11,6 +11,7 @@ from flydsl.errors import OutOfRange
 from flydsl.hsaco.variables import Variables
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import Instruction, Program
+from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.stepping.variables import VariableTable, VariableValue, variable_table
 from flydsl.simulator.stepping.wave_state import WaveState
 
@@ -67,6 +68,11 @@ class Standing(ABC):
     def changed(self) -> dict[int, tuple[str, ...]]:
         """The changes of what was done last, by wave: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
 
+    @property
+    @abstractmethod
+    def launched(self) -> Dispatch:
+        """The launch of the kernel that runs, or of the last one that ran."""
+
     @abstractmethod
     def described(self) -> Variables:
         """The variables of the source that the machine code is described with, for `variables`."""
@@ -79,7 +85,7 @@ class Standing(ABC):
         """
         if wave is None:
             wave = next(iter(self.current), 0)
-        return variable_table(self.described(), self.program, self.kernel, self.wave(wave))
+        return variable_table(self.described(), self.launched, self.wave(wave))
 
     def variable(self, name: str, wave: int | None = None) -> VariableValue:
         """One of `variables`: `sim.variable("acc")[lane]`. Raises OutOfRange if there is none of that name."""

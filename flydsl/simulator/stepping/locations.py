@@ -53,6 +53,23 @@ def read(variable: Variable, place: Place, wave: WaveState, has_halves: bool) ->
     return shown[:, 0] if variable.elements == 1 else shown
 
 
+def number_in(content: bytes, element: str) -> Any:
+    """The number that bytes hold. Raises Unreadable for what is no number.
+
+    >>> float(number_in(bytes([0, 0, 128, 63]), "f32")), int(number_in(bytes([255] * 4), "i32"))
+    (1.0, -1)
+    """
+    letters, bits = element.rstrip("0123456789"), element.lstrip("uibf")
+    if element == "index":
+        return np.frombuffer(content, np.int64)[0]
+    if letters not in ("ui", "i", "f", "bf") or not bits.isdigit() or int(bits) not in (1, 8, 16, 32, 64):
+        raise Unreadable(f"an argument of {len(content)} bytes")
+    if element == "i1":
+        return bool(content[0] & 1)
+    value = np.frombuffer(content[: int(bits) // 8], _DTYPES.get(element) or _numpy_name(element))[0]
+    return (value.astype(np.uint32) << 16).view(np.float32) if element == "bf16" else value
+
+
 def _numpy_name(element: str) -> str:
     """The name of NumPy's type of the same numbers.
 

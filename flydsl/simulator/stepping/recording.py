@@ -23,6 +23,7 @@ from flydsl.hsaco.variables import Variables
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.decoding.result_type import result_type
+from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.simulation import Breakpoint, Simulation
@@ -109,7 +110,7 @@ class KernelRecord:
 
     def __init__(self, simulation: Simulation) -> None:
         self.kernel, self.program = simulation.kernel, simulation.program
-        self.described = simulation.described
+        self.described, self.launched = simulation.described, simulation.launched
         self.wave_count, self.lds_bytes = simulation.wave_count, simulation.lds.size
         self.steps: list[Step] = []
         self._newest = self._state(simulation)
@@ -224,6 +225,10 @@ class Moment(Standing):
     @property
     def current(self) -> tuple[int, ...]:
         return self.record.current(self.position)
+
+    @property
+    def launched(self) -> Dispatch:
+        return self.record.launched
 
     def described(self) -> Variables:
         return self.record.described()

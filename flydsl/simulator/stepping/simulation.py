@@ -214,6 +214,10 @@ class Simulation(Explained, Standing):
     def program(self) -> Program:
         return self._last.program
 
+    @property
+    def launched(self) -> Dispatch:
+        return self._last
+
     def described(self) -> Variables:
         if self._describe is None:
             raise SimulatorError(

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from flydsl.errors import OutOfRange, SimulatorError
-from flydsl.hsaco.variables import Variable
+from flydsl.hsaco.variables import Parameter, Variable, Variables
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.decoding.program import Program
-from flydsl.simulator.stepping.locations import Unreadable, read
+from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.stepping.locations import Unreadable, number_in, read
 from flydsl.simulator.stepping.wave_state import WaveState
 
 _LANES_SHOWN, _ELEMENTS_SHOWN = 8, 8
@@ -94,14 +94,41 @@ class VariableTable(Sequence[VariableValue]):
         return "\n".join(f"{value.name:{width}}  {value.element:{kinds}}  {value.text()}" for value in self._values)
 
 
-def variable_table(variables: Sequence[Variable], program: Program, kernel: str, wave: WaveState) -> VariableTable:
-    """The variables of a kernel before the next instruction of a wave."""
-    mine = [variable for variable in variables if variable.kernel == kernel]
+def variable_table(described: Variables, launched: Dispatch, wave: WaveState) -> VariableTable:
+    """The parameters and variables of a kernel before the next instruction of a wave."""
+    kernel, program = launched.kernel_name, launched.program
+    mine = [variable for variable in described.variables if variable.kernel == kernel]
     own = program.kernels[kernel].name
     names = sorted({variable.function for variable in mine}, key=len, reverse=True)
     function = next((name for name in names if own.startswith(name)), "")
     has_halves = any(_HALF.search(instruction.listed.text) for instruction in program.instructions_of(kernel))
-    return VariableTable([_value(variable, function, wave, has_halves) for variable in mine])
+    given = [_given(parameter, launched, wave) for parameter in _parameters(described, launched)]
+    return VariableTable([*given, *(_value(variable, function, wave, has_halves) for variable in mine)])
+
+
+def _parameters(described: Variables, launched: Dispatch) -> list[Parameter]:
+    """The parameters of a kernel; none if its arguments are others, in a code object that keeps only those it uses."""
+    kernel = launched.kernel
+    entries = sum(not argument.kind.startswith("hidden_") for argument in kernel.args)
+    if described.entries.get(kernel.name) != entries:
+        return []
+    return [parameter for parameter in described.parameters if parameter.kernel == kernel.name]
+
+
+def _given(parameter: Parameter, launched: Dispatch, wave: WaveState) -> VariableValue:
+    """The value of a parameter that the launch has given; of a tensor, where it is."""
+    argument = launched.kernel.args[parameter.entry]
+    content = launched.arguments[argument.offset : argument.offset + argument.size]
+    if parameter.is_tensor:
+        address = int.from_bytes(content, "little")
+        buffer = launched.memory.buffer_at(address)
+        where = f"{buffer.name}, {buffer.label}, at {address:#x}" if buffer else f"at {address:#x}"
+        return VariableValue(parameter.name, parameter.element, None, wave.active, where)
+    try:
+        value = number_in(content, parameter.element)
+    except Unreadable as error:
+        return VariableValue(parameter.name, parameter.element, None, wave.active, str(error))
+    return VariableValue(parameter.name, parameter.element, np.full(wave.active.size, value), wave.active)
 
 
 _HALF = re.compile(r"\bv\d+\.[lh]\b")
