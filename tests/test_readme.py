@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.processes import run_python
 from tools import arch_table
 
 pytestmark = pytest.mark.slow
@@ -41,10 +40,7 @@ def test_code_blocks_run(tmp_path: Path) -> None:
     programs = [tmp_path / f"{page.stem}.py" for page in with_code]
     for page, program in zip(with_code, programs, strict=True):
         program.write_text(python_of(page))
-    ran = subprocess.run(
-        [sys.executable, "-c", RUN_PAGES, *programs],
-        capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
-    )  # fmt: skip
+    ran = run_python("-c", RUN_PAGES, *programs, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "fly-layout-lowering" in ran.stdout
     assert ran.stdout.count("ran ") == len(programs) - 1

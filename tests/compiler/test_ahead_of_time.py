@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from flydsl.arch import ARCHS
 from flydsl.compiler import TensorSpec, saved
 from flydsl.disk_cache import packed, unpacked
 from flydsl.errors import ArgumentError, CompileError, FlyError
+from tests.processes import run_python
 
 
 @flyc.kernel
@@ -94,9 +93,9 @@ def test_loaded_in_another_process(artifact: flyc.CompiledArtifact, tmp_path: Pa
         "flyc.load(sys.argv[1])(A, 2.0, 100)\n"
         "print(A.unique().tolist())\n"
     )
-    command = [sys.executable, "-c", program, str(tmp_path / "scale.flydsl")]
+    command = ["-c", program, tmp_path / "scale.flydsl"]
     environment = os.environ | {"FLYDSL_SIMULATOR_BACKEND": "lockstep"}
-    assert subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout == "[5.0]\n"
+    assert run_python(*command, env=environment).stdout == "[5.0]\n"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import functools
 import importlib.util
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, TraceError
 from tests.launchers import launcher_of
+from tests.processes import run_python
 
 SOURCE = '''
 import flydsl.compiler as flyc
@@ -283,7 +282,7 @@ def test_in_notebook_cells(shell: Any, capsys: pytest.CaptureFixture[str]) -> No
 def test_in_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import torch" + SOURCE + "\nrow_sum(torch.zeros(64), torch.zeros(64, dtype=torch.int32), 3)\n")
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    ended = run_python(script)
     lines = ended.stderr.splitlines()
     assert ended.returncode == 1
     assert len(lines) < 25

@@ -18,6 +18,7 @@ import flydsl.expr as fx
 from flydsl._mlir.dialects import llvm
 from flydsl.compiler.missing_waits import may_miss
 from flydsl.simulator import MissingWait, checking
+from tests.processes import run_python
 
 
 def load(pointer: Any, wait: str) -> Any:
@@ -70,10 +71,8 @@ def test_what_is_on_disk_is_warned_of_again(tmp_path: Path) -> None:
     """The second process compiles nothing."""
     environment = {**os.environ, "FLYDSL_RUNTIME_CACHE_DIR": str(tmp_path), "FLYDSL_RUNTIME_ENABLE_CACHE": "1"}
     for run_only in ("", "1"):
-        command = [sys.executable, "-c", _PROGRAM]
-        ran = subprocess.run(
-            command, env=environment | {"FLYDSL_RUNTIME_RUN_ONLY": run_only}, capture_output=True, text=True, check=True
-        )
+        ran = run_python("-c", _PROGRAM, env=environment | {"FLYDSL_RUNTIME_RUN_ONLY": run_only})
+        assert ran.returncode == 0, ran.stderr
         assert "UserWarning: a wait is missing" in ran.stderr
 
 

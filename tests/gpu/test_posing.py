@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from flydsl.arch.products import PRODUCTS
 from flydsl.errors import ArchError, ArgumentError, DeviceError
 from flydsl.simulator import checking, counting, launching
 from kernels.vector_add import vector_add
+from tests.processes import run_python
 
 PLACES = (
     torch,
@@ -295,30 +294,26 @@ sys.exit(int(z.shape[0] == 3))
 """
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
-
-
 @pytest.mark.slow
 def test_a_program_runs_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    done = run("-m", "flydsl.gpu", "mi355x", "--report", str(file), "100")
+    done = run_python("-m", "flydsl.gpu", "mi355x", "--report", str(file), "100")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "gfx950 9900.0")
     assert "vector_add_kernel_0" in done.stdout
     page = tmp_path / "report.html"
-    done = run("-m", "workbench", "run", "--report", str(page), str(file), "100")
+    done = run_python("-m", "workbench", "run", "--report", str(page), str(file), "100")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "gfx942 9900.0")
     text = page.read_text("utf-8")
     assert "<code>vector_add_kernel_0</code>" in text
     assert "Every launch is timed." in text
-    done = run("-m", "flydsl.gpu", "mi355x", "--report", str(page), str(file), "100")
+    done = run_python("-m", "flydsl.gpu", "mi355x", "--report", str(page), str(file), "100")
     assert (done.returncode, "workbench run --report report.html" in done.stderr) == (1, True)
-    done = run("-m", "workbench", "run", "--gpu", "RX 9070 XT", "--check", "races,index", str(file), "3")
+    done = run_python("-m", "workbench", "run", "--gpu", "RX 9070 XT", "--check", "races,index", str(file), "3")
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, "gfx1201 6.0")
-    done = run("-m", "workbench", "run", "--trace", str(tmp_path / "trace.json"), str(file), "100")
+    done = run_python("-m", "workbench", "run", "--trace", str(tmp_path / "trace.json"), str(file), "100")
     assert (done.returncode, "vector_add_kernel_0" in (tmp_path / "trace.json").read_text()) == (0, True)
-    done = run("-m", "workbench", "run", "--gpu", "local", str(file), "100")
+    done = run_python("-m", "workbench", "run", "--gpu", "local", str(file), "100")
     assert (done.returncode, "torch has no GPU here" in done.stderr) == (1, True)
-    done = run("-m", "flydsl.gpu", "mi355x", str(tmp_path / "other.py"))
+    done = run_python("-m", "flydsl.gpu", "mi355x", str(tmp_path / "other.py"))
     assert (done.returncode, "there is no such file" in done.stderr) == (1, True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,10 +15,12 @@ from flydsl.runtime import simulated
 from flydsl.simulator import LdsRace, MissingWait, Program
 from tests.kernels import test_hgemm_splitk, test_preshuffle_gemm, test_wmma_gemm_gfx1250
 from tests.kernels.wait_mutants import MUTATIONS, mutants, written_waits
+from tests.processes import run_python
 
 # Kernels that are compiled stay so, whatever their waits are afterwards: each mutant has a process of its own.
 _MUTANT = """
 import sys
+import warnings
 import torch
 import flydsl.expr as fx
 from flydsl.simulator import MissingWait, checking
@@ -48,6 +48,7 @@ def barrier_first():
 
 
 mutant = sys.argv[1]
+warnings.simplefilter("error" if mutant == "none" else "default")
 if mutant == "behind the barrier":
     fx.rocdl.s_waitcnt, fx.rocdl.s_barrier = later.append, barrier_first
 elif mutant != "none":
@@ -56,17 +57,17 @@ elif mutant != "none":
 from kernels import flash_attn_gfx950 as kernel
 
 torch.manual_seed(0)
-q, k, v = (torch.randn(1, 768, 1, 128).bfloat16() for _ in range(3))
+q, k, v = (torch.randn(1, 384, 1, 128).bfloat16() for _ in range(3))
 o = torch.empty_like(q)
 launch = kernel.build_flash_attn_dualwave_swp_module(1, 128, dtype_str="bf16", num_kv_heads=1, causal=False)
 try:
     with checking("waits"):
-        launch(*(x.view(-1) for x in (q, k, v, o)), 1, 768)
+        launch(*(x.view(-1) for x in (q, k, v, o)), 1, 384)
     print("nothing is missing")
 except MissingWait as error:
     print(error)
 with checking("late"):
-    launch(*(x.view(-1) for x in (q, k, v, o)), 1, 768)
+    launch(*(x.view(-1) for x in (q, k, v, o)), 1, 384)
 off = (o - kernel.reference(q, k, v, causal=False)).abs().max().item()
 print("late loads do not matter" if off < 0.02 else "late loads give wrong results")
 """
@@ -76,8 +77,7 @@ print("late loads do not matter" if off < 0.02 else "late loads give wrong resul
 def test_waits_before_barriers(mutant: str) -> None:
     """Copies to LDS, for which all waves wait before a barrier, as other waves read what they bring."""
     environment = {**os.environ, "ARCH": "gfx950", "FLYDSL_RUNTIME_ENABLE_CACHE": "0"}
-    command = [sys.executable, "-W", "error" if mutant == "none" else "default", "-c", _MUTANT, mutant]
-    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    said = run_python("-c", _MUTANT, mutant, env=environment)
     if mutant == "none":
         assert said.stdout == "nothing is missing\nlate loads do not matter\n", said.stderr
         return

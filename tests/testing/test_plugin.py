@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.processes import run_python
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,7 @@ class Project:
     def run(self, *options: str, cache: Path | None = None) -> str:
         """What pytest prints, with no other plugins, some of which take seconds to load. cache: none without one."""
         plugins = ("-p", "no:cacheprovider", "-p", "flydsl.testing.plugin", "-p", "workbench.pytest_pages")
-        command = [sys.executable, "-m", "pytest", "-rsf", *plugins, *options]
+        command = ["-m", "pytest", "-rsf", *plugins, *options]
         environment = {
             **os.environ,
             "COLUMNS": "200",
@@ -106,7 +106,7 @@ class Project:
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
         environment.pop("PYTEST_ADDOPTS", None)
-        ended = subprocess.run(command, cwd=self._folder, env=environment, capture_output=True, text=True, check=False)
+        ended = run_python(*command, cwd=self._folder, env=environment)
         return ended.stdout + ended.stderr
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from flydsl.errors import ArgumentError
+from tests.processes import run_python
 from workbench.__main__ import main
 from workbench.new_project import TEMPLATE, write_project
 
@@ -41,7 +43,6 @@ def test_its_tests_pass_and_its_workflow_runs(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_PLUGINS", "flydsl.testing.plugin,workbench.pytest_pages")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     project = tmp_path / "my-kernels"
     assert main(["new", str(project)]) == 0
     assert "time_us" in (project / "tests" / "test_row_sums.figures.txt").read_text()
@@ -49,9 +50,7 @@ def test_its_tests_pass_and_its_workflow_runs(tmp_path: Path, monkeypatch: pytes
     torch, install, test = commands(workflow)
     assert torch.startswith("pip install torch --index-url ")
     assert install == "pip install -e '.[dev]'"
-    ran = subprocess.run(
-        test.replace("-n auto", ""), shell=True, cwd=project, capture_output=True, text=True, check=False
-    )
+    ran = run_python("-m", *shlex.split(test.replace("-n auto", "")), cwd=project)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "15 passed" in ran.stdout
     assert (project / "pages" / "index.html").is_file()
