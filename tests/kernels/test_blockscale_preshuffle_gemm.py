@@ -36,6 +36,7 @@ def product(m: int, n: int, k: int, tile: tuple[int, int, int], arch: str = "gfx
     ],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_equals_torch(m: int, n: int, k: int, tile: tuple[int, int, int], options: dict[str, Any]) -> None:
     product(m, n, k, tile, **options)
 

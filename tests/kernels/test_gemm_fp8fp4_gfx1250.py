@@ -65,6 +65,7 @@ def product(m: int, n: int, k: int, data_format: str, **options: Any) -> None:
 @executed_on("gfx1250", "tensor_load_to_lds")
 @pytest.mark.parametrize("mode", ["mxscale", "ptpc"])
 @pytest.mark.parametrize("data_format", ["fp8", "fp4", "a8w4"])
+@pytest.mark.diagonal(2)
 def test_product(data_format: str, mode: str) -> None:
     if data_format != "fp4" or mode != "ptpc":
         product(40, 128, 384, data_format, scale_mode=mode, out_dtype="bf16")
@@ -83,7 +84,7 @@ def test_product(data_format: str, mode: str) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("data_format", ["fp8", "fp4"])
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_choices(data_format: str, options: dict[str, Any]) -> None:
     product(64, 128, 768, data_format, **options)
 

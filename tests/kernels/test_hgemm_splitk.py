@@ -43,6 +43,7 @@ def product(dtype: str, m: int, n: int, k: int, bias: bool = False, **options: A
     ],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_equals_torch(dtype: str, m: int, n: int, k: int, options: dict[str, Any]) -> None:
     product(dtype, m, n, k, **options)
 

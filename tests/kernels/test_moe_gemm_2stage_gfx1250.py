@@ -121,6 +121,7 @@ def test_sixteen_bits(number: int, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("dtype", "number"), [("fp8", 0), ("fp4", 0), ("fp8", 1), ("a8w4", 1), ("fp4", 2), ("a8w4", 2)]
 )
+@pytest.mark.diagonal(2)
 def test_scales_of_blocks(dtype: str, number: int) -> None:
     layer, tile_n = Layer.of(scaled.SHAPES[number]), (128, 64, 64)[number]
     first: dict[str, Any] = ({"enable_bias": True}, {"act": "swiglu"}, {})[number]
@@ -141,6 +142,7 @@ def test_scales_of_blocks(dtype: str, number: int) -> None:
     ],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_several_buffers_and_parts_of_k(dtype: str, k: int, tile_k: int, options: dict[str, Any]) -> None:
     """Also tiles of 256, and so many that they are a loop."""
     stage1(Layer.of((5, k, 64, 2, 1, 16)), dtype, (64, tile_k), **options)

@@ -37,6 +37,7 @@ def check(ids: torch.Tensor, weights: torch.Tensor, experts: int, unit: int, mas
 
 
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
+@pytest.mark.diagonal(2)
 def test_equals_reference(shape: tuple[int, int, int, int]) -> None:
     tokens, experts, topk, unit = shape
     check(*routing(tokens, experts, topk), experts, unit)

@@ -27,6 +27,7 @@ def run(norm: Norm, given: dict[str, Any], m: int) -> None:
 
 @EVERY_NORM
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(rmsnorm_kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_equals_torch(name: str, number: int, shape: tuple[int, int]) -> None:
     """The types take turns; all of them at all lengths are in the sweep."""
     m, n = shape
@@ -36,6 +37,7 @@ def test_equals_torch(name: str, number: int, shape: tuple[int, int]) -> None:
 
 @EVERY_NORM
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.diagonal(3)
 def test_variants_with_tails_and_strides(name: str, variant: tuple[bool, bool, str | None]) -> None:
     residual, smooth, quant = variant
     n, dtype = (100, "bf16") if (name == "rmsnorm") == smooth else (517, "f32")

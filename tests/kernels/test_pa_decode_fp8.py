@@ -29,6 +29,7 @@ def checked(given: Requests, **options: Any) -> torch.Tensor:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_equals_torch(number: int, shape: tuple[Any, ...]) -> None:
     """A cache of one type each, in turn; each with both in sweep_paged."""
     equals_torch(number, shape, (FP8, BF16)[number % 2])

@@ -15,6 +15,7 @@ from tests.kernels.paged import FP8, assert_close, requests
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_equals_torch(number: int, shape: tuple[Any, ...]) -> None:
     *sizes, window = shape
     dtype = torch.bfloat16 if number == 1 else FP8

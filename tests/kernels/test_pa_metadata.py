@@ -12,6 +12,7 @@ from tests.kernels.checks import checking
 
 
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=lambda shape: str(shape)[:40])
+@pytest.mark.diagonal(2)
 def test_equals_reference(shape: tuple[Any, ...]) -> None:
     contexts, num_cu, heads, group, queries = shape
     lengths = torch.tensor(contexts, dtype=torch.int32)

@@ -66,11 +66,13 @@ def test_equals_torch(dtype: str, stages: int) -> None:
     ],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_sizes_and_options(m: int, n: int, k: int, tile: tuple[int, int, int], options: dict[str, Any]) -> None:
     assert_close(*product(m, n, k, "fp8", tile, **options))
 
 
 @pytest.mark.parametrize("epilogue", ["bias", "bias_relu", "bias_silu", "bias_gelu"])
+@pytest.mark.diagonal(2)
 def test_epilogues(epilogue: str) -> None:
     assert_close(*product(33, 64, 256, "bf16", (16, 64, 128), epilogue=epilogue))
 

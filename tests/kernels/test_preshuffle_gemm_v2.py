@@ -162,6 +162,7 @@ def product(dtype: str, m: int, n: int, tile: tuple[int, int, int], arch: str = 
     [("fp8", 33, (32, 64, 256)), ("bf16", 1, (16, 64, 128)), ("fp16", 65, (64, 128, 32)), ("fp8", 17, (128, 128, 128))],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_scales_and_tiles(dtype: str, m: int, tile: tuple[int, int, int]) -> None:
     product(dtype, m, tile[1], tile)
 

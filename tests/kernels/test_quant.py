@@ -30,6 +30,7 @@ def decoded(codes: torch.Tensor, quant: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", kernel.DTYPES)
 @pytest.mark.parametrize("quant", kernel.QUANTS)
+@pytest.mark.diagonal(2)
 def test_rows(quant: str, dtype: str) -> None:
     for m, n in kernel.SHAPES:
         x = strided(matrix(m, n, dtype), 3)
@@ -96,6 +97,7 @@ def test_rows_with_what_is_no_number(quant: str) -> None:
 
 
 @pytest.mark.parametrize("quant", kernel.GROUPS)
+@pytest.mark.diagonal(2)
 def test_groups_with_what_is_no_number(quant: str) -> None:
     group, mx = kernel.GROUPS[quant], quant.startswith("mx")
     x, columns = rows_of_every_kind(256), 128 if quant == "mxfp4" else 256

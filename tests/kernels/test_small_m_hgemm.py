@@ -37,6 +37,7 @@ def product(dtype: torch.dtype, m: int, n: int, k: int, **options: Any) -> None:
     ],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_equals_torch(m: int, n: int, k: int, options: dict[str, Any]) -> None:
     product(torch.float16, m, n, k, **options)
 

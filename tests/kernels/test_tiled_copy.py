@@ -64,6 +64,7 @@ def copied(A: torch.Tensor, blocks: int, op: Any, **options: Any) -> torch.Tenso
 
 @pytest.mark.parametrize("max_size", [True, False])
 @pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.diagonal(2)
 def test_buffer_copies(width: int, max_size: bool) -> None:
     A = torch.randn(24, 120)
     assert torch.equal(copied(A, 15, fx.rocdl.BufferCopy(width), max_size=max_size), A)
@@ -80,6 +81,7 @@ def test_universal_copies(width: int) -> None:
     [(torch.float16, fx.Float16), (torch.bfloat16, fx.BFloat16), (torch.int8, fx.Int8), (torch.int32, fx.Int32)],
 )
 @pytest.mark.parametrize("through_buffer", [True, False])
+@pytest.mark.diagonal(2)
 def test_element_types(torch_dtype: torch.dtype, dtype: type, through_buffer: bool) -> None:
     A = torch.randint(-100, 100, (32, 64)).to(torch_dtype)
     width = min(8 * dtype.width, 128)
@@ -132,6 +134,7 @@ def test_the_atom_must_be_for_the_element_type() -> None:
 
 @pytest.mark.parametrize("bits", [8, 32, 128])
 @pytest.mark.parametrize("through_buffer", [True, False])
+@pytest.mark.diagonal(2)
 def test_booleans_take_a_byte(bits: int, through_buffer: bool) -> None:
     """Each thread moves its own through a buffer and LDS, in reverse order."""
     threads, each = 64, bits // 8

@@ -128,6 +128,7 @@ def test_machine_code_is_as_good_as_the_reference() -> None:
     [(64, 64, 8), (64, 64, 40), (128, 192, 16), (63, 64, 8), (65, 64, 8), (1, 1, 8), (64, 63, 8), (100, 129, 24)],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_sizes_around_the_tile(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     A, B, C = small(m, k), small(n, k, seed=1), torch.full((m, n), torch.nan)
@@ -199,6 +200,7 @@ def test_multiply_adds_of_single_threads(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("order", [None, *fx.GemmTraversalOrder, "kmn_serpentine"], ids=str)
+@pytest.mark.diagonal(3)
 def test_the_order_of_calls_does_not_change_the_result(order: Any) -> None:
     A, B, C = small(32, 16), small(32, 16, seed=1), torch.full((32, 32), torch.nan)
     product(A, B, C, F32, None, order)

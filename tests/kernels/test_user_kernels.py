@@ -98,6 +98,7 @@ def transpose(A: fx.Tensor, B: fx.Tensor):
 
 
 @pytest.mark.parametrize("shape", [(32, 32), (64, 96), (33, 65), (1, 100)])
+@pytest.mark.diagonal(2)
 def test_transpose_through_shared_memory(shape: tuple[int, int]) -> None:
     A, B = random(*shape), unwritten(*reversed(shape))
     transpose(A, B)
@@ -217,6 +218,7 @@ def dot(A: fx.Tensor, B: fx.Tensor, out: fx.Tensor, n: fx.Int32):
 
 
 @pytest.mark.parametrize("n", [384, 10_000, 1, 65])
+@pytest.mark.diagonal(2)
 def test_dot_product_with_atomics(n: int) -> None:
     A, B, out = random(n), random(n) / 3, torch.zeros(1)
     dot(A, B, out, n)
@@ -282,6 +284,7 @@ def buffered_gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
 
 
 @pytest.mark.parametrize("shape", [(64, 64, 32), (64, 128, 64), (64, 64, 96), (50, 64, 128), (65, 64, 160)])
+@pytest.mark.diagonal(2)
 def test_gemm_with_two_stages_in_registers(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     A, B, C = random(m, k, dtype=torch.bfloat16), random(n, k, dtype=torch.bfloat16), unwritten(m, n)

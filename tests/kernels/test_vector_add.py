@@ -33,6 +33,7 @@ def call_readme(A: Any, B: Any, C: Any) -> None:
 
 
 @sizes(64, 128, 4096, 100_032)
+@pytest.mark.diagonal(2)
 def test_readme_example(n: int, dtype: Any) -> None:
     A, B, C = examples.vectors(n, dtype)
     call_readme(A, B, C)
@@ -40,6 +41,7 @@ def test_readme_example(n: int, dtype: Any) -> None:
 
 
 @sizes(256, 4096, 100_096)
+@pytest.mark.diagonal(2)
 def test_first_kernel_of_the_guide(n: int, dtype: Any) -> None:
     A, B, C = examples.vectors(n, dtype)
     examples.vec_add(A, B, C, n)

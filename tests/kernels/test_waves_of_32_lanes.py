@@ -44,7 +44,7 @@ def test_tiled_copy(bounded: bool) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(64, 64, 128), (65, 3, 64)], ids=str)
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_product(arch: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
     """Of four waves; rows and columns that do not fill a tile."""
     m, n, k = shape

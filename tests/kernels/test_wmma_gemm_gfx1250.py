@@ -50,6 +50,7 @@ def test_product(buffers: int, store: bool) -> None:
     ],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_choices(options: dict[str, Any]) -> None:
     product(33, 64, 256, **options)
 

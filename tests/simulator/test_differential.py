@@ -41,6 +41,7 @@ def test_vector_instruction(name: str) -> None:
 
 @pytest.mark.parametrize("mode", [FLUSHING, NOT_IEEE], ids=["flushing", "not ieee"])
 @pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.diagonal(2)
 def test_float_modes(name: str, mode: int) -> None:
     check(name, FLOATS[name], mode)
 
@@ -55,6 +56,7 @@ ROUNDED = [
 
 @pytest.mark.parametrize("mode", [0x3F5, 0x3FA, 0x3FF], ids=["up", "down", "to zero"])
 @pytest.mark.parametrize("name", ROUNDED)
+@pytest.mark.diagonal(3)
 def test_rounding_modes(name: str, mode: int) -> None:
     check(name, FLOATS[name], mode)
 

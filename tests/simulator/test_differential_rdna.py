@@ -22,10 +22,19 @@ MODE, IEEE_MODE = 0x1F0, 0x3F0
 CASES = vector_integer.CASES | compare.CASES | vector_float.CASES | division.CASES | packed.CASES | convert.CASES
 OTHERWISE = ("v_cmpx", "v_cvt_f32_fp8", "v_cvt_f32_bf8", "v_cvt_pk_f32_", "v_cvt_pk_fp8", "v_cvt_pk_bf8", "v_cvt_sr_")
 """Which have other operands, or other formats."""
-NAMES = [name for name in CASES if name_on(name, GPU.instruction_sets) and not name.startswith(OTHERWISE)]
 
 
-@pytest.mark.parametrize("name", NAMES)
+def shared(cases: Mapping[str, Any]) -> list[Any]:
+    """The names of what RDNA 4 has, too. One row of the table serves both families, so that of what has the same name
+    a part is enough, and `make sweep` has the rest."""
+    names = [name for name in cases if name_on(name, GPU.instruction_sets) and not name.startswith(OTHERWISE)]
+    return [
+        pytest.param(name, marks=pytest.mark.sweep) if i % 4 and name_on(name, GPU.instruction_sets) == name else name
+        for i, name in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize("name", shared(CASES))
 def test_vector_instruction(name: str) -> None:
     trial = attempt(str(name_on(name, GPU.instruction_sets)), CASES[name], MODE, arch=GPU)
     found = disagreements(trial, MODE, keeps_halves=not name.startswith("v_pk"))
@@ -66,7 +75,7 @@ def test_scalar_float_of_rdna3_5(name: str) -> None:
     assert not found, "\n".join([f"{len(found)} differences", *found[:8]])
 
 
-@pytest.mark.parametrize("name", [name for name in scalar.CASES if name_on(name, GPU.instruction_sets)])
+@pytest.mark.parametrize("name", shared(scalar.CASES))
 def test_scalar_instruction(name: str) -> None:
     found = attempt_scalar(str(name_on(name, GPU.instruction_sets)), scalar.CASES[name], GPU)
     assert not found, "\n".join([f"{len(found)} differences", *found[:8]])
@@ -74,6 +83,7 @@ def test_scalar_instruction(name: str) -> None:
 
 @pytest.mark.parametrize("mode", [MODE, 0x100], ids=["denormals", "flushing"])
 @pytest.mark.parametrize("name", rdna.CASES)
+@pytest.mark.diagonal(2)
 def test_vector_instruction_of_rdna_alone(name: str, mode: int) -> None:
     found = disagreements(attempt(name, rdna.CASES[name], mode, arch=GPU), mode)
     assert not found, "\n".join([f"{len(found)} differences", *found[:8]])
@@ -87,6 +97,7 @@ def test_dot_product_of_signed_and_unsigned_numbers(name: str, suffix: str) -> N
 
 @pytest.mark.parametrize("mode", [MODE, 0x100], ids=["denormals", "flushing"])
 @pytest.mark.parametrize("name", rdna.SCALAR)
+@pytest.mark.diagonal(2)
 def test_scalar_instruction_of_rdna_alone(name: str, mode: int) -> None:
     found = attempt_scalar(name, rdna.SCALAR[name], GPU, mode)
     assert not found, "\n".join([f"{len(found)} differences", *found[:8]])

@@ -100,6 +100,7 @@ def test_differences_and_boundaries(target: str, run: Run) -> None:
 
 
 @pytest.mark.parametrize("policy", list(coop.BlockHistogramAlgorithm))
+@pytest.mark.diagonal(2)
 def test_histograms(policy: Any, target: str, run: Run) -> None:
     def body(thread: Any, given: Any, made: Any) -> None:
         histogram = coop.BlockHistogram[(fx.Int32, fx.Uint32), THREADS, 150, policy]
@@ -197,6 +198,7 @@ def test_segments_and_batches_of_lanes(target: str, run: Run) -> None:
 
 
 @pytest.mark.parametrize("policy", list(coop.BlockReduceAlgorithm))
+@pytest.mark.diagonal(2)
 def test_policies_of_reductions(policy: Any, target: str, run: Run) -> None:
     values = np.random.default_rng(8).integers(0, 9, 256).astype(np.int32)
 
@@ -216,6 +218,7 @@ def test_policies_of_reductions(policy: Any, target: str, run: Run) -> None:
 
 
 @pytest.mark.parametrize("policy", list(coop.BlockScanAlgorithm))
+@pytest.mark.diagonal(2)
 def test_policies_of_scans(policy: Any, target: str, run: Run) -> None:
     def body(thread: Any, given: Any, made: Any) -> None:
         scan = coop.BlockScan[fx.Int32, THREADS, policy]

@@ -37,6 +37,7 @@ def places_of(thread: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("descending", [False, pytest.param(True, marks=pytest.mark.sweep)])
+@pytest.mark.diagonal(2)
 def test_a_block_merges(descending: bool, target: str, run: Run) -> None:
     keys, valid = keys_of(np.float32), 301
 
@@ -78,16 +79,17 @@ def test_a_block_merges_by_a_function(target: str, run: Run) -> None:
     "dtype",
     [
         np.int32,
-        pytest.param(np.int64, marks=pytest.mark.sweep),
-        pytest.param(np.float32, marks=pytest.mark.sweep),
-        np.float16,
         np.uint8,
+        np.float16,
+        *(pytest.param(dtype, marks=pytest.mark.sweep) for dtype in (np.int64, np.float32, np.int16)),
     ],
 )
+@pytest.mark.diagonal(2)
 def test_a_block_sorts_by_digits(dtype: Any, target: str, run: Run) -> None:
     keys = keys_of(dtype) if dtype is not np.uint8 else np.random.default_rng(0).integers(0, 256, COUNT).astype(dtype)
     kind: Any = {
-        np.int32: fx.Int32, np.float32: fx.Float32, np.int64: fx.Int64, np.uint8: fx.Uint8, np.float16: fx.Float16
+        np.int32: fx.Int32, np.float32: fx.Float32, np.int64: fx.Int64, np.uint8: fx.Uint8, np.float16: fx.Float16,
+        np.int16: fx.Int16,
     }[dtype]  # fmt: skip
     policy = coop.BlockRadixSortAlgorithm.RADIX_DIGIT
 
@@ -174,6 +176,7 @@ def test_ranks(policy: Any, target: str, run: Run) -> None:
 
 
 @pytest.mark.parametrize("policy", list(coop.BlockTopKAlgorithm))
+@pytest.mark.diagonal(2)
 def test_the_largest_and_the_smallest(policy: Any, target: str, run: Run) -> None:
     keys, k, valid = keys_of(np.float32), 40, 350
 
@@ -206,6 +209,7 @@ def test_the_largest_and_the_smallest(policy: Any, target: str, run: Run) -> Non
 @pytest.mark.parametrize(
     ("width", "count"), [(8, 3), (32, 1), *(pytest.param(*wide, marks=pytest.mark.sweep) for wide in [(8, 1), (32, 3)])]
 )
+@pytest.mark.diagonal(2)
 def test_groups_of_lanes_sort(width: int, count: int, target: str, run: Run) -> None:
     keys, groups = keys_of(np.int32, 64 * count), 64 // width
     values, valid = np.arange(64 * count, dtype=np.int32), width * count - 5

@@ -29,6 +29,7 @@ def warp_striped(lanes: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("policy", list(coop.BlockLoadAlgorithm))
+@pytest.mark.diagonal(2)
 def test_a_block_loads_and_stores_a_tile(policy: Any, target: str, run: Run) -> None:
     store = coop.BlockStoreAlgorithm[policy.name]
 
@@ -52,6 +53,7 @@ def test_a_block_loads_and_stores_a_tile(policy: Any, target: str, run: Run) -> 
 
 
 @pytest.mark.parametrize("policy", list(coop.BlockExchangeAlgorithm))
+@pytest.mark.diagonal(2)
 def test_a_block_exchanges_items(policy: Any, target: str, run: Run) -> None:
     lanes = LANES.get(target, 64)
     rng = np.random.default_rng(0)
@@ -108,6 +110,7 @@ def test_values_of_a_block_of_three_dimensions_and_of_eight_bytes(target: str, r
 
 
 @pytest.mark.parametrize("width", [8, 32])
+@pytest.mark.diagonal(2)
 def test_groups_of_lanes_load_store_and_exchange(width: int, target: str, run: Run) -> None:
     groups = THREADS // width
     tiles = TILE.reshape(groups, width * ITEMS)
