@@ -101,7 +101,8 @@ class Turns:
             if self._idle_turns > _IDLE_TURNS_OF_A_WAVE * len(self._waves) or wave.iterations > _MOST_ITERATIONS:
                 raise SimulatorError(
                     f"loops do not end: {self._standing()}",
-                    hint="at a breakpoint in the loop, look at what it waits for",
+                    hint="at a breakpoint in the loop, look at what it waits for; a compiled launch in "
+                    'flydsl.simulator.checking("races") says who wrote that last, and who did not',
                 )
             self._pass_on(wave)
 

@@ -15,6 +15,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError, DeviceAssertion, FlyError, SimulatorError, TraceError
 from flydsl.simulator import MemoryFault, checking
 from flydsl.simulator.errors import NotFinite
+from tests.compiler import buggy_kernels as bugs
 
 
 def both(launch: Callable[..., Any], *tensors: torch.Tensor, numbers: tuple[Any, ...] = ()) -> list[torch.Tensor]:
@@ -136,6 +137,11 @@ def handover_kernel(flag: fx.Tensor, out: fx.Tensor):
 @flyc.jit
 def handover(flag: fx.Tensor, out: fx.Tensor, blocks: fx.Int32):
     handover_kernel(flag, out).launch(grid=blocks, block=64)
+
+
+def test_a_barrier_that_some_lanes_do_not_take():
+    with flydsl.interpreting(), pytest.warns(UserWarning, match="without 24 of its 64 lanes, the first .* .40, 0, 0."):
+        bugs.barrier_of_some_lanes(*bugs.ARGUMENTS["barrier_of_some_lanes"]())
 
 
 def test_a_workgroup_that_waits_for_another_one():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,32 @@ def _subgroup_size(x: Execution, op: ir.Operation) -> Array:
 @means("gpu.barrier", "rocdl.barrier", "rocdl.s.barrier", "rocdl.s.barrier.wait")
 def barrier(x: Execution, op: ir.Operation) -> None:
     """Wait for the other waves. All of one execution are here, unless a wave has no lane in this branch."""
+    if not x.mask.all():
+        _warn_of_lanes_elsewhere(x)
     if x.at_barrier is not None:
         x.at_barrier()
     elif not x.by_waves(x.mask).any(axis=1).all():
         raise WavesPart("waves meet at barriers of different branches")
+
+
+def _warn_of_lanes_elsewhere(x: Execution) -> None:
+    """Warn of a wave that is here with some of its lanes: the barrier does not wait for the others."""
+    active = x.by_waves(x.mask)
+    for wave, lanes in enumerate(active):
+        count = min(x.wave_size, x.lanes - wave * x.wave_size)
+        missing = np.flatnonzero(~lanes[:count])
+        if 0 < missing.size < count:
+            first = x.first_lane + wave * x.wave_size
+            at = x.place()
+            warnings.warn_explicit(
+                f"wave {first // x.wave_size} of workgroup {x.position.workgroup} comes to a barrier without "
+                f"{missing.size} of its {count} lanes, the first of them thread "
+                f"{x.position.thread(first + int(missing[0]))}: it is in a branch that they do not take, or they have "
+                "returned. Let all threads come there",
+                UserWarning,
+                *((at.file, at.line) if at else ("?", 0)),
+            )
+            return
 
 
 @means("gpu.return", "func.return")
