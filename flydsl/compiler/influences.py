@@ -64,27 +64,30 @@ class Probe:
         return True
 
     def _depends_on(self, number: int, box: Box) -> bool:
-        for change in _changes(self.tensors[number][1]):
+        """True if the result is another one when these elements are, or if every call with others ends in an error."""
+        found, changes = [], _changes(self._before[number])
+        for change in changes:
             self._restore()
             part = self.tensors[number][1]
             part[_index(box)] = change(part[_index(box)])
-            if self._called() != self._value:
+            found.append(self._called())
+            if found[-1] not in (self._value, None):
                 return True
-        return False
+        return found == [None] * len(changes)
 
     def _restore(self) -> None:
         for (_, tensor), before in zip(self.tensors, self._before, strict=True):
             tensor.copy_(before)
 
     def _called(self) -> Any:
-        """What the call makes of the element, to the bit; an error's class, of a call that fails."""
+        """What the call makes of the element, to the bit; None if it fails: with another index, in some thread."""
         import torch
 
         self.most_calls -= 1
         try:
             self.call()
-        except (RuntimeError, IndexError) as error:  # an index that is changed may be outside, a loop endless
-            return type(error)
+        except (RuntimeError, IndexError):  # an index that is changed may be outside, a loop endless
+            return None
         value = dict(self.tensors)[self.result][self.element]
         return value.reshape(1).contiguous().view(torch.uint8).tolist()
 
@@ -96,7 +99,10 @@ def _nowhere(tensor: Any) -> Any:
 
 
 def _changes(tensor: Any) -> list[Callable[[Any], Any]]:
-    """Other values: at least one of them makes a difference where a value counts, also for a maximum, or an index."""
+    """Other values: at least one of them makes a difference where a value counts, also for a maximum.
+
+    Integers stay within those that there are: they may be indices.
+    """
     import torch
 
     kind = tensor.dtype
@@ -105,7 +111,10 @@ def _changes(tensor: Any) -> list[Callable[[Any], Any]]:
         return [partial(_filled, to=to) for to in (float("nan"), large, -large)]
     if kind == torch.bool:
         return [lambda part: ~part]
-    return [lambda part: part + 1, lambda part: ~part]
+    least, most = int(tensor.min()), int(tensor.max())
+    if least == most:
+        return [lambda part: part + 1, lambda part: part - 1]
+    return [lambda part: torch.where(part == most, least, part + 1).to(kind), lambda part: least + most - part]
 
 
 def _filled(part: Any, *, to: float) -> Any:

@@ -166,14 +166,13 @@ def _error(
     element = tuple(int(i) for i in wrong.nonzero()[0])
     where = f"{name}[{', '.join(map(str, element))}]" if element else name
     lines = [f"{where} is {_shown(one[element])}, and the reference's {_shown(right[element])}; {_count(name, wrong)}"]
-    lines += _elsewhere(name, one, right, element)
     place = sum(i * stride for i, stride in zip(element, one.stride(), strict=True))
     history = _History(name, place, one.element_size())
     observed = _observed(launch, given, names, history)
     lines.append(f"  written last by {history.writer}" if history.writer else "  no thread has written it")
     depends: dict[str, Any] = {}
     should: dict[str, Any] = {}
-    if observed and history.writer:
+    if observed and history.writer and _are_finite(one[element], right[element]):
         depends, complete = _influences(launch, given, names, name, element, is_launch=True)
         should, as_well = _influences(reference, given, names, name, element, is_launch=False)
         lines += _of_what(depends, should, history.lines_of_reads(), lambda: _elsewhere(name, one, right, element))
@@ -197,6 +196,11 @@ def _hint(writer: Writer | None, value: Any, expected: Any) -> str:
     if not bool(value.isfinite()) and bool(expected.isfinite()):
         return f'flydsl.simulator.checking("nan") finds the instruction that made it {_shown(value)}'
     return shows
+
+
+def _are_finite(*values: Any) -> bool:
+    """True unless one is a NaN or an infinity, which stays one whatever else is changed."""
+    return all(not value.dtype.is_floating_point or bool(value.isfinite()) for value in values)
 
 
 def _shown(value: Any) -> str:

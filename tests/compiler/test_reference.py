@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
 import flydsl
+import flydsl.compiler as flyc
+import flydsl.expr as fx
 from flydsl.compiler.reference import WrongResult
 from flydsl.errors import ArgumentError
 from tests.compiler import buggy_kernels as bugs
@@ -58,6 +61,37 @@ def test_an_integer_and_an_infinity_have_their_checks():
     assert 'checking("overflow")' in str(error)
     assert "both are made of a[0, :], b[:]" in str(error)
     assert 'checking("nan")' in str(wrong("f16_overflow"))
+
+
+@flyc.kernel
+def gather_kernel(parts: tuple, index: fx.Tensor, scale: fx.Tensor, out: fx.Tensor):
+    i = fx.thread_idx.x
+    out[i % 4, i // 4] = fx.Float32(parts[0][index[i]]) + fx.Float32(parts[1][i]) * scale[0]
+
+
+@flyc.jit
+def gather(parts: tuple, index: fx.Tensor, scale: fx.Tensor, out: fx.Tensor):
+    gather_kernel(parts, index, scale, out).launch(grid=1, block=16)
+
+
+def test_indices_narrow_floats_and_views():
+    parts = bugs.random(16).bfloat16(), bugs.random(16).to(torch.float8_e4m3fnuz)
+    index = torch.arange(16, dtype=torch.int32).flip(0)
+    out = torch.zeros(8, 4).T[:, ::2]
+
+    def reference(parts, index, scale, out, of_index=lambda index: index, of_part=lambda part: part):
+        found = parts[0].float()[of_index(index).long()] + of_part(parts[1].float()) * scale
+        out.copy_(found.reshape(4, 4).T)
+
+    given = parts, index, torch.tensor([2.0]), out
+    flydsl.compare_reference(gather, reference, *given)
+    with pytest.raises(WrongResult) as found:
+        flydsl.compare_reference(gather, partial(reference, of_index=lambda index: index.flip(0)), *given)
+    assert "made of index[0] (index is read in line" in str(found.value)
+    assert "the reference, of index[15]" in str(found.value)
+    assert "made of parts[1]" not in str(found.value)
+    with pytest.raises(WrongResult, match=r"made of parts\[1\]\[0\] .* the reference, of parts\[1\]\[15\]"):
+        flydsl.compare_reference(gather, partial(reference, of_part=lambda part: part.flip(0)), *given)
 
 
 def test_tolerances_and_what_is_given_stays():
