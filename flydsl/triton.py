@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flydsl.arch import get_arch
-from flydsl.arch.instruction_costs import peaks
+from flydsl.arch.products import product_of
 from flydsl.binary import BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.compiler.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
-from flydsl.errors import ArchError, ArgumentError, DeviceError
+from flydsl.errors import ArgumentError, DeviceError
 from flydsl.hsaco import read_hsaco
 from flydsl.places import leave_out
 from flydsl.runtime.device import is_posing, target_arch
@@ -175,18 +175,20 @@ def _driver() -> Any:
 
 
 def _properties() -> dict[str, Any]:
+    """The figures that Triton's driver for HIP gives, of the GPU that poses or of the architecture's best known one."""
     arch = get_arch(target_arch("cpu"))
-    try:
-        figures = {"multiprocessor_count": peaks(arch).compute_units}
-    except ArchError:  # not published, as of gfx1250, or not of an accelerator
-        figures = {}
+    product = product_of(arch.name)
     return {
         "arch": arch.name,
         "warpSize": arch.wave_size,
         "max_shared_mem": arch.lds_bytes_per_workgroup,
         "max_num_regs": arch.compute_unit_registers,
+        "max_threads_per_sm": arch.max_waves_per_simd * arch.lds_simds * arch.wave_size,
+        "multiprocessor_count": _cuda().get_device_properties().multi_processor_count
+        if is_posing()
+        else product.multiprocessors,
+        "sm_clock_rate": product.clock_mhz * 1000,
         "cooperativeLaunch": False,
-        **figures,
     }
 
 
