@@ -26,10 +26,7 @@ def write_program_report(path: Path, program: str) -> None:
 
 
 def _body(title: str, found: Summary) -> str:
-    head = (
-        f"{found.product.name} ({found.product.arch}), simulated: {found.launches} launches of "
-        f"{len({time.kernel for time in found.kernels})} kernels, {found.time_us:.4g} us"
-    )
+    head = f"{found.head}, {len({time.kernel for time in found.kernels})} kernels"
     operators = (
         f"{found.operators} of torch's own operators took {found.operators_us:.4g} us by memory bandwidth alone, which "
         "is too little for products."
@@ -48,6 +45,7 @@ def _kernels(found: Summary) -> str:
     if not found.kernels:
         return "<p>No launch is timed.</p>"
     heads = ("kernel", "grid", "block", "launches", "time of each", "", "time of all", "share", "limited by")
+    heads += ("measured",) if found.is_measured else ()
     return table(heads, [_row(time, found.time_us) for time in found.kernels], numbers=(3, 4, 6))
 
 
@@ -58,5 +56,5 @@ def _row(time: KernelTime, total_us: float) -> list[str]:
     each = f'<span title="{escape(time.estimate.meaning)}">{escape(time.estimate.error)}</span>'
     return [
         code(time.kernel), *map(escape, sizes), str(time.launches), f"{time.estimate.time_us:.4g} us", each,
-        f"{time.total_us:.4g} us", bar, escape(time.bound),
+        f"{time.total_us:.4g} us", bar, escape(time.bound), *filter(None, [escape(time.compared)]),
     ]  # fmt: skip

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from flydsl.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from flydsl.gpu.posing import off, pose, posed, report, summary, use, watch
+    from flydsl.gpu.posing import local, off, pose, posed, report, summary, use, watch
     from flydsl.gpu.profiler import Profile
 
-__all__ = ["Profile", "off", "pose", "posed", "report", "summary", "use", "watch"]
+__all__ = ["Profile", "local", "off", "pose", "posed", "report", "summary", "use", "watch"]
 
 __getattr__ = lazy_names(
     __name__,
-    {"flydsl.gpu.posing": "off pose posed report summary use watch", "flydsl.gpu.profiler": "Profile"},
+    {"flydsl.gpu.posing": "local off pose posed report summary use watch", "flydsl.gpu.profiler": "Profile"},
 )

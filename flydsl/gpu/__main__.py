@@ -110,11 +110,15 @@ def _gpu(options: argparse.Namespace, write_page: WritePage | None) -> Iterator[
     from flydsl import gpu
     from flydsl.simulator import checking
 
+    page = Path(options.report or "").resolve()  # the program may go to another folder
     if options.gpu == "local":
         _require_local(options)
-        yield
+        with gpu.local() if options.report is not None else nullcontext():
+            try:
+                yield
+            finally:
+                _report(options, page, write_page)
         return
-    page = Path(options.report or "").resolve()  # the program may go to another folder
     chosen = () if options.check in (None, "all") else tuple(options.check.split(","))
     with gpu.pose(options.gpu, options.count), checking(*chosen) if options.check else nullcontext():
         profile = gpu.Profile()
@@ -123,20 +127,27 @@ def _gpu(options: argparse.Namespace, write_page: WritePage | None) -> Iterator[
         try:
             yield
         finally:
-            if options.report == "":
-                print(gpu.report())
-            elif options.report and write_page is not None:
-                write_page(page, options.program)
+            _report(options, page, write_page)
             if options.trace:
                 profile.export_chrome_trace(options.trace)
+
+
+def _report(options: argparse.Namespace, page: Path, write_page: WritePage | None) -> None:
+    """Print the report, or write it as a page, if it is asked for."""
+    from flydsl import gpu
+
+    if options.report == "":
+        print(gpu.report())
+    elif options.report and write_page is not None:
+        write_page(page, options.program)
 
 
 def _require_local(options: argparse.Namespace) -> None:
     """Raise DeviceError if torch has no GPU, ArgumentError for options that only the simulator has an answer to."""
     import torch
 
-    if options.check or options.report is not None or options.trace:
-        raise ArgumentError("--check, --report and --trace are of the simulator", hint="name a GPU to simulate")
+    if options.check or options.trace:
+        raise ArgumentError("--check and --trace are of the simulator", hint="name a GPU to simulate")
     if not torch.cuda.is_available():
         raise DeviceError("torch has no GPU here", hint="--gpu mi300x lets one pose that is not there")
 

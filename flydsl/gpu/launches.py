@@ -37,7 +37,10 @@ from flydsl.sweeps.bench import Estimated
 
 @dataclass
 class KernelTime:
-    """The launches of one kernel with one size. estimate: of one launch. bound: what limits it, by its counts."""
+    """The launches of one kernel with one size. estimate: of one launch. bound: what limits it, by its counts.
+
+    measured_us: the median of the launches on a GPU that is there, None on one that poses.
+    """
 
     kernel: str
     grid: tuple[int, ...]
@@ -45,11 +48,19 @@ class KernelTime:
     estimate: Estimate
     bound: str
     launches: int = 0
+    measured_us: float | None = None
 
     @property
     def total_us(self) -> float:
-        """The time of all its launches, in microseconds."""
-        return self.launches * self.estimate.time_us
+        """The time of all its launches, in microseconds: measured, if it is."""
+        return self.launches * (self.estimate.time_us if self.measured_us is None else self.measured_us)
+
+    @property
+    def compared(self) -> str:
+        """The measured time of each, and that of the model in parts of it; empty if none is measured."""
+        if self.measured_us is None:
+            return ""
+        return f"{self.measured_us:.4g} us, the model has {self.estimate.time_us / self.measured_us:.2f} of it"
 
 
 Sizes = tuple[str, tuple[int, ...], tuple[int, ...], int, bytes]
@@ -211,6 +222,17 @@ class Summary:
         return sum(time.total_us for time in self.kernels)
 
     @property
+    def is_measured(self) -> bool:
+        """True if the times are of a GPU that is there."""
+        return any(time.measured_us is not None for time in self.kernels)
+
+    @property
+    def head(self) -> str:
+        """The GPU, and how many launches took how long."""
+        how = "measured, and simulated" if self.is_measured else "simulated"
+        return f"{self.product.name} ({self.product.arch}), {how}: {self.launches} launches, {self.time_us:.4g} us"
+
+    @property
     def untimed(self) -> list[str]:
         """Sentences about the launches that are not timed."""
         return [
@@ -220,13 +242,12 @@ class Summary:
 
     def __str__(self) -> str:
         rows = [
-            (time.kernel, "x".join(map(str, time.grid)), str(time.launches), str(time.estimate), time.bound)
-            for time in self.kernels
+            (t.kernel, "x".join(map(str, t.grid)), str(t.launches), str(t.estimate), t.bound, t.compared)
+            for t in self.kernels
         ]
-        heads = ("kernel", "grid", "launches", "time of each", "limited by")
+        heads = ("kernel", "grid", "launches", "time of each", "limited by", "measured" if self.is_measured else "")
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-        head = f"{self.product.name} ({self.product.arch}), simulated: {self.launches} launches, {self.time_us:.4g} us"
-        lines = [head, *self.untimed]
+        lines = [self.head, *self.untimed]
         for row in (heads, *rows):
             lines.append("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
         if self.operators:

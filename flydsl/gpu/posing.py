@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.profiler
@@ -35,6 +35,9 @@ from flydsl.gpu.torch_module import (
 )
 from flydsl.runtime import device as runtime_device
 from flydsl.simulator.launching import put_around
+
+if TYPE_CHECKING:
+    from flydsl.gpu.measured import LocalGpu
 
 _HIP_VERSION = "7.1.0"
 
@@ -114,6 +117,7 @@ def _function(module: str, name: str, call: Callable[..., Any]) -> Callable[...,
 
 
 _active: list[Posing] = []
+_local: list[LocalGpu] = []
 
 
 def use(name: str, count: int = 1) -> None:
@@ -166,8 +170,10 @@ def pose(name: str, count: int = 1) -> Iterator[None]:
 def summary() -> Summary:
     """The work of the posed GPU since the program began to measure time: kernels, launches, time, what limits each.
 
-    Raises ArgumentError if no GPU poses.
+    Of a GPU that is there, inside of `local()`, the measured times as well. Raises ArgumentError if no GPU poses.
     """
+    if _local:
+        return _local[-1].summary()
     if not _active:
         raise ArgumentError("no GPU poses", hint='flydsl.gpu.use("mi300x"), or python -m flydsl.gpu mi300x script.py')
     now = _active[-1]
@@ -180,6 +186,26 @@ def summary() -> Summary:
 def report() -> str:
     """The text of `summary()`."""
     return str(summary())
+
+
+@contextmanager
+def local() -> Iterator[None]:
+    """Measure the launches of the `with` block on the GPU that is there, and estimate them, for `report()`.
+
+    Raises DeviceError if torch has no AMD GPU.
+    """
+    if not (torch.cuda.is_available() and torch.version.hip) or _active:
+        raise DeviceError("torch has no AMD GPU here", hint='pose("mi300x") lets one pose that is not there')
+    from flydsl.gpu.measured import LocalGpu
+
+    found = LocalGpu()
+    _local.append(found)
+    found.begin()
+    try:
+        yield
+    finally:
+        found.end()
+        _local.remove(found)
 
 
 def watch() -> None:

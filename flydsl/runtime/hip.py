@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -28,8 +29,15 @@ class HipDevice(Device):
         self.name = f"hip:{index}"
         self.index = index
 
-    def address(self, name: str, tensor: Any, session: Any) -> int:
-        return NamedTensor(name, tensor).address
+    def session(self) -> list[NamedTensor] | None:
+        """The tensors of one call, for what is put around launches."""
+        return None if _around is None else []
+
+    def address(self, name: str, tensor: Any, session: list[NamedTensor] | None) -> int:
+        argument = NamedTensor(name, tensor)
+        if session is not None:
+            session.append(argument)
+        return argument.address
 
     def stream_handle(self, stream: Any) -> int:
         handle = raw_stream(stream)
@@ -84,12 +92,35 @@ class _HipBuffer(PrintBuffer):
             _check(self._hip, "hipDeviceSynchronize")  # a kernel's stream may not wait for HIP's own
 
 
+@dataclass(frozen=True)
+class HipLaunch:
+    """A launch on a HIP device. tensors: those of its call. params: as `LoadedCode.launch` takes them."""
+
+    code: CodeObject
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    dynamic_lds_bytes: int
+    stream: int
+    params: Any
+    tensors: Sequence[NamedTensor]
+
+
+_around: Callable[[HipLaunch, Callable[[], None]], None] | None = None
+
+
+def put_around(around: Callable[[HipLaunch, Callable[[], None]], None] | None) -> None:
+    """Have every launch through HIP made by a function, or by none (None): it gets the launch, and what makes it."""
+    global _around
+    _around = around
+
+
 class _HipModule(LoadedCode):
     """A code object loaded by HIP on one device; a kernel's handle is looked up once."""
 
     def __init__(self, code: CodeObject, index: int) -> None:
         self._hip = hip_library()
-        self._index = index
+        self._code, self._index = code, index
         self._module = ctypes.c_void_p()
         self._functions: dict[str, ctypes.c_void_p] = {}
         self._clustered = {kernel.name for kernel in code.kernels if kernel.info.cluster}
@@ -99,6 +130,15 @@ class _HipModule(LoadedCode):
     def launch(
         self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any, session: Any
     ) -> None:
+        def run() -> None:
+            self._launch(kernel, grid, block, dynamic_lds_bytes, stream, params)
+
+        if _around is None or session is None:
+            run()
+        else:
+            _around(HipLaunch(self._code, kernel, grid, block, dynamic_lds_bytes, stream, params, session), run)
+
+    def _launch(self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any) -> None:
         sizes = [ctypes.c_uint(n) for n in (*grid, *block, dynamic_lds_bytes)]
         with _selected(self._hip, self._index):
             function = self._functions.get(kernel)
