@@ -65,6 +65,7 @@ def _address(parameter: KernelArg, tensor: Any, memory: Memory) -> int:
             hint="move it with .cpu()",
         )
     argument = NamedTensor(parameter.name, tensor)
+    memory.owners.append(tensor)
     return memory.map(
         tensor.data_ptr(),
         argument.size_bytes,

@@ -8,6 +8,9 @@ A benchmark repeats a launch a hundred times, or gives it copies of its tensors.
 for whether it changes any byte. If it does not, then it will not do so where its memory has the same contents again:
 it takes its time on the clock and is not executed.
 
+The launches of `triton.testing.do_bench` wait for somebody who asks for their results (`waiting`): their times follow
+from some of their workgroups.
+
 Under checks every launch is executed, and its time is estimated on a copy before.
 """
 
@@ -23,6 +26,7 @@ from flydsl.arch.products import Product
 from flydsl.errors import ArchError, FlyError
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.streams import CLOCK
+from flydsl.gpu.waiting import WAITING, is_of_tensors
 from flydsl.simulator import counting, tracing
 from flydsl.simulator.checks import enabled_checks, no_checks
 from flydsl.simulator.counters.session import current_counting
@@ -32,7 +36,9 @@ from flydsl.simulator.errors import SimulatorError
 from flydsl.simulator.estimates import Estimate
 from flydsl.simulator.memory.buffers import Memory
 from flydsl.simulator.timing.session import current_tracing
+from flydsl.simulator.timing.trace import Trace
 from flydsl.sweeps.bench import Estimated
+from flydsl.sweeps.limits import main_stall
 
 
 @dataclass
@@ -89,6 +95,10 @@ class Launches:
         """Make one launch."""
         if MEMORY.captured is not None:
             MEMORY.captured.append(lambda: self(dispatch, kernarg, memory, run))
+        elif CLOCK.is_benchmark and self._waits(dispatch, kernarg, memory, run):
+            return _none_executed(dispatch)
+        if WAITING:
+            WAITING.carry_out()
         reason = _why_not_timed()
         if reason:
             self.not_timed[reason] += 1
@@ -121,7 +131,38 @@ class Launches:
 
     def _skipped(self, dispatch: Dispatch, sizes: Sizes) -> LaunchStatistics:
         self._advance(dispatch, sizes)
-        return LaunchStatistics(dispatch.workgroup_count * dispatch.waves_per_workgroup, 0)
+        return _none_executed(dispatch)
+
+    def _waits(self, dispatch: Dispatch, kernarg: bytes, memory: Memory, run: Callable[[], LaunchStatistics]) -> bool:
+        """Time a launch by some of its workgroups, and let it wait. False if it has to be carried out now."""
+        if _why_not_timed() or enabled_checks() or not is_of_tensors(memory):
+            return False
+        WAITING.forget()
+        sizes, times = _sizes(dispatch, kernarg), self.times.setdefault(dispatch.program, {})
+        if sizes not in times:
+            sampled = self._sampled(run)
+            if sampled is None or not is_of_tensors(memory):  # or it has found memory by its address
+                return False
+            times[sizes] = self._kept(dispatch, sampled.estimate, main_stall(sampled))
+        if isinstance(times[sizes], str):
+            return False
+        self._advance(dispatch, sizes)
+        WAITING.add(memory, run)
+        return True
+
+    def _sampled(self, run: Callable[[], LaunchStatistics]) -> Trace | None:
+        """The trace of a launch that is not carried out, after the launches that it depends on; None without one."""
+        with tracing(gpu=self._product) as traced:
+            traced.left_out = WAITING.left_out
+            WAITING.left_out.buffer = None
+            try:
+                run()
+                if WAITING.left_out.buffer is not None:
+                    WAITING.carry_out()
+                    run()
+            except (ArchError, SimulatorError):  # which tells of itself where it is carried out
+                return None
+        return traced.launches[-1].trace
 
     def _timed(self, dispatch: Dispatch, sizes: Sizes, run: Callable[[], LaunchStatistics]) -> LaunchStatistics:
         """Run a launch, and estimate its time if that is not known."""
@@ -165,6 +206,10 @@ class Launches:
             return
         time.launches += not CLOCK.is_trial
         CLOCK.advance(time.estimate.time_us, time.kernel)
+
+
+def _none_executed(dispatch: Dispatch) -> LaunchStatistics:
+    return LaunchStatistics(dispatch.workgroup_count * dispatch.waves_per_workgroup, 0)
 
 
 def _why_not_timed() -> str:

@@ -23,10 +23,12 @@ class GpuMemory:
     current: the GPU that the calling thread is on. changes: how often memory was allocated or written, by torch or a
     launch. captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of
     every operator of torch, with its operands, keywords and results. on_copy: of the bytes that go from or to the host.
+    waiting: launches of a benchmark that are not carried out yet (`flydsl.gpu.waiting`), false if there are none.
     """
 
     def __init__(self) -> None:
         self.changes = 0
+        self.waiting: Any = ()
         self._thread = _Thread()
         self.capacity_bytes = 0
         self.captured: list[Callable[[], Any]] | None = None

@@ -33,6 +33,7 @@ from flydsl.gpu.torch_module import (
     stay_on_host,
     with_swapped_parameters,
 )
+from flydsl.gpu.waiting import WAITING
 from flydsl.runtime import device as runtime_device
 from flydsl.simulator.launching import put_around
 
@@ -63,6 +64,7 @@ class Posing:
         runtime_device.pose(True)
         put_around(self.launches)
         MEMORY.on_operator, MEMORY.on_copy = self.operators, self.operators.copied
+        MEMORY.waiting = WAITING
         _device_constructors()  # keeps torch's factories, which are replaced below
         for name, value in Posed(self.product, self.count).replaced().items():
             self._replace(torch.cuda, name, value)
@@ -88,6 +90,12 @@ class Posing:
         self._hook.begin()
 
     def end(self) -> None:
+        try:
+            WAITING.carry_out()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
         self._hook.end()
         self._replaced.restore()
         if self._library is not None:
@@ -98,6 +106,7 @@ class Posing:
         runtime_device.pose(False)
         put_around(None)
         MEMORY.on_operator = MEMORY.on_copy = None
+        MEMORY.waiting = ()
         env.replace_everywhere({})
 
     def _replace(self, place: Any, name: str, value: Any) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -141,11 +142,11 @@ class _Thread(threading.local):
 class Clock:
     """The GPU's time. is_watched: whether the program measures time.
 
-    is_trial: whether what runs is a benchmark that chooses among configurations. unknown: why the time of a launch is
-    not known; empty if all are.
+    is_benchmark: whether what runs is a benchmark, whose results hardly anybody asks for. is_trial: whether it chooses
+    among configurations. unknown: why the time of a launch is not known; empty if all are.
     """
 
-    is_watched = is_trial = False
+    is_watched = is_trial = is_benchmark = False
     unknown = ""
     log: list[Work] | None = None
     """The place where a profiler wants the work of streams to be written."""
@@ -153,7 +154,7 @@ class Clock:
     def reset(self) -> None:
         """Begin at 0, on the default stream."""
         self.host_us, self.unknown, self.log = 0.0, "", None
-        self.is_watched = self.is_trial = False
+        self.is_watched = self.is_trial = self.is_benchmark = False
         self.default = Stream(0)
         self.default.cuda_stream = 0
         self._thread = _Thread()
@@ -188,15 +189,22 @@ def time_ms(call: Callable[[], Any], is_trial: bool = False) -> float:
 
     is_trial: whether the call is one of several configurations, which reports leave out.
     """
-    before = CLOCK.is_watched, CLOCK.is_trial
     start, end = Event(enable_timing=True), Event(enable_timing=True)
-    CLOCK.is_trial = is_trial
-    try:
+    with benchmark(is_trial):
         CLOCK.synchronize()
         start.record()
         call()
         end.record()
         CLOCK.synchronize()
-        return start.elapsed_time(end)
+    return start.elapsed_time(end)
+
+
+@contextmanager
+def benchmark(is_trial: bool = False) -> Iterator[None]:
+    """Run a block as a benchmark, with the clock."""
+    before = CLOCK.is_watched, CLOCK.is_trial, CLOCK.is_benchmark
+    CLOCK.is_watched, CLOCK.is_trial, CLOCK.is_benchmark = True, is_trial, True
+    try:
+        yield
     finally:
-        CLOCK.is_watched, CLOCK.is_trial = before
+        CLOCK.is_watched, CLOCK.is_trial, CLOCK.is_benchmark = before

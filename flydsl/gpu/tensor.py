@@ -50,6 +50,9 @@ _QUESTIONS = frozenset(
 )
 """Functions of one tensor that make no other: a launch asks many of each operand."""
 
+_ADDRESSES = frozenset({torch.Tensor.data_ptr, torch.Tensor.untyped_storage})
+"""Those with which a program reads memory past torch."""
+
 
 class GpuTensor(torch.Tensor):
     """A tensor of the posed GPU `gpu_number`. Made by torch's own functions: `torch.ones(3, device="cuda")`."""
@@ -61,6 +64,8 @@ class GpuTensor(torch.Tensor):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of torch. What its C++ makes with the options of an operand is on the GPU, too."""
         if func in _QUESTIONS:
+            if MEMORY.waiting and func in _ADDRESSES:
+                MEMORY.waiting.before_address()
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         kwargs = kwargs or {}
@@ -88,6 +93,8 @@ class GpuTensor(torch.Tensor):
                 return own._backend_fns.get("cuda", own._init_fn)(*args, **(kwargs or {}))
         with torch._C.DisableTorchFunctionSubclass():
             index, kwargs = _device_of(func, args, kwargs or {})
+            if MEMORY.waiting:
+                MEMORY.waiting.before_operator(func, (*args, *kwargs.values()))
             with torch._C._DisableTorchDispatch():
                 found = func(*args, **kwargs)
             if func._schema.is_mutable:
@@ -154,6 +161,11 @@ class GpuTensor(torch.Tensor):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self.numpy()
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        if MEMORY.waiting:
+            MEMORY.waiting.before_access((self,))
+        return super().__dlpack__(*args, **kwargs)
 
     def pin_memory(self, device: Any = None) -> torch.Tensor:
         raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
@@ -247,7 +259,7 @@ def _followed(found: Any, operands: tuple[Any, ...]) -> Any:
         return found
     if type(found) is not torch.Tensor:
         return found
-    tensors = [*_tensors(operands)]
+    tensors = [*tensors_in(operands)]
     if any(found is tensor for tensor in tensors):
         return found
     index = next((tensor.gpu_number for tensor in tensors if isinstance(tensor, GpuTensor)), None)
@@ -300,7 +312,7 @@ def _on_gpu(found: Any, index: int) -> Any:
 
 def _device_of(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
     """The GPU that an operator's results are on, None for the host; and its keywords, as the host takes them."""
-    index = next((tensor.gpu_number for tensor in _tensors(args) if isinstance(tensor, GpuTensor)), None)
+    index = next((tensor.gpu_number for tensor in tensors_in(args) if isinstance(tensor, GpuTensor)), None)
     if kwargs.get("device") is not None:
         there = gpu_index(kwargs["device"])
         if there is None and not _THREAD.host_is_asked:  # C++ asks for the device that it takes an operand to be on
@@ -309,14 +321,14 @@ def _device_of(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[int | None
     if func._schema.name == "aten::copy_":
         return None, kwargs  # it returns its first operand
     if index is None:
-        index = next((t.gpu_number for t in _tensors(kwargs.values()) if isinstance(t, GpuTensor)), None)
+        index = next((t.gpu_number for t in tensors_in(kwargs.values()) if isinstance(t, GpuTensor)), None)
     return index, kwargs
 
 
 def _check_devices(values: tuple[Any, ...]) -> None:
     """Raise torch's RuntimeError for tensors of several devices. A number of the host in a tensor goes with any."""
     first: torch.device | None = None
-    for tensor in _tensors(values):
+    for tensor in tensors_in(values):
         if type(tensor).__torch_dispatch__ in _WITH_MEMORY and (tensor.dim() or isinstance(tensor, GpuTensor)):
             device = tensor.device
             if first is None:
@@ -328,12 +340,13 @@ def _check_devices(values: tuple[Any, ...]) -> None:
                 )
 
 
-def _tensors(values: Iterable[Any]) -> Iterable[torch.Tensor]:
+def tensors_in(values: Iterable[Any]) -> Iterable[torch.Tensor]:
+    """The tensors among values, and in lists and tuples of them."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
         elif isinstance(value, list | tuple):
-            yield from _tensors(value)
+            yield from tensors_in(value)
 
 
 # --- from one device to another
@@ -361,7 +374,11 @@ class _Move(torch.autograd.Function):
 def moved(tensor: torch.Tensor, index: int | None) -> torch.Tensor:
     """A copy of a tensor on a GPU, or on the host (None); the tensor itself if it is there. Differentiable."""
     here = tensor.gpu_number if isinstance(tensor, GpuTensor) else None
-    return tensor if here == index else _Move.apply(tensor, index)
+    if here == index:
+        return tensor
+    if MEMORY.waiting:
+        MEMORY.waiting.before_access((tensor,))
+    return _Move.apply(tensor, index)
 
 
 _TRACING = tuple(getattr(torch._C._TorchDispatchModeKey, name) for name in ("FAKE", "PROXY", "FUNCTIONAL"))
