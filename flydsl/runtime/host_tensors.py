@@ -37,14 +37,14 @@ def remember(*tensors: Any) -> None:
 
 
 def host_tensor_memory(address: int) -> Buffer | None:
-    """The memory of a CPU tensor in which an address lies, from its first to its last byte; None if there is none."""
+    """The memory of the host's tensor in which an address lies, from its first to its last byte; None without one."""
     tensor = tensor_at(address)
-    if tensor is None or tensor.device.type != "cpu":
+    if tensor is None or not (tensor.device.type == "cpu" or getattr(tensor, "has_own_memory", False)):  # flydsl.gpu's
         return None
     import torch
 
     storage = tensor.untyped_storage()
-    content = torch.empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),)).numpy()  # type: ignore[call-overload]
+    content = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage, 0, (storage.nbytes(),)).numpy()  # type: ignore[call-overload]
     kind = f"{str(tensor.dtype).removeprefix('torch.')}[{', '.join(map(str, tensor.shape))}]"
     return Buffer(storage.data_ptr(), content, "the memory of a tensor", 1, kind)
 
