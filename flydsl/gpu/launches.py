@@ -20,6 +20,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from flydsl.arch.products import Product
@@ -69,7 +70,8 @@ class KernelTime:
         return f"{self.measured_us:.4g} us, the model has {self.estimate.time_us / self.measured_us:.2f} of it"
 
 
-Sizes = tuple[str, tuple[int, ...], tuple[int, ...], int, bytes]
+Sizes = tuple[Any, ...]
+"""Kernel, grid, block, bytes of LDS, arguments, and contents of small tensors of integers."""
 Call = tuple[Program, Sizes, tuple[tuple[int, int], ...]]
 Contents = tuple[bytes, ...]
 
@@ -228,8 +230,19 @@ def _unknown(reason: FlyError) -> str:
 
 
 def _sizes(dispatch: Dispatch, kernarg: bytes) -> Sizes:
-    """The key of a launch's time. The addresses among its arguments count the buffers of the launch."""
-    return dispatch.kernel_name, tuple(dispatch.grid), tuple(dispatch.block), dispatch.lds_bytes, kernarg
+    """The key of a launch's time. The addresses among its arguments count the buffers of the launch.
+
+    Small tensors of integers belong to it: lengths, offsets and numbers of blocks, which say how much there is to do.
+    """
+    counts = [
+        buffer.data.tobytes()
+        for buffer in dispatch.memory.buffers().values()
+        if buffer.data.size <= _MOST_COUNTS_BYTES and buffer.label.startswith(("int32", "int64"))
+    ]
+    return dispatch.kernel_name, tuple(dispatch.grid), tuple(dispatch.block), dispatch.lds_bytes, kernarg, *counts
+
+
+_MOST_COUNTS_BYTES = 1 << 14
 
 
 def _places(memory: Memory) -> tuple[tuple[int, int], ...]:
