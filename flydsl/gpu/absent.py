@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 import torch.cuda.nccl
+import torch.nested
 import torch.nn.parallel.comm
 
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import DeviceError
 from flydsl.gpu.import_hook import Replacements
+from flydsl.gpu.tensor import GpuTensor, gpu_index, tensors_in
 
 _NO_LIBRARY = "torch's products run on the host, without hipBLAS"
 _NO_DRIVER = "there is no driver to ask"
@@ -76,6 +78,27 @@ def _of_the_host(load: Callable[..., Any], name: str) -> Callable[..., Any]:
         return load(*args, **options)
 
     return loaded
+
+
+def without_jagged() -> dict[str, Callable[..., Any]]:
+    """Functions of torch.nested: tensors with rows of different lengths are C++'s own, of the host's memory alone."""
+    return {name: _of_host_tensors(name, getattr(torch.nested, name)) for name in _OF_NESTED}
+
+
+_OF_NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged", "narrow", "masked_select")
+
+
+def _of_host_tensors(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+    refuse = _refusing(f"torch.nested.{name} of tensors on a GPU", "of the host's tensors there are: tensor.cpu()")
+
+    def made(*args: Any, **options: Any) -> Any:
+        device = options.get("device")
+        asked = device is not None and gpu_index(device) is not None
+        if asked or any(isinstance(tensor, GpuTensor) for tensor in tensors_in((*args, *options.values()))):
+            refuse()
+        return make(*args, **options)
+
+    return made
 
 
 def _refusing(name: str, hint: str) -> Callable[..., Any]:

@@ -20,6 +20,8 @@ class _Thread(threading.local):
 class GpuMemory:
     """Bytes of each GPU that are allocated, and the most that were. A storage is freed when torch frees it.
 
+    refused: how many allocations did not fit.
+
     current: the GPU that the calling thread is on. changes: how often memory was allocated or written, by torch or a
     launch. captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of
     every operator of torch, with its operands, keywords and results. on_copy: of the bytes that go from or to the host.
@@ -36,6 +38,7 @@ class GpuMemory:
         self.on_operator: Callable[[Any, Any, Any, Any], None] | None = None
         self.allocated: Counter[int] = Counter()
         self.peak: Counter[int] = Counter()
+        self.refused: Counter[int] = Counter()
         self._storages: dict[int, weakref.ref[Any]] = {}
         self._pinned: dict[int, weakref.ref[Any]] = {}
 
@@ -65,6 +68,7 @@ class GpuMemory:
         """Raise torch.OutOfMemoryError if that number of bytes does not fit."""
         free = self.capacity_bytes - self.allocated[index]
         if size_bytes > free:
+            self.refused[index] += 1
             raise torch.OutOfMemoryError(
                 f"HIP out of memory. Tried to allocate {_amount(size_bytes)}. GPU {index} has a total capacity of "
                 f"{_amount(self.capacity_bytes)} of which {_amount(free)} is free. Of the allocated memory "
@@ -97,11 +101,12 @@ def _amount(size_bytes: int) -> str:
 MEMORY = GpuMemory()
 
 
+_OF_BYTES = ("allocated_bytes", "active_bytes", "requested_bytes", "reserved_bytes")
+
+
 def stats(index: int) -> dict[str, Any]:
-    """The part of `torch.cuda.memory_stats` that there is."""
-    return {
-        "allocated_bytes.all.current": MEMORY.allocated[index],
-        "allocated_bytes.all.peak": MEMORY.peak[index],
-        "reserved_bytes.all.current": MEMORY.allocated[index],
-        "reserved_bytes.all.peak": MEMORY.peak[index],
-    }
+    """`torch.cuda.memory_stats`: of bytes, what there is and the most that there was; nothing is kept in reserve."""
+    found = {f"{name}.all.current": MEMORY.allocated[index] for name in _OF_BYTES}
+    found |= {f"{name}.all.peak": MEMORY.peak[index] for name in _OF_BYTES}
+    inactive = {f"inactive_split{kind}.all.{when}": 0 for kind in ("", "_bytes") for when in ("current", "peak")}
+    return {**found, **inactive, "num_alloc_retries": 0, "num_ooms": MEMORY.refused[index]}

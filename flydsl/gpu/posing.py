@@ -14,8 +14,8 @@ from torch.utils._device import _device_constructors
 from flydsl import env
 from flydsl.arch.products import Product, product_of
 from flydsl.errors import ArgumentError, DeviceError
-from flydsl.gpu import of_compile, of_triton
-from flydsl.gpu.absent import refuse_absent, without_extensions
+from flydsl.gpu import of_benchmark, of_compile, of_triton
+from flydsl.gpu.absent import refuse_absent, without_extensions, without_jagged
 from flydsl.gpu.cuda_module import Posed
 from flydsl.gpu.factories import register
 from flydsl.gpu.import_hook import ImportHook, Replacements
@@ -53,6 +53,7 @@ class Posing:
         self._library: torch.library.Library | None = None
         self.launches, self.operators = Launches(product), Operators(product)
         changes = of_triton.changes(self._replaced) | of_compile.changes(self._replaced)
+        changes["torch.utils.benchmark.utils.timer"] = of_benchmark.read_the_clock(self._replaced)
         changes["torch.utils.cpp_extension"] = without_extensions(self._replaced)
         self._hook = ImportHook(changes, self._replaced)
 
@@ -79,6 +80,8 @@ class Posing:
             self._replace(torch.Tensor, name, value)
         for name, value in of_torch().items():
             self._replace(torch, name, value)
+        for name, value in without_jagged().items():
+            self._replace(torch.nested, name, value)
         self._replace(torch.utils.dlpack, "from_dlpack", torch.from_dlpack)
         refuse_absent(self._replaced)
         self._replace(torch.profiler, "profile", profile)

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
+import flydsl.compiler as flyc
+import flydsl.expr as fx
 import flydsl.gpu
 from flydsl.arch.products import PRODUCTS
 from flydsl.errors import ArchError, ArgumentError, DeviceError
+from flydsl.gpu.streams import time_ms
 from flydsl.simulator import checking, counting, launching
 from kernels.vector_add import vector_add
 from tests.processes import run_python
@@ -30,6 +33,7 @@ PLACES = (
     torch.cuda.nccl,
     torch.cuda.random,
     torch.cuda.streams,
+    torch.nested,
     torch.nn.parallel.comm,
     torch.profiler,
     torch.utils.dlpack,
@@ -197,6 +201,11 @@ def test_what_is_not_there_says_so() -> None:
         for absent in (torch.cuda.current_blas_handle, torch.cuda.nccl.version, torch.cuda.utilization):
             with pytest.raises(DeviceError, match=r"torch\.cuda\..*: a posed GPU has none\n  at .*test_posing.py:\d+"):
                 absent()
+        with pytest.raises(
+            DeviceError, match=r"torch\.nested\.nested_tensor of tensors on a GPU: a posed GPU has none"
+        ):
+            torch.nested.nested_tensor([x, x], layout=torch.jagged)
+        assert torch.nested.nested_tensor([x.cpu(), x.cpu()], layout=torch.jagged).is_nested
         from torch.utils import cpp_extension
 
         with pytest.raises(DeviceError, match=r"load_inline with CUDA sources: a posed GPU has none"):
@@ -253,6 +262,42 @@ def test_streams() -> None:
         assert torch.cuda.current_stream() == torch.cuda.default_stream()
         with pytest.raises(RuntimeError, match=r"enable_timing=True"):
             torch.cuda.Event().elapsed_time(torch.cuda.Event())
+
+
+@flyc.kernel
+def sum_kernel(lengths: fx.Tensor, x: fx.Tensor, total: fx.Tensor):
+    found = fx.Float32(0)
+    for i in range(lengths[0]):
+        found += x[i]
+    total[0] = found
+
+
+@flyc.jit
+def sum_of_first(lengths: fx.Tensor, x: fx.Tensor, total: fx.Tensor):
+    sum_kernel(lengths, x, total).launch(grid=(1,), block=(1,))
+
+
+def test_the_time_of_a_launch_depends_on_the_lengths_in_its_tensors() -> None:
+    with flydsl.gpu.pose("mi300x"):
+        x, total = torch.ones(1000, device="cuda"), torch.zeros(1, device="cuda")
+        times = [
+            time_ms(lambda n=n: sum_of_first(torch.tensor([n], dtype=torch.int32, device="cuda"), x, total))
+            for n in (1, 1000, 1)
+        ]
+    assert times[1] > 5 * times[0]
+    assert times[2] == pytest.approx(times[0])
+
+
+def test_torchs_own_benchmark_reads_the_clock_of_the_gpu() -> None:
+    from torch.utils import benchmark
+
+    with flydsl.gpu.pose("mi300x"):
+        x, z = torch.ones(1 << 14, device="cuda"), torch.zeros(1 << 14, device="cuda")
+        timer = benchmark.Timer("add(x, x, z)", globals={"add": vector_add, "x": x, "z": z})
+        assert timer.timeit(100).mean == pytest.approx(time_ms(lambda: vector_add(x, x, z)) / 1000)
+        assert timer.blocked_autorange().median == pytest.approx(timer.timeit(2).mean)
+        assert torch.equal(z.cpu(), torch.full((1 << 14,), 2.0))
+        assert 0 < benchmark.Timer("sum(range(1000))").timeit(10).mean < 0.1
 
 
 def test_launches_under_checks_are_timed() -> None:

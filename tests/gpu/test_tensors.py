@@ -340,6 +340,8 @@ def test_memory_ends_at_the_size_of_the_gpu() -> None:
     del x
     assert torch.cuda.memory_allocated() == before
     assert torch.cuda.max_memory_allocated() >= before + (4 << 20)
+    found = torch.cuda.memory_stats()
+    assert (found["active_bytes.all.current"], found["num_ooms"] > 0) == (before, True)
 
 
 def test_operators_of_a_program_run_on_the_gpu() -> None:
