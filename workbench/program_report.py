@@ -44,8 +44,8 @@ def _body(title: str, found: Summary) -> str:
 def _kernels(found: Summary) -> str:
     if not found.kernels:
         return "<p>No launch is timed.</p>"
-    heads = ("kernel", "grid", "block", "launches", "time of each", "", "time of all", "share", "limited by")
-    heads += ("measured",) if found.is_measured else ()
+    heads = ["kernel", "grid", "block", "launches", "time of each", "", "time of all", "share", "limited by"]
+    heads += ["measured"] if found.is_measured else []
     return table(heads, [_row(time, found.time_us) for time in found.kernels], numbers=(3, 4, 6))
 
 
