@@ -37,14 +37,14 @@ def outcome(case: Race) -> Any:
 @pytest.mark.parametrize(("name", "case"), _CASES.items(), ids=_CASES)
 def test_listings_are_told_apart(name: str, case: Race) -> None:
     """As far as registers tell: which bytes of LDS a wave accesses, only a launch knows."""
-    found = {(one.counter, one.enough) for one in missing_waits(_listing(case), get_arch(case.arch))}
+    found = {(one.counter, one.enough) for one in missing_waits(listing_of(case), get_arch(case.arch))}
     if case.outcome is None:
         assert bool(found) == (name in _WARNED_OF)
     elif not _is_of_memory(name, case):
         assert case.outcome in found
 
 
-def _listing(case: Race) -> Any:
+def listing_of(case: Race) -> Any:
     return read_listing(f"k:\n{case.text}\ns_endpgm\n")
 
 
