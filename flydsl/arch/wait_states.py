@@ -81,8 +81,8 @@ class Product:
     """The wait states behind a matrix instruction of CDNA, by who uses its registers.
 
     sums: reading D as C of another product, not of the very same registers; of a f32 one (sums_f32), of f64
-    (sums_f64). same: of the same registers. factors: reading D as A or B. vector: by the vector ALU; memory: by loads,
-    stores and LDS. overwritten: writing D, added: writing C.
+    (sums_f64). same: of the same registers. factors: reading D as A or B. vector: by the vector ALU, v_accvgpr_read
+    included; memory: by loads, stores and LDS. overwritten: writing D, added: writing C.
     """
 
     sums: int

@@ -75,7 +75,12 @@ def compiled(arch: str, level: int) -> str:
     """The listing of the program."""
     sums, factors, name, values = _MATRIX[_ARCHS[arch]]
     types = re.sub(r" 0", "", values)
-    source = _PROGRAM.format(sums=sums, factors=factors, name=name, values=values, types=types)
+    return compiled_by_llvm(
+        _PROGRAM.format(sums=sums, factors=factors, name=name, values=values, types=types), arch, level
+    )
+
+
+def compiled_by_llvm(source: str, arch: str, level: int) -> str:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple("amdgcn-amd-amdhsa").create_target_machine(cpu=arch, opt=level, reloc="pic")
@@ -103,6 +108,39 @@ def test_what_llvm_waits_for_is_needed(arch: str) -> None:
     assert len(mutants) >= 3
     for mutant in mutants:
         assert found_in(mutant, arch), mutant
+
+
+_ACCUMULATORS = """
+declare {sums} @llvm.amdgcn.{name}({factors}, {factors}, {sums}, i32, i32, i32)
+define amdgpu_kernel void @k(ptr addrspace(1) %out, ptr addrspace(1) %in) {{
+  %a = load {factors}, ptr addrspace(1) %in
+  %c = call {sums} asm sideeffect "; def $0", "=a"()
+  %d = call {sums} @llvm.amdgcn.{name}({factors} %a, {factors} %a, {sums} %c, i32 0, i32 0, i32 0)
+  %e = extractelement {sums} %d, i32 0
+  %s = call float asm sideeffect "; use $1", "=v,v"(float %e)
+  call void asm sideeffect "; keep $0", "a"({sums} %d)
+  store float %s, ptr addrspace(1) %out
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("arch", "name", "factors", "sums"),
+    [
+        ("gfx942", "mfma.f32.16x16x16bf16.1k", "<4 x i16>", 4),
+        ("gfx942", "mfma.f32.32x32x8bf16.1k", "<4 x i16>", 16),
+        ("gfx950", "mfma.f32.16x16x32.bf16", "<8 x bfloat>", 4),
+        ("gfx950", "mfma.f32.32x32x16.bf16", "<8 x bfloat>", 16),
+    ],
+)
+def test_accumulators_are_read_as_late_as_llvm_reads_them(arch: str, name: str, factors: str, sums: int) -> None:
+    """By v_accvgpr_read, for which no hardware waits: one wait state less is missed."""
+    source = _ACCUMULATORS.format(name=name, factors=factors, sums=f"<{sums} x float>")
+    listing = compiled_by_llvm(source, arch, 3)
+    assert re.search(r"s_nop \d+\n(?:\s*;.*\n)*\tv_accvgpr_read_b32", listing)
+    assert found_in(listing, arch) == []
+    assert all(found_in(mutant, arch) for mutant in weakened(listing) if "s_nop" in mutant)
 
 
 def weakened(listing: str) -> Iterator[str]:
