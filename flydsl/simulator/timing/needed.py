@@ -1,7 +1,8 @@
 """The instructions that decide where waves go and what they touch. The others need not be executed for a trace.
 
 A backward walk over the program with the set of registers that matter behind each instruction: those that a branch, an
-address or EXEC is computed from.
+address or EXEC is computed from. What a register has in lanes that EXEC leaves out is a set of its own: an instruction
+in a branch replaces a value in the lanes that take it, which is all of them until the others come back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _FIRST = {"s": 0, "v": 129, "a": 129 + 256}
 _SCC = 128
 _ALWAYS = 3 << EXEC
 _SAVED = 1024
+_IDLE = 1024
+_SCALARS = (1 << _SCC + 1) - 1
 _LOADS = ("VMEM load", "VMEM atomic", "LDS", "SMEM")
+_BETWEEN_LANES = ("permute", "swizzle", "lane")
 _CALLS = ("s_setpc_b64", "s_swappc_b64", "s_call_b64")
 
 
@@ -142,7 +146,7 @@ class _Walk:
         self._arguments = arguments
 
     def solution(self) -> list[int]:
-        """The registers that matter behind each instruction."""
+        """The registers that matter behind each instruction, in any lane."""
         count = len(self._instructions)
         after = [_ALWAYS] * count
         before = [_ALWAYS] * (count + 1)
@@ -157,16 +161,43 @@ class _Walk:
                 now = self._before(i, out)
                 changed |= now != before[i]
                 after[i], before[i] = out, now
-        return after
+        return [bits & (1 << _IDLE) - 1 | bits >> _IDLE for bits in after]
 
     def _before(self, i: int, after: int) -> int:
-        effect = self.effects[i]
-        addresses = self._addresses(i)
-        if addresses is not None:
-            return after & ~self._replaced(i) | addresses
-        if not effect.writes & after and self._targets[i] is None:
-            return after
-        return after & ~self._replaced(i) | effect.reads | _ALWAYS
+        effect, addresses = self.effects[i], self._addresses(i)
+        active, idle = self._lanes_before(i, after)
+        if addresses is None and not effect.writes & (active | idle) and self._targets[i] is None:
+            return active | idle << _IDLE
+        instruction, semantics = self._instructions[i], self._instructions[i].semantics
+        every = semantics is not None and semantics.ignores_exec
+        if "dpp" in instruction.encoding:  # some lanes may keep what they have
+            active &= ~(effect.writes & _SCALARS)
+        else:
+            active &= ~effect.writes
+        reads = effect.reads | _ALWAYS if addresses is None else addresses
+        if every:
+            idle &= ~effect.writes
+        if every or self._moves_between_lanes(i):
+            idle |= reads & ~_SCALARS
+        return active | reads | idle << _IDLE
+
+    def _lanes_before(self, i: int, after: int) -> tuple[int, int]:
+        """The registers that matter behind an instruction, in the lanes active before it and in the others."""
+        active, idle = after & (1 << _IDLE) - 1, after >> _IDLE
+        if self.effects[i].writes & _ALWAYS:
+            if not self._leaves_lanes_out(i):
+                idle |= active & ~_SCALARS
+            active |= idle
+        return active, 0 if self._initial[i] & _ALWAYS == _ALWAYS else idle
+
+    def _leaves_lanes_out(self, i: int) -> bool:
+        """True if an instruction that writes EXEC adds no lane to it."""
+        instruction = self._instructions[i]
+        if instruction.mnemonic.startswith(("s_and_saveexec_b", "v_cmpx_")):
+            return True
+        first = registers(instruction.sources[:1])
+        is_first = [r.file == "s" and r.first == EXEC for r in first] == [True]
+        return is_first and instruction.mnemonic.startswith(("s_and_b", "s_andn2_b", "s_and_not1_b"))
 
     def _addresses(self, i: int) -> int | None:
         """The operands of an access but the data that it stores; None for other instructions."""
@@ -175,14 +206,6 @@ class _Walk:
         if not is_access or self._moves_between_lanes(i):
             return None
         return self.effects[i].reads & ~_stored_registers(self._instructions[i]) | _ALWAYS
-
-    def _replaced(self, i: int) -> int:
-        """The registers whose values nothing needs after an instruction."""
-        effect = self.effects[i]
-        scalar = effect.writes & ((1 << _SCC + 1) - 1)
-        semantics = self._instructions[i].semantics
-        whole = self._initial[i] & _ALWAYS == _ALWAYS or (semantics is not None and semantics.ignores_exec)
-        return effect.writes if whole else scalar
 
     def _where_initial(self, entry: int, chosen: int) -> list[int]:
         """The ones of some registers that have, before each instruction, their values from the kernel's beginning.
@@ -236,8 +259,9 @@ class _Walk:
                 yield i
 
     def _moves_between_lanes(self, i: int) -> bool:
-        """True for what goes through the LDS hardware without its memory."""
-        return "permute" in self._instructions[i].mnemonic or "swizzle" in self._instructions[i].mnemonic
+        """True for what hands values from lane to lane, though it may go through the hardware of LDS."""
+        instruction = self._instructions[i]
+        return "dpp" in instruction.encoding or any(word in instruction.mnemonic for word in _BETWEEN_LANES)
 
     def _is_argument(self, i: int) -> bool:
         base = self._instructions[i].sources[0] if self._instructions[i].sources else None
@@ -248,12 +272,12 @@ class _Walk:
 
 
 def _stored_registers(instruction: Instruction) -> int:
-    """The registers with what an instruction stores, unless its address is in them, too."""
+    """The registers with what an instruction stores or an atomic adds, unless its address is in them, too."""
     family, _, rest = instruction.mnemonic.partition("_")
     sources = [o.atom for o in instruction.sources if o is not None and isinstance(o.atom, Register)]
-    if family == "buffer" and rest.startswith("store"):
+    if family == "buffer" and rest.startswith(("store", "atomic")):
         data, addresses = sources[:1], sources[1:]
-    elif rest.startswith("store") or (family == "ds" and rest.startswith("write")):
+    elif rest.startswith(("store", "atomic")) or (family == "ds" and rest.startswith("write")):
         data, addresses = (
             [r for r in sources[1:] if r.file != "s"],
             [sources[0], *(r for r in sources if r.file == "s")],

@@ -107,12 +107,12 @@ class Sample:
         self.waited = False
 
     def _record(self, workgroups: Sequence[int]) -> list[list[Array]]:
+        missing = set(workgroups).difference(self._together)
         if not self._together:
             try:
                 return recording.record(self.dispatch, workgroups, self._limit, self._threads)
             except WaitsForOthers:
-                workgroups = [*workgroups, *self._whole_plan.chosen, *self._others]
-        missing = set(workgroups).difference(self._together)
+                missing |= {*self._whole_plan.chosen, *self._others}
         if missing:
             found, waited = record_together(self.dispatch, missing, self._limit)
             self._together |= found

@@ -23,6 +23,7 @@ from flydsl.simulator.estimates import Estimate
 from flydsl.simulator.memory.buffers import Buffer
 from flydsl.simulator.timing import Stall, Unit, recording, sampling
 from flydsl.simulator.timing.sampling import plan
+from kernels.hgemm_splitk import half_plan, hgemm_launcher
 from tests.simulator.timing.loops import copy_kernel, traced
 
 DOUBLE = """
@@ -141,6 +142,17 @@ def test_a_launch_that_depends_on_one_that_was_left_out_is_warned_of() -> None:
         loop_as_counted(ends, y, z)
     assert carried_out.launches[1].trace.estimate.error_percent is not None
     assert carried_out.launches[1].time_us > traced.launches[1].time_us
+
+
+def test_what_parts_are_added_to_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx950")
+    plan_of_product = half_plan("bf16", 128, 512, (16, 64, 128), (1, 2, 1), split=2)
+    a, b, c = (torch.zeros(rows, dtype=torch.bfloat16) for rows in (4 * 512, 128 * 512, 4 * 128))
+    with warnings.catch_warnings(), tracing() as traced:
+        warnings.simplefilter("error")
+        hgemm_launcher(plan_of_product)(c, a, b, c, 4, c, c)
+    assert len(traced.launches) == 2, "one fills C"
+    assert all(launch.trace.error_percent is not None for launch in traced.launches)
 
 
 def test_products_of_an_architecture_differ_in_compute_units_and_memory() -> None:

@@ -73,3 +73,26 @@ def test_a_workgroup_may_wait_for_a_later_one() -> None:
 def test_waiting_for_what_nobody_does_is_an_error() -> None:
     with pytest.raises(SimulatorError, match="32 workgroups wait for each other, and none goes on"):
         pass_on_from(0)
+
+
+@flyc.kernel
+def follow_first_kernel(flag: fx.Tensor):
+    """Every block but the first waits for it."""
+    if fx.thread_idx.x == 0:
+        if fx.block_idx.x == 0:
+            fx.generic_store(fx.get_iter(flag), fx.Int32(1), memory_order="release", syncscope="agent")
+        else:
+            kernels.wait_until(fx.get_iter(flag), 1)
+
+
+@flyc.jit
+def follow_first(flag: fx.Tensor):
+    follow_first_kernel(flag).launch(grid=64, block=64)
+
+
+def test_the_first_workgroup_may_be_the_only_one_that_does_not_wait() -> None:
+    with tracing() as traced:
+        follow_first(zeros(1))
+    (launch,) = traced.launches
+    assert set(launch.trace.waves["workgroup"].tolist()) <= set(range(0, 64, 8)), "those of one die"
+    assert launch.time_us < 10
