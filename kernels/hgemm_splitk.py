@@ -7,10 +7,13 @@ Tiles of A, and with B_TO_LDS of B, go straight to a ring of STAGES buffers in s
 (`mfma_ring_pipeline`). C leaves through shared memory, 16 bytes a thread. With BLOCK_K_WARPS each of so many waves has
 its part of every tile's K; their sums are added in f32.
 
-With SPLIT_K a first kernel fills C with the bias or zeros, and every workgroup adds its part, a pair of elements at a
-time: sums are rounded to C's type before they are added. The order of kernels on a stream replaces a signal that
-workgroups would wait for, so it does not matter which of them run at the same time; `semaphore` and `signal` are
-unused.
+With SPLIT_K every workgroup adds its part, a pair of elements at a time: sums are rounded to C's type before they are
+added. The one with the first part of K fills the tile of C with the bias or zeros meanwhile, and says so in the tile's
+word of `signal`, Int32 and 0 before the first launch; the others wait for that before they add. It waits for nobody,
+and the GPU starts workgroups in order, so the wait ends however few of them run at the same time. They count themselves
+in the word, and the last one clears it. Launches that may overlap need words of their own; `semaphore` is unused.
+
+Without words, as of `hgemm`, a first kernel fills C.
 
 128 x 128 x 64 of f16 with two stages: 132 VGPRs, 64 of which hold sums; 64 KiB of shared memory.
 """
@@ -29,13 +32,16 @@ from kernels.kernels_common import ceil_div, require, require_array
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
-from kernels.sizes import require_elements, require_rows
+from kernels.sizes import require_elements, require_least, require_rows
 from kernels.tensor_shim import GTensor
 
 DTYPES = {"f16": "fp16", "fp16": "fp16", "bf16": "bf16"}
 # (M, N, K)
 SHAPES = ((1, 128, 256), (33, 128, 512), (130, 256, 384))
 FILL_THREADS = 256
+ORDER = fx.AtomicOrdering
+SEEN: dict[str, Any] = {"memory_order": ORDER.Monotonic, "syncscope": "agent"}
+"""How a tile's word is read and written, as other workgroups do the same."""
 
 
 def reference(A: Any, B: Any, bias: Any = None) -> Any:
@@ -47,12 +53,14 @@ def reference(A: Any, B: Any, bias: Any = None) -> Any:
 class Plan(Ring):
     """The compile-time parameters of a kernel; see `compile_hgemm_kernel`. Raises ArgumentError where sizes do not fit.
 
-    tiles: tiles along N that a workgroup computes one after the other.
+    tiles: tiles along N that a workgroup computes one after the other. has_words: workgroups that share a tile have a
+    signal and a semaphore.
     """
 
     n: int = 0
     has_bias: bool = False
     tiles: int = 1
+    has_words: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,6 +79,10 @@ class Plan(Ring):
     def grid(self) -> int:
         """Workgroups along N."""
         return ceil_div(self.n, self.tile[1] * self.tiles)
+
+    def words(self, m: Any) -> Any:
+        """Tiles of C with m rows, each with a word of its own."""
+        return (m + self.tile[0] - 1) // self.tile[0] * (self.n // self.tile[1])
 
 
 @flyc.kernel
@@ -108,6 +120,11 @@ def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, 
     _, wave_m, wave_n = plan.place_of_wave()
     wave = None if plan.waves[2] == 1 else wave_m * plan.waves[1] + wave_n
     c = TileC(C, plan.element, m, plan.n, plan.tile[:2], place, plan.wave_tile, wave)
+    signal = (
+        fx.get_iter(tensors["signal"]) + (place[0] * (plan.n // plan.tile[1]) + place[1]) if plan.has_words else None
+    )
+    if plan.has_words:
+        begin_tile(tensors, c, plan, signal)
     first_k = fx.Int32(fx.block_idx.y) * plan.tiles_k if plan.split > 1 else 0
     acc: Any = ring_sums(plan, product, a, b, first_k, tiles_k if plan.stays_loop else plan.tiles_k)
     biases: list[Any] = []
@@ -120,7 +137,38 @@ def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, 
     def add(row: Any, column: Any, values: Any) -> None:
         add_pairs(C, m, plan.n, c.first_row + row, column, fx.Vector(values))
 
+    if plan.has_words:
+        wait_for_tile(signal, plan)
     c.store_through(shared, result, threads=plan.threads, e_vec=8, put=add if plan.split > 1 else None)
+
+
+@flyc.jit
+def begin_tile(tensors: Any, c: TileC, plan: Plan, signal: Any) -> None:
+    """Let the workgroup of the first part of K fill a tile of C, and signal that."""
+    if fx.block_idx.y == 0:
+        lanes = plan.tile[1] // 8
+        row, column = c.thread // lanes, c.thread % lanes * 8
+        value = fx.Vector.filled(8, 0, plan.element)
+        if fx.const_expr(plan.has_bias):
+            value = fx.Vector(GTensor(tensors["bias"], plan.element).vec_load(c.first_column + column, 8))
+        for first in range_constexpr(0, plan.tile[0], plan.threads // lanes):
+            c.memory.vec_store((row + first, c.first_column + column), value)
+        fx.memory_fence(ordering=ORDER.Release, syncscope="agent")
+        fx.gpu.barrier()
+        if c.thread == 0:
+            fx.generic_store(signal, fx.Int32(1), **SEEN)
+
+
+@flyc.jit
+def wait_for_tile(signal: Any, plan: Plan) -> None:
+    """Let the first thread wait until a tile of C is filled. The last workgroup that has waited clears the word."""
+    if (fx.thread_idx.x == 0) & (fx.block_idx.y != 0):
+        seen = fx.generic_load(signal, **SEEN)
+        while seen == 0:
+            seen = fx.generic_load(signal, **SEEN)
+        fx.memory_fence(ordering=ORDER.Acquire, syncscope="agent")
+        if fx.atomic_add(signal, 1, syncscope="agent") == plan.split - 1:
+            fx.generic_store(signal, fx.Int32(0), **SEEN)
 
 
 @flyc.jit
@@ -145,7 +193,8 @@ def compile_hgemm_kernel(
     """
     tile, waves = (TILE_M, TILE_N, TILE_K), (BLOCK_M_WARPS, BLOCK_N_WARPS, BLOCK_K_WARPS)
     return hgemm_launcher(half_plan(
-        dtype, n, k, tile, waves, stages=STAGES, split=SPLIT_K, b_to_lds=B_TO_LDS, has_bias=HAS_BIAS
+        dtype, n, k, tile, waves, stages=STAGES, split=SPLIT_K, b_to_lds=B_TO_LDS, has_bias=HAS_BIAS,
+        has_words=SPLIT_K > 1,
     ))  # fmt: skip
 
 
@@ -159,10 +208,10 @@ def hgemm_launcher(plan: Plan, waves_per_eu: int | None = None) -> Any:
     """The launcher of a plan; see `compile_hgemm_kernel`."""
 
     def launch(tensors: dict[str, Any], m: Any, semaphore: Any, signal: Any, stream: Any) -> None:
-        launch_tiles(plan, waves_per_eu, tensors, m, stream)
+        launch_tiles(plan, waves_per_eu, tensors | ({"signal": signal} if plan.has_words else {}), m, stream)
 
-    unused = {"semaphore": fx.Tensor, "signal": fx.Tensor}
-    return launcher("launch_hgemm", "C A B bias", launch, m=fx.Int32, **unused)
+    words = {"semaphore": fx.Tensor, "signal": fx.Tensor}
+    return launcher("launch_hgemm", "C A B bias", launch, m=fx.Int32, **words)
 
 
 def launch_tiles(plan: Plan, waves_per_eu: int | None, tensors: dict[str, Any], m: Any, stream: Any) -> None:
@@ -172,7 +221,9 @@ def launch_tiles(plan: Plan, waves_per_eu: int | None, tensors: dict[str, Any], 
         require_rows(name, tensors[name], rows, columns, plan.element)
     if plan.has_bias:
         require_elements("bias", tensors["bias"], plan.n, plan.element)
-    if plan.split > 1:
+    if plan.has_words:
+        require_least(tensors, signal=(fx.Int32, plan.words(m)))
+    if plan.split > 1 and not plan.has_words:
         fill = fill_kernel(tensors["C"], tensors["bias"], m, plan)
         launch_some(fill, m, (ceil_div(plan.n, 2 * FILL_THREADS), m), FILL_THREADS, stream)
     blocks = (m + plan.tile[0] - 1) // plan.tile[0] * plan.grid
@@ -189,11 +240,24 @@ def hgemm_splitk_(
     for name, tensor, shape in (("A", a, (m, k)), ("B", b, (n, k)), ("C", c, (m, n))):
         require_array(name, tensor, a.dtype, shape)
     dtype = {"torch.bfloat16": "bf16", "torch.float16": "f16"}.get(str(a.dtype), str(a.dtype))
-    chosen = dict(hgemm_kwargs or default_tile(m, n, k))
+    chosen = {"TILE_M": 128, "TILE_N": 128} | dict(hgemm_kwargs or default_tile(m, n, k))
     launch = compile_hgemm_kernel(dtype, n, k, **chosen, HAS_BIAS=bias is not None)
-    unused = c.view(-1)[:1]
-    launch(c.view(-1), a.view(-1), b.view(-1), unused if bias is None else bias, m, unused, unused, stream)
+    words = words_of(c, ceil_div(m, chosen["TILE_M"]) * (n // chosen["TILE_N"]), stream)
+    launch(c.view(-1), a.view(-1), b.view(-1), c.view(-1)[:1] if bias is None else bias, m, words, words, stream)
     return c
+
+
+_WORDS: dict[tuple[str, Any], Any] = {}
+
+
+def words_of(c: Any, count: int, stream: Any) -> Any:
+    """At least so many words for launches on a stream, which every launch leaves at zero."""
+    import torch
+
+    key = str(c.device), stream
+    if key not in _WORDS or _WORDS[key].numel() < count:
+        _WORDS[key] = torch.zeros(count, dtype=torch.int32, device=c.device)
+    return _WORDS[key]
 
 
 def default_tile(m: int, n: int, k: int) -> dict[str, Any]:

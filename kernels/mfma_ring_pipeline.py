@@ -90,9 +90,21 @@ class Ring:
     @property
     def lds_bytes(self) -> int:
         """Shared memory: of the tiles, and then of the sums of waves along K."""
+        return max(self._tile_bytes, self.sums_at_once * self.threads * 16)
+
+    @property
+    def _tile_bytes(self) -> int:
+        """Shared memory of the tiles in all stages."""
         rows = self.tile[0] + (self.tile[1] if self.b_to_lds else 0)
-        acc = self.waves[2] * self.tile[0] * self.tile[1] * 4 if self.waves[2] > 1 else 0
-        return max(self.stages * self.slab(rows).a_bytes, acc)
+        return self.stages * self.slab(rows).a_bytes
+
+    @property
+    def sums_at_once(self) -> int:
+        """Tiles of 16 x 16 of each wave whose sums meet at a time: as many as there is room for where operands were."""
+        if self.waves[2] == 1:
+            return 0
+        rows, columns = self.wave_tile
+        return min(rows * columns // 256, max(1, self._tile_bytes // (self.threads * 16)))
 
     @property
     def stays_loop(self) -> bool:
@@ -243,18 +255,18 @@ def ring_sums(ring: Ring, product: Product, a: TileA, b: Any, first_k: Any, tile
 def of_all_waves(ring: Ring, acc: Any, shared: Any) -> Any:
     """The sums of the waves along K together, in all of them and in the same order."""
     waves_m, waves_n, waves_k = ring.waves
-    words = ring.tile[0] * ring.tile[1]
     memory = STensor(shared, fx.Float32)
     thread = fx.Int32(fx.thread_idx.x)
     wave_k, place = idx2crd(thread, (-1, waves_m * waves_n * WAVE))
-    tiles, columns = [t for row in acc for t in row], len(acc[0])
+    tiles, columns, at_once = [t for row in acc for t in row], len(acc[0]), ring.sums_at_once
     step = waves_m * waves_n * WAVE * 4
-    fx.gpu.barrier()
-    for number, tile in enumerate(tiles):
-        memory.vec_store(wave_k * words + place * 4 + number * step, tile)
-    fx.gpu.barrier()
     totals = []
-    for number in range(len(tiles)):
-        parts = [fx.Vector(memory.vec_load(place * 4 + (w * words + number * step), 4)) for w in range(waves_k)]
-        totals.append(sum(parts[1:], parts[0]))
+    for first in range(0, len(tiles), at_once):
+        fx.gpu.barrier()
+        for number, tile in enumerate(tiles[first : first + at_once]):
+            memory.vec_store((wave_k * at_once + number) * step + place * 4, tile)
+        fx.gpu.barrier()
+        for number in range(len(tiles[first : first + at_once])):
+            parts = [fx.Vector(memory.vec_load(place * 4 + (w * at_once + number) * step, 4)) for w in range(waves_k)]
+            totals.append(sum(parts[1:], parts[0]))
     return [totals[first : first + columns] for first in range(0, len(totals), columns)]

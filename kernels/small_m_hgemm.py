@@ -49,7 +49,7 @@ def compile_small_m_hgemm_kernel(
     tile, waves = (TILE_M, TILE_N * N_TILE_REPEAT, TILE_K), (1, BLOCK_N_WARPS, 1)
     plan = half_plan(
         dtype, n, k, tile, waves, split=SPLIT_K, b_to_lds=B_TO_LDS, has_bias=HAS_BIAS, tiles=PERSISTENT_N_TILES,
-        unroll=B_TO_LDS_UNROLL or 1,
+        unroll=B_TO_LDS_UNROLL or 1, has_words=SPLIT_K > 1,
     )  # fmt: skip
     return hgemm_launcher(plan, WAVES_PER_EU_HINT or None)
 
