@@ -1,7 +1,9 @@
-"""The model of time against published measurements: `python -m tests.benchmarks.timing_accuracy [every nth [first]]`.
+"""The model of time against published measurements.
 
-`measured/preshuffle_gemm_gfx950.csv` has times of FlyDSL's fp8 GEMM on an MI355X, from AMD's tuning tables. Our own
-kernel with the same tiles and options is timed by the model. Nothing in the model is fitted to these rows.
+python -m tests.benchmarks.timing_accuracy [preshuffle_gemm or hgemm [every nth [first]]]
+
+`measured/` has times of FlyDSL's products on an MI355X, from AMD's tuning tables. Our own kernels with the same tiles
+and options are timed by the model. Nothing in the model is fitted to these rows.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import csv
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:
     from flydsl.simulator.timing import Trace
 
-MEASURED = Path(__file__).parent / "measured" / "preshuffle_gemm_gfx950.csv"
+MEASURED = Path(__file__).parent / "measured"
 GFX950 = {"ARCH": "gfx950", "FLYDSL_GPU_ARCH": "gfx950"}
 """What makes launchers compile for the GPU of the measurements."""
 SHORT_US = 10.0
@@ -51,35 +53,32 @@ class Compared:
 
     @property
     def kind(self) -> str:
-        """What the launch is limited by: fixed costs, weights from memory, or the product."""
+        """The kind of launch, by what it is limited by: fixed costs, weights from memory, or the product."""
+        if int(self.row.get("split_k", 1)) > 1:
+            return "parts of K"
         if self.measured_us <= SHORT_US:
             return "short"
         return "few rows" if int(self.row["M"]) <= 128 else "some rows" if int(self.row["M"]) <= 1024 else "many rows"
 
     def __str__(self) -> str:
-        row = self.row
-        options = (
-            f"async {row['async_copy']} waves {row['waves_per_eu']} xcd {row['xcd_swizzle']} stages {row['lds_stage']}"
-        )
-        shape = f"{row['M']} x {row['N']} x {row['K']}, {row['tile_m']} x {row['tile_n']} x {row['tile_k']}"
+        shape, tile = (" x ".join(self.row[name] for name in names) for names in ("MNK", _TILE))
+        options = ", ".join(f"{k} {v}" for k, v in self.row.items() if k not in ("us", *"MNK", *_TILE))
         return (
-            f"{shape}, {options}: {self.measured_us:.1f} us, model {self.modelled_us:.1f} "
+            f"{shape}, {tile}, {options}: {self.measured_us:.1f} us, model {self.modelled_us:.1f} "
             f"({self.error:+.0%}, said +-{self.error_percent} %)"
         )
 
 
-def modelled(row: Mapping[str, str]) -> Trace:
-    """What the model says of a row."""
+def preshuffle_gemm(row: Mapping[str, str]) -> None:
+    """Launch FlyDSL's fp8 product of a row: A and B with scales, C in bf16."""
     import torch
 
-    from flydsl import env
-    from flydsl.simulator import tracing
     from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
 
     m, n, k = (int(row[name]) for name in "MNK")
     launch = compile_preshuffle_gemm_a8(
         K=k,
-        **{name: int(row[name]) for name in ("tile_m", "tile_n", "tile_k", "lds_stage", "xcd_swizzle")},
+        **{name: int(row[name]) for name in (*_TILE, "lds_stage", "xcd_swizzle")},
         use_async_copy=row["async_copy"] == "1",
         waves_per_eu=int(row["waves_per_eu"]) or None,
         in_dtype="fp8",
@@ -87,22 +86,51 @@ def modelled(row: Mapping[str, str]) -> Trace:
     )
     a, b = (torch.empty(size, dtype=torch.uint8).view(torch.float8_e4m3fn) for size in (m * k, n * k))
     c, bias = torch.empty(m * n, dtype=torch.bfloat16), torch.empty(0, dtype=torch.bfloat16)
+    launch(c, a, b, torch.empty(m), torch.empty(n), bias, m, n)
+
+
+def hgemm(row: Mapping[str, str]) -> None:
+    """Launch FlyDSL's bf16 product of a row, whose K may be split."""
+    import torch
+
+    from kernels.hgemm_splitk import compile_hgemm_kernel
+
+    m, n, k, tile_m, tile_n = (int(row[name]) for name in (*"MNK", *_TILE[:2]))
+    launch = compile_hgemm_kernel(
+        "bf16", n, k, B_TO_LDS=row["b_to_lds"] == "1", HAS_BIAS=row["bias"] == "1",
+        **{name.upper(): int(row[name]) for name in (*_TILE, "stages", "split_k")},
+        **{f"BLOCK_{x.upper()}_WARPS": int(row[f"warps_{x}"]) for x in "mnk"},
+    )  # fmt: skip
+    c, a, b, bias = (torch.empty(size, dtype=torch.bfloat16) for size in (m * n, m * k, n * k, n))
+    words = torch.zeros(-(-m // tile_m) * (n // tile_n), dtype=torch.int32)
+    launch(c, a, b, bias, m, words, words)
+
+
+_TILE = ("tile_m", "tile_n", "tile_k")
+FAMILIES: Mapping[str, Callable[[Mapping[str, str]], None]] = {"preshuffle_gemm": preshuffle_gemm, "hgemm": hgemm}
+
+
+def modelled(family: str, row: Mapping[str, str]) -> Trace:
+    """What the model says of a row."""
+    from flydsl import env
+    from flydsl.simulator import tracing
+
     with env.replaced(GFX950), tracing() as traced:
-        launch(c, a, b, torch.empty(m), torch.empty(n), bias, m, n)
+        FAMILIES[family](row)
     (launched,) = traced.launches
     return launched.trace
 
 
-def rows(step: int = 1, first: int = 0) -> list[dict[str, str]]:
+def rows(family: str, step: int = 1, first: int = 0) -> list[dict[str, str]]:
     """Every `step`-th of the measured rows, from row `first` on."""
-    with MEASURED.open() as file:
+    with (MEASURED / f"{family}_gfx950.csv").open() as file:
         return list(csv.DictReader(file))[first::step]
 
 
-def compared(chosen: Sequence[Mapping[str, str]]) -> Iterator[Compared]:
-    """The rows with what the model says."""
-    for row in chosen:
-        trace = modelled(row)
+def compared(family: str, step: int = 1, first: int = 0) -> Iterator[Compared]:
+    """Rows with what the model says; see `rows`."""
+    for row in rows(family, step, first):
+        trace = modelled(family, row)
         yield Compared(row, trace.time_us, trace.error_percent)
 
 
@@ -140,7 +168,8 @@ def summary(pairs: Sequence[Compared]) -> list[str]:
 def main(arguments: Sequence[str]) -> None:
     """Print each row, then the table."""
     start, pairs = time.perf_counter(), list[Compared]()
-    for pair in compared(rows(*map(int, arguments))):
+    family, *which = arguments or ["preshuffle_gemm"]
+    for pair in compared(family, *map(int, which)):
         pairs.append(pair)
         print(pair, f"[{time.perf_counter() - start:.0f} s]", flush=True)
     print("\n".join(summary(pairs)))

@@ -17,15 +17,24 @@ _MATRIX_AT_WORK = 0.1
 _OF_ATTENTION = 0.1
 """Cycles of transcendental functions for each cycle of matrix instructions, from which on a launch is no product."""
 _COMPARED = (GFX942.name, GFX950.name)
-_ERROR_PERCENT = {"short": 20.0, "memory": 25.0, "matrix": 35.0, "latency": 55.0, "stream": 20.0, "cached stream": 50.0}
+_ERROR_PERCENT = {
+    "short": 20.0,
+    "parts": 45.0,
+    "memory": 25.0,
+    "matrix": 35.0,
+    "latency": 55.0,
+    "stream": 20.0,
+    "cached stream": 50.0,
+}
 
 LEAST_PERCENT = _ERROR_PERCENT["matrix"]
 """The least error of a kind that nobody has compared: that of the worst kind of products."""
 
 
-def kind_of(replay: Replayed, time_us: float) -> str | None:
+def kind_of(replay: Replayed, time_us: float, *, adds: bool = False) -> str | None:
     """The kind of a launch: "short", "memory", "matrix" or "latency" for products, "stream" for others from memory.
 
+    adds: whether it has atomics on global memory. A short product that has is of several "parts" whose sums meet there.
     A few workgroups that each wait for one load after the other keep nothing busy: their kind is "latency".
 
     What computes transcendental functions beside matrix instructions, as attention does, is no product. A "cached
@@ -38,7 +47,7 @@ def kind_of(replay: Replayed, time_us: float) -> str | None:
     if busy[Unit.TRANSCENDENTAL] > _OF_ATTENTION * busy[Unit.MATRIX]:
         return None
     if time_us < SHORT_US:
-        return "short"
+        return "parts" if adds else "short"
     if is_memory_bound:
         return "memory"
     return "matrix" if replay.matrix_part > _MATRIX_AT_WORK else "latency"

@@ -304,7 +304,8 @@ def estimate(
     sample, replay = _replay_with_host_memory(dispatch, instruction_limit, threads, product)
     clock = sample.timing.clock_mhz.value
     cycles = round(sample.launch_cycles(replay))
-    compared = error_percent(sample.arch, kind_of(replay, cycles / clock)) if sample.is_standard else None
+    kind = kind_of(replay, cycles / clock, adds=dispatch.program.has_global_atomics)
+    compared = error_percent(sample.arch, kind) if sample.is_standard else None
     uncertain = None if left_out is None else _depends(sample, left_out)
     waves, events = _shown(sample, replay)
     return Trace(
