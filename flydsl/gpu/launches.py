@@ -20,6 +20,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -95,8 +96,9 @@ class Launches:
         self, dispatch: Dispatch, kernarg: bytes, memory: Memory, run: Callable[[], LaunchStatistics]
     ) -> LaunchStatistics:
         """Make one launch."""
+        MEMORY.launched = True
         if MEMORY.captured is not None:
-            MEMORY.captured.append(lambda: self(dispatch, kernarg, memory, run))
+            MEMORY.captured.append(partial(self._again, MEMORY.held(), dispatch, kernarg, memory, run))
         elif CLOCK.is_benchmark and self._waits(dispatch, kernarg, memory, run):
             return _none_executed(dispatch)
         if WAITING:
@@ -130,6 +132,10 @@ class Launches:
         else:
             MEMORY.changes += 1
         return statistics
+
+    def _again(self, held: tuple[Any, ...], *launch: Any) -> LaunchStatistics:
+        """Make a captured launch once more. held: the memory that it knows by its address."""
+        return self(*launch)
 
     def _skipped(self, dispatch: Dispatch, sizes: Sizes) -> LaunchStatistics:
         self._advance(dispatch, sizes)

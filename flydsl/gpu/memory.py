@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +17,9 @@ class _Thread(threading.local):
     current = 0
 
 
+_MOST_ADDRESSED = 64
+
+
 class GpuMemory:
     """Bytes of each GPU that are allocated, and the most that were. A storage is freed when torch frees it.
 
@@ -26,6 +29,7 @@ class GpuMemory:
     launch. captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of
     every operator of torch, with its operands, keywords and results. on_copy: of the bytes that go from or to the host.
     waiting: launches of a benchmark that are not carried out yet (`flydsl.gpu.waiting`), false if there are none.
+    launched: whether there was a launch since a program asked for an address.
     """
 
     def __init__(self) -> None:
@@ -39,6 +43,8 @@ class GpuMemory:
         self.allocated: Counter[int] = Counter()
         self.peak: Counter[int] = Counter()
         self.refused: Counter[int] = Counter()
+        self.launched = False
+        self._addressed: deque[torch.Tensor] = deque(maxlen=_MOST_ADDRESSED)
         self._storages: dict[int, weakref.ref[Any]] = {}
         self._pinned: dict[int, weakref.ref[Any]] = {}
 
@@ -74,6 +80,20 @@ class GpuMemory:
                 f"{_amount(self.capacity_bytes)} of which {_amount(free)} is free. Of the allocated memory "
                 f"{_amount(self.allocated[index])} is allocated by PyTorch."
             )
+
+    def hold(self, tensor: torch.Tensor) -> None:
+        """Keep a tensor whose address a program asked for until it asks for another's after the next launch.
+
+        `kernel(x.contiguous().data_ptr())` is right on a GPU, where torch's allocator keeps what was freed for later.
+        """
+        if self.launched:
+            self._addressed.clear()
+            self.launched = False
+        self._addressed.append(tensor)
+
+    def held(self) -> tuple[torch.Tensor, ...]:
+        """What `hold` keeps now: a graph that is captured keeps it, too."""
+        return tuple(self._addressed)
 
     def pin(self, tensor: torch.Tensor) -> None:
         """Call the memory of a tensor of the host pinned."""

@@ -104,6 +104,11 @@ class GpuTensor(torch.Tensor):
                 MEMORY.on_operator(func, args, kwargs, found)
             return found
 
+    def data_ptr(self) -> int:
+        MEMORY.hold(self)
+        with torch._C.DisableTorchFunctionSubclass():
+            return torch.Tensor.data_ptr(self)
+
     @property
     def grad(self) -> torch.Tensor | None:
         """The gradient, which autograd may have made with the options of the host."""

@@ -34,10 +34,10 @@ class NamedTensor:
         """The address of its first element. ArgumentError for a tensor without memory, or with too little."""
         tensor = self.tensor
         try:
-            address = int(tensor.data_ptr())
-            size_bytes = self.size_bytes
-            end = tensor.storage_offset() * tensor.element_size() + size_bytes
-            has_memory = end <= tensor.untyped_storage().nbytes() and bool(address or not size_bytes)
+            storage = tensor.untyped_storage()  # a posed GPU keeps a tensor whose data_ptr() is asked for
+            begin, size_bytes = tensor.storage_offset() * tensor.element_size(), self.size_bytes
+            address = int(storage.data_ptr()) + begin
+            has_memory = begin + size_bytes <= storage.nbytes() and bool(storage.data_ptr() or not size_bytes)
         except RuntimeError:  # in a transform of torch.func
             has_memory = False
         if not has_memory:

@@ -99,6 +99,33 @@ def test_a_launch_compiles_for_the_gpu_and_takes_its_tensors() -> None:
         assert vector_add.lower(x, y, z).artifact.code.arch.name == "gfx950"
 
 
+@flyc.kernel
+def move_kernel(source: fx.Int64, target: fx.Int64):
+    lane = fx.thread_idx.x
+    numbers = fx.PointerType.get(fx.Int32.ir_type, fx.AddressSpace.Global, 4)
+    fx.ptr_store(fx.ptr_load(fx.inttoptr(numbers, source) + lane) + 1, fx.inttoptr(numbers, target) + lane)
+
+
+@flyc.jit
+def move(source: fx.Int64, target: fx.Int64):
+    move_kernel(source, target).launch(grid=1, block=8)
+
+
+def test_kernels_take_the_addresses_of_tensors_as_numbers() -> None:
+    with flydsl.gpu.pose("mi355x"):
+        x, y = torch.arange(16, dtype=torch.int32, device="cuda"), torch.zeros(8, dtype=torch.int32, device="cuda")
+        move(x.data_ptr(), y.data_ptr())
+        assert y.tolist() == list(range(1, 9))
+        move(x[::2].contiguous().data_ptr(), y.data_ptr())  # what torch frees, its allocator keeps for later
+        assert y.tolist() == list(range(1, 17, 2))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            move((x + 1)[:8].contiguous().data_ptr(), y.data_ptr())
+        y.zero_().data_ptr()
+        graph.replay()
+        assert y.tolist() == list(range(2, 10))
+
+
 def test_each_gpu_gets_code_of_its_own() -> None:
     x = torch.ones(1000)
     for name, arch in (("mi300x", "gfx942"), ("mi355x", "gfx950"), ("rx9070xt", "gfx1201"), ("mi300x", "gfx942")):
