@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler.rewrite import rewrite
+from flydsl.compiler.rewrite.unread import read_after
 from flydsl.expr import range_constexpr
 
 N = 7
@@ -112,3 +115,47 @@ def test_the_users_function_is_left_alone() -> None:
     assert set(globals()) == names
     assert made.__globals__ is one.__globals__
     assert (made.__code__.co_filename, made.__code__.co_firstlineno) == (code.co_filename, code.co_firstlineno)
+
+
+READ_AFTER = {
+    "at the end": ("if c:\n    x = 1", ""),
+    "in the next statement": ("if c:\n    x = 1\ny = x", "x"),
+    "behind another value": ("if c:\n    x = 1\nx = 2\ny = x", ""),
+    "behind another value, which may be missing": ("if c:\n    x = 1\nif d:\n    x = 2\ny = x", "x"),
+    "in the next turn": ("while c:\n    y = x\n    if c:\n        x = 1", "x"),
+    "set again in each turn": ("for i in r:\n    x = 0\n    if c:\n        x = 1", ""),
+    "in the outer loop's next turn": ("for j in r:\n    y = x\n    for i in r:\n        if c:\n            x = 1", "x"),
+    "behind a break": ("for i in r:\n    if c:\n        x = 1\n        break\n    x = 2\ny = x", "x"),
+    "behind a continue": ("for i in r:\n    y = x\n    if c:\n        x = 1\n        continue\n    x = 2", "x"),
+    "in a function": ("f = lambda: x\nif c:\n    x = 1\nf()", "x"),
+    "added to": ("if c:\n    x = 1\nwith c:\n    x += 1", "x"),
+    "in a handler": ("try:\n    if c:\n        x = 1\n    x = 2\nexcept E:\n    y = x", "x"),
+    "elsewhere": ("if c:\n    global x\n    x = 1", "x"),
+}
+
+
+@pytest.mark.parametrize(("body", "read"), READ_AFTER.values(), ids=READ_AFTER)
+def test_the_names_that_are_read_after_an_if(body: str, read: str) -> None:
+    (function,) = ast.parse("def f():\n" + textwrap.indent(body, "    ")).body
+    assert isinstance(function, ast.FunctionDef)
+    found = [names for node, names in read_after(function).items() if "x = 1" in ast.unparse(node)]
+    assert [name for name in "x" if name in found[0]] == list(read)
+
+
+def test_a_name_that_nothing_reads_afterwards_may_have_two_types() -> None:
+    @flyc.kernel
+    def kernel(Out: fx.Tensor, n: fx.Int32):
+        for i in range_constexpr(2):
+            at = n == i
+        lane = fx.thread_idx.x
+        if lane < n:
+            at = 2 * lane
+            Out[lane] = at
+
+    @flyc.jit
+    def launch(Out: fx.Tensor, n: fx.Int32):
+        kernel(Out, n).launch(grid=1, block=8)
+
+    out = torch.zeros(8, dtype=torch.int32)
+    launch(out, 3)
+    assert out.tolist() == [0, 2, 4, 0, 0, 0, 0, 0]

@@ -22,6 +22,7 @@ from flydsl.compiler.rewrite import (
 from flydsl.compiler.rewrite.early_exit import stopping_python_loop, with_one_return, without_break, without_continue
 from flydsl.compiler.rewrite.names import assigned, changed, in_function, read, root, shared, variables
 from flydsl.compiler.rewrite.template import expression, statements
+from flydsl.compiler.rewrite.unread import read_after
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.host_objects import CHANGING_METHODS
 
@@ -67,6 +68,7 @@ class Rewriter(ast.NodeTransformer):
         self.changed = False
         self._count = 0
         self._scopes: list[_Scope] = []
+        self._read_after: dict[ast.If, frozenset[str]] = {}
 
     # --- scopes ------------------------------------------------------------------------------------------------------
 
@@ -78,6 +80,7 @@ class Rewriter(ast.NodeTransformer):
         inherited = [name for name in outer.assigns if name not in own]
         self._scopes.append(_Scope([*assigns, *inherited], [*changes, *outer.changes], own, foreign))
         count = self._count
+        self._read_after |= read_after(node)
         with_one_return(node)
         node.body = self._statements(node.body)
         self._scopes.pop()
@@ -97,10 +100,12 @@ class Rewriter(ast.NodeTransformer):
         if _is_const_expr(node.test):
             return self.generic_visit(node)
         names, containers = self._assigned([node]), self._changed([node])
+        read = self._read_after.get(node)
+        unread = [] if read is None else [name for name in names if name not in read]
         handle = self._new("if")
         node.test = self.visit(node.test)
         node.body, node.orelse = self._inside(_Open(handle, False), node.body, node.orelse)
-        return if_statement.rewritten(node, handle, names, containers)
+        return if_statement.rewritten(node, handle, names, containers, unread)
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         if not for_loop.is_range(node.iter):

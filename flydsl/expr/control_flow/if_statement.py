@@ -39,15 +39,23 @@ Rebuild = Callable[[Sequence[Any]], Any]
 class IfStatement(Construct):
     """A branch on a condition that is a Python truth value or a runtime one.
 
-    containers, container_thunks: names whose elements or attributes a branch assigns.
+    containers, container_thunks: names whose elements or attributes a branch assigns. unread: those of `names` that
+    nothing reads afterwards, whose types may differ.
     """
 
     word = "`if`"
 
     def __init__(
-        self, condition: Any, names: Sequence[str], thunks: Thunks, containers: Sequence[str], container_thunks: Thunks
+        self,
+        condition: Any,
+        names: Sequence[str],
+        thunks: Thunks,
+        containers: Sequence[str],
+        container_thunks: Thunks,
+        unread: Sequence[str] = (),
     ) -> None:
         super().__init__(names, thunks)
+        self._unread = unread
         self._condition = as_condition(condition)
         self.runtime = isinstance(self._condition, Boolean)
         if self.runtime:
@@ -121,7 +129,7 @@ class IfStatement(Construct):
             return join.of(then, otherwise)
         except Mismatch as mismatch:
             error = _mismatch(name, mismatch, self._at)
-            if mismatch.matters:
+            if mismatch.matters and name not in self._unread:
                 raise error from None
             undefined = Undefined(error.message, error.hint or "")
             return lambda results: undefined
