@@ -39,7 +39,7 @@ class BufferCopy(CopyOp):
     """
 
     name = "fly_rocdl.cdna3.buffer_copy"
-    widths = (8, 16, 32, 64, 128)
+    widths = (8, 16, 32, 64, 96, 128)
     spaces = frozenset({(BUFFER, "register"), ("register", BUFFER)})
     moves = "copies between a buffer tensor and registers"
     hint = "make the buffer tensor with fx.rocdl.make_buffer_tensor(tensor)"

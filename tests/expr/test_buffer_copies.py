@@ -267,3 +267,20 @@ def test_elements_of_buffer_tensors_are_read_and_written() -> None:
     assert torch.equal(out[:, 1], torch.cat([source[:, 0], torch.zeros(1)]) + 1.0)
     assert not out[:, 0].any()
     assert wide[:4].tolist() == [8, 10, 12, 14]
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx950", "gfx1100", "gfx1250"])
+def test_three_words_at_once(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, B: fx.Tensor):
+        threes = [fx.logical_divide(fx.rocdl.make_buffer_tensor(x), fx.make_layout(3, 1)) for x in (A, B)]
+        source, target = (x[None, fx.thread_idx.x] for x in threes)
+        atom = fx.make_copy_atom(fx.rocdl.BufferCopy(96), fx.Float32)
+        register = fx.make_rmem_tensor(fx.make_layout(3, 1), fx.Float32)
+        fx.copy_atom_call(atom, source, register)
+        fx.copy_atom_call(atom, register, target)
+
+    monkeypatch.setenv("FLYDSL_GPU_ARCH", arch)
+    a, b = torch.randn(192), torch.zeros(192)
+    launcher_of(kernel, grid=1, block=64)(a, b)
+    assert torch.equal(a, b)
