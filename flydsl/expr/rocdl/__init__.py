@@ -7,6 +7,7 @@ the call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mlir import ir
@@ -88,6 +89,20 @@ def _to_ir(value: Any) -> ir.Value:
 def _unwrap_mfma_operand(value: Any, *, loc: ir.Location | None = None) -> ir.Value:
     """An operand of a matrix instruction for MLIR's builders: a Python number is an i32. FlyDSL's kernels import it."""
     return Int32(value).ir_value() if isinstance(value, int) else as_ir_value(value)
+
+
+def _split_mfma_operands(operands: Sequence[Any]) -> tuple[Any, ...]:
+    """The operands a, b, c of a matrix instruction for MLIR's builders, and its cbsz, abid and blgp, 0 if left out.
+
+    FlyDSL's kernels call it.
+    """
+    modifiers = [*operands[3:6], 0, 0, 0][:3]
+    return (*map(_unwrap_mfma_operand, operands[:3]), *map(int, modifiers[:2]), _blgp_attr(modifiers[2]))
+
+
+def _blgp_attr(value: Any) -> Any:
+    """The blgp of a matrix instruction for MLIR's builders, which take a number or an attribute."""
+    return value if isinstance(value, ir.Attribute) else int(value)
 
 
 def __getattr__(name: str) -> Any:

@@ -203,3 +203,20 @@ def test_misuse(call: Callable[[Any], Any], error: type[FlyError], says: str, co
     with pytest.raises(error, match=says) as info:
         compiled(lambda A: call(fx.Vector.filled([4], 0.0, fx.Float32)))
     assert info.value.at.file == __file__
+
+
+def test_flydsls_kernels_split_the_operands_of_a_matrix_instruction_themselves() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
+        lane = fx.thread_idx.x
+        zero = fx.Vector.filled(4, 0.0, fx.Float32)
+        operands = rocdl._split_mfma_operands([A[lane], B[lane], zero, 0, 0, 0])
+        once = rocdl.mfma_f32_16x16x4f32(T.vec(4, T.f32), *operands).result
+        operands = (*rocdl._split_mfma_operands([A[lane], B[lane], once])[:5], rocdl._blgp_attr(0))
+        twice = rocdl.mfma_f32_16x16x4f32(T.vec(4, T.f32), *operands).result
+        for i in fx.range_constexpr(4):
+            C[lane * 4 + i] = fx.Vector(twice)[i]
+
+    a, b, c = torch.randn(4, 16), torch.randn(4, 16), torch.zeros(256)
+    launcher_of(kernel, grid=1, block=64)(a.flatten(), b.flatten(), c)
+    torch.testing.assert_close(c, product_in_lanes(2 * (a.T @ b)[None]).flatten())
