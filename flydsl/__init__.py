@@ -12,32 +12,31 @@ from flydsl import env
 # Imported here, as the name is both that of the module and of the decorator.
 from flydsl.autotune import autotune
 from flydsl.language import language
-from flydsl.sweeps import Config, sweep
+from flydsl.lazy_names import lazy_names
+from flydsl.sweeps import Config
 
 if TYPE_CHECKING:
     from flydsl.compiler.interpreted import interpreting
     from flydsl.compiler.reference import compare_reference
     from flydsl.compiler.second_opinion import compare_interpreted
+    from flydsl.sweeps import sweep
 
 __all__ = ["Config", "autotune", "compare_interpreted", "compare_reference", "interpreting", "language", "sweep"]
 
 __version__: str
+
+# Asked for by few, and most of them import MLIR.
+_NAMES = {
+    "flydsl.compiler.interpreted": "interpreting",
+    "flydsl.compiler.reference": "compare_reference",
+    "flydsl.compiler.second_opinion": "compare_interpreted",
+    "flydsl.sweeps": "sweep",
+}
+_lazy = lazy_names(__name__, _NAMES)
 
 
 def __getattr__(name: str) -> Any:
     """`flydsl.__version__`, by which programs ask for FlyDSL's release; the workbench has its own in pyproject.toml."""
     if name == "__version__":
         return env.language()
-    if name == "interpreting":  # asked for by few, and its package imports MLIR
-        from flydsl.compiler.interpreted import interpreting
-
-        return interpreting
-    if name == "compare_interpreted":
-        from flydsl.compiler.second_opinion import compare_interpreted
-
-        return compare_interpreted
-    if name == "compare_reference":
-        from flydsl.compiler.reference import compare_reference
-
-        return compare_reference
-    raise AttributeError(f"module 'flydsl' has no attribute {name!r}")
+    return _lazy(name)

@@ -17,15 +17,17 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flydsl import env, errors
 from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
 from flydsl.sweeps.artifact import Artifact, artifact_of, check_name
 from flydsl.sweeps.bench import do_bench
 from flydsl.sweeps.config import Config
-from flydsl.sweeps.workers import RETRIES, Lost, MakesExecutor, results
 from flydsl.torch_compile import untraced
+
+if TYPE_CHECKING:
+    from flydsl.sweeps.workers import MakesExecutor
 
 __all__ = ["Autotuner", "Config", "autotune", "do_bench"]
 
@@ -206,6 +208,8 @@ class Autotuner:
                 except FlyError as error:
                     yield number, error
             return
+        from flydsl.sweeps.workers import RETRIES, Lost, results  # imports the executors of Python, as few need
+
         trials = Trials(self, arguments, env.code_variables())
         for number, outcome in results(trials, configs, self.executor, RETRIES):
             if isinstance(outcome, Lost):

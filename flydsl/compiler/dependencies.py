@@ -23,7 +23,6 @@ import functools
 import operator
 import os
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
@@ -32,8 +31,8 @@ from flydsl import env
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.value_key import is_mutable_data, value_key
 
-_LIBRARY_ROOTS = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-# Also those of the user, and of the Python that a virtual environment with its packages was made from.
+_STANDARD_LIBRARY = os.path.dirname(os.__file__)
+# Those of Python, of the user, and of the Python that a virtual environment with its packages was made from.
 _LIBRARY_FOLDERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _PACKAGE = __name__.partition(".")[0]
 ABSENT = object()
@@ -348,4 +347,4 @@ def is_library(module: types.ModuleType | None) -> bool:
     if module.__name__.partition(".")[0] in sys.stdlib_module_names:
         return True
     file = getattr(module, "__file__", None)  # None for a module that a program has made
-    return file is not None and (file.startswith(_LIBRARY_ROOTS) or any(part in file for part in _LIBRARY_FOLDERS))
+    return file is not None and (file.startswith(_STANDARD_LIBRARY) or any(part in file for part in _LIBRARY_FOLDERS))

@@ -5,13 +5,26 @@
 
 How to read this package: `space` lists the points, `point` runs one and says what is measured, `bench` measures and
 estimates times, `workers` gives work to any `concurrent.futures.Executor` and does again what dying workers leave
-undone, `sending` is what goes to a worker, `journal` the file that keeps results, `table` what users read, `sweep` the
-function that puts these together. `flydsl.autotune` searches with the same parts.
+undone, `sending` is what goes to a worker, `journal` the file that keeps results, `table` what users read, `searching`
+has the function that puts these together. `flydsl.autotune` searches with the same parts.
 """
 
+from typing import TYPE_CHECKING
+
+from flydsl.lazy_names import lazy_names
 from flydsl.sweeps.config import Config
-from flydsl.sweeps.row import Row
-from flydsl.sweeps.sweep import show_progress_with, sweep
-from flydsl.sweeps.table import Table
+
+if TYPE_CHECKING:
+    from flydsl.sweeps.row import Row
+    from flydsl.sweeps.searching import show_progress_with, sweep
+    from flydsl.sweeps.table import Table
+
+_NAMES = {
+    "flydsl.sweeps.row": "Row",
+    "flydsl.sweeps.searching": "show_progress_with sweep",
+    "flydsl.sweeps.table": "Table",
+}
 
 __all__ = ["Config", "Row", "Table", "show_progress_with", "sweep"]
+
+__getattr__ = lazy_names(__name__, _NAMES)  # most programs search for nothing
