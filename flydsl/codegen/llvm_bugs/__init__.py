@@ -100,6 +100,12 @@ BUGS = (
         _has(("fmul",), (" to half", "x half>")),
     ),
     Bug(
+        "moves products of RDNA into branches",
+        "sunk_products.pin_products",
+        _has(("@llvm.amdgcn.wmma", "@llvm.amdgcn.swmma"), (" br i1 ",)),
+        levels=(1, 2, 3),
+    ),
+    Bug(
         "waits for asynchronous copies before each access to LDS",
         "async_copies.wait_for_none",
         _has(('"flydsl.async_copies"',)),
