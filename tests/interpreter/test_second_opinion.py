@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from flydsl import env
 from flydsl.compiler.second_opinion import Disagreement
 from flydsl.expr.tracing.executing import executing
 from tests.fuzz.__main__ import fuzzers
-from tests.kernels import cases
+from tests.kernels import cases, checked
 
 # Of each sort a case that takes few operations.
 KERNELS = {
@@ -33,6 +35,28 @@ def test_kernels_of_the_library(name: str):
     with env.replaced({"ARCH": KERNELS[name]}):
         launcher, arguments = cases.every_case()[name].make()
         flydsl.compare_interpreted(launcher, *arguments)
+
+
+CHECKED = sorted(path.stem for path in Path(checked.__path__[0]).glob("*.py") if path.stem != "norm_cases")
+IN_EVERY_RUN = ("hgemm_splitk", "rdna_f16_gemm", "softmax_kernel", "moe_sorting_kernel", "fused_rope_cache_kernel")
+ON_GFX950 = ("fp8_gemm_8wave", "flash_attn_gfx950")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in IN_EVERY_RUN else pytest.mark.sweep) for name in CHECKED]
+)
+def test_the_library_is_interpreted(name: str):
+    """The first case that `workbench check` has of a kernel, against its reference."""
+    torch.manual_seed(0)
+    kernel = importlib.import_module(f"kernels.{name}")
+    with env.replaced({"FLYDSL_GPU_ARCH": "gfx950" if name in ON_GFX950 else "gfx942"}):
+        case = next(importlib.import_module(f"{checked.__name__}.{name}").cases(*kernel.SHAPES[0]))
+    with env.replaced({"FLYDSL_GPU_ARCH": (case.gpus or ("gfx942",))[0]}):
+        expected = case.results(getattr(kernel, "reference", None))
+        with flydsl.interpreting():
+            case.launcher(*case.operands.values())
+        case.compare(expected)
 
 
 @pytest.mark.slow
