@@ -28,7 +28,7 @@ BROWSER = -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=importl
 LAB := --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb \
 	--FileContentsManager.pre_save_hook=tools.lab.keep_kernel_metadata
 
-.PHONY: help setup browser lab test fast lint types bench sweep table fuzz docs wheel pythons clean
+.PHONY: help setup browser lab test all-tests fast lint types bench sweep table fuzz docs wheel pythons clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -45,10 +45,14 @@ lab: setup ## Open JupyterLab on the tour; scratch/ is for your own notebooks
 	$(PY) -m jupyterlab $(AS_ROOT) $(LAB)
 
 # Of the browser's tests those of compilations and of what is saved: all of them take four minutes.
-test: setup lint types ## What must hold: lint, types, the tests, all notebooks, and views in a browser
-	$(PY) -m pytest $(TESTS) --ignore=tests/browser
+# mypy takes one core, and a minute when it runs for the first time: beside the tests, no core is idle.
+test: setup lint ## What must hold: lint, types, the tests, all notebooks, and views in a browser
+	@$(MAKE) --no-print-directory --jobs 2 types all-tests
 	$(PY) -m pytest $(PARALLEL) --nbval $(NOTEBOOKS)
 	@$(MAKE) --no-print-directory browser VIEWS="tests/browser/test_compilation_views.py tests/browser/test_saved.py"
+
+all-tests: setup
+	MAKEFLAGS= $(PY) -m pytest $(TESTS) --ignore=tests/browser
 
 fast: setup ## The tests that take no time, without notebooks: under a minute
 	$(PY) -m pytest $(TESTS) -m "not slow" tests flydsl

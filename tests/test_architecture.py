@@ -85,13 +85,16 @@ def facts(path: Path) -> Facts:
     """Of a file, whose syntax tree, which is large, is not kept."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
     package = path.relative_to(ROOT).parent.parts
-    guarded = [n for n in nodes if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    imports = [n for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
+    guarded = [
+        n for n in nodes if isinstance(n, ast.If) and isinstance(n.test, ast.Name) and n.test.id == "TYPE_CHECKING"
+    ]
     types_only = {inner for node in guarded for statement in node.body for inner in ast.walk(statement)}
     prose = {n.value for n in nodes if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
     strings = [n.value for n in nodes if isinstance(n, ast.Constant) and n not in prose and isinstance(n.value, str)]
     return Facts(
-        imports=tuple(name for node in nodes for name in imported(node, package)),
-        run_time=tuple(name for node in nodes if node not in types_only for name in imported(node, package)),
+        imports=tuple(name for node in imports for name in imported(node, package)),
+        run_time=tuple(name for node in imports if node not in types_only for name in imported(node, package)),
         environment=tuple(n.attr for n in nodes if isinstance(n, ast.Attribute) and n.attr in ENVIRONMENT),
         architectures=tuple(string for string in strings if re.search(r"gfx\d", string)),
         kept=tuple(n.name for n in nodes if isinstance(n, ast.FunctionDef) and is_kept(n)),
@@ -99,11 +102,11 @@ def facts(path: Path) -> Facts:
     )
 
 
-def imported(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+def imported(node: ast.Import | ast.ImportFrom, package: tuple[str, ...]) -> Iterator[str]:
     """Dotted names that a statement of a module in `package` imports: `from a import b` is "a.b"."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
+    else:
         base = package[: len(package) + 1 - node.level] if node.level else ()
         yield from (".".join((*base, *filter(None, [node.module]), alias.name)) for alias in node.names)
 
@@ -224,11 +227,17 @@ def test_only_the_pipeline_is_imported_for_types_by_what_it_imports() -> None:
     TopologicalSorter(imports_between_modules("imports", but=known)).prepare()
 
 
+_FUNCTION_OF_LLVM_IR = re.compile(r"amdgpu_kernel|\^(\(\?=)?(define|declare)\b")
+
+
 def patterns_of_llvm_ir(path: Path) -> list[str]:
     """The regular expressions of a file that find functions of LLVM IR."""
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    source = path.read_text()
+    if not _FUNCTION_OF_LLVM_IR.search(source):  # nearly all files, which need no parsing
+        return []
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     found = [ast.unparse(node) for node in calls if ast.unparse(node.func).startswith("re.")]
-    return [text for text in found if re.search(r"amdgpu_kernel|\^(\(\?=)?(define|declare)\b", text)]
+    return [text for text in found if _FUNCTION_OF_LLVM_IR.search(text)]
 
 
 def test_functions_of_llvm_ir_are_found_in_one_place() -> None:

@@ -130,6 +130,7 @@ print([name for name in sys.modules if name.startswith("flydsl.simulator.waits")
 """
 
 
+@pytest.mark.slow
 def test_code_that_needs_no_look_does_not_load_what_looks(tmp_path: Path) -> None:
     program = tmp_path / "plain.py"
     program.write_text(_PLAIN)

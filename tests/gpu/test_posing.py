@@ -241,6 +241,7 @@ def test_what_is_not_there_says_so() -> None:
             torch.nn.DataParallel(torch.nn.Linear(2, 2).cuda())(x)
 
 
+@pytest.mark.slow
 def test_the_profiler_has_the_kernels_by_the_clock_of_the_gpu(tmp_path: Path) -> None:
     with flydsl.gpu.pose("mi300x"):
         x = torch.ones(1 << 14, device="cuda")

@@ -1,4 +1,4 @@
-"""Claims: what an instruction asks of those behind it, until a number of wait states have passed."""
+"""Claims: what an instruction asks of those after it, until a number of wait states have passed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DPP = re.compile(r"\b(quad_perm|row_\w+|wave_\w+|dpp8):")
 class Claim:
     """A demand of an instruction that holds for a while.
 
-    needs: how many wait states a later instruction must be behind it, with the rule and the registers; 0 if it need
-    not. most: that any instruction needs. counts_vector: only instructions of the vector ALU count.
+    needs: how many wait states must lie between it and a later instruction, with the rule and the registers; 0 if none.
+    most: the most that any instruction needs. counts_vector: only instructions of the vector ALU count.
     """
 
     index: int
