@@ -115,6 +115,26 @@ def hand_over(Data: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
 
 
 @flyc.kernel
+def hand_over_too_soon_kernel(Data: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
+    """One thread sets the flag while others may still fill Data."""
+    t, flag = fx.thread_idx.x, fx.get_iter(Flag)
+    if fx.block_idx.x == 0:
+        Data[t] = t
+        if t == THREADS - 1:
+            fx.generic_store(flag, fx.Int32(1), memory_order="release", syncscope="agent")
+    else:
+        if t == 0:
+            wait_until(flag, 1)
+        fx.barrier()
+        Out[t] = Data[t] + 1
+
+
+@flyc.jit
+def hand_over_too_soon(Data: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
+    hand_over_too_soon_kernel(Data, Flag, Out).launch(grid=2, block=THREADS)
+
+
+@flyc.kernel
 def hand_over_to_a_sleeper_kernel(Data: fx.Tensor, Flag: fx.Tensor, Out: fx.Tensor):
     """The same, but what waits for the flag sleeps between two looks."""
     t, flag = fx.thread_idx.x, fx.get_iter(Flag)

@@ -13,6 +13,7 @@ import torch
 from flydsl import simulator
 from flydsl.errors import SimulatorError
 from flydsl.simulator import (
+    GlobalRace,
     InstructionLimit,
     LdsRace,
     MemoryFault,
@@ -90,6 +91,18 @@ def test_a_wave_that_sleeps_between_looks_at_a_flag(check: str) -> None:
     with nullcontext() if check == "nothing" else checking(check), simulator.limited(instructions=1_000_000):
         kernels.hand_over_to_a_sleeper(zeros(kernels.THREADS), zeros(1), out := zeros(kernels.THREADS))
     assert torch.equal(out, torch.arange(1, 1 + kernels.THREADS).int())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx1100", "gfx1201"])
+def test_a_flag_where_nothing_marks_an_atomic_store(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CDNA 2 and RDNA 3 store a flag as they store anything else."""
+    monkeypatch.setenv("FLYDSL_GPU_ARCH", arch)
+    with checking("races"):
+        kernels.hand_over(zeros(kernels.THREADS), zeros(1), out := zeros(kernels.THREADS))
+    assert torch.equal(out, torch.arange(1, 1 + kernels.THREADS).int())
+    with checking("races"), pytest.raises(GlobalRace, match="nothing that orders"):
+        kernels.hand_over_too_soon(zeros(kernels.THREADS), zeros(1), out)
 
 
 def zeros(length: int) -> torch.Tensor:

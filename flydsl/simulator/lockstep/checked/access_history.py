@@ -49,6 +49,18 @@ class Conflict(NamedTuple):
     together: int | None = None
 
 
+class Marks(NamedTuple):
+    """What is known of each instruction, (instructions,) True where it holds.
+
+    compares: a compare-and-swap. loads and stores: an atomic load, and a store that may be an atomic one, of GPUs that
+    do not tell it from others: these two do not race with each other.
+    """
+
+    compares: Array
+    loads: Array
+    stores: Array
+
+
 class AccessHistory:
     """The accesses to a memory, kept for cells of 4 bytes or, where accesses are smaller, of fewer.
 
@@ -71,25 +83,27 @@ class AccessHistory:
         self._seen: set[str] = set()
         self.shared: Array | None = None  # positions in the last store whose bytes other lanes stored to as well
 
-    def access(self, accesses: Accesses, compares: Array) -> Conflict | None:
-        """Record accesses of lanes; return a race, if any. compares: (instructions,) True for a compare-and-swap."""
+    def access(self, accesses: Accesses, marks: Marks) -> Conflict | None:
+        """Record accesses of lanes; return a race, if any."""
         self._refine(accesses)
         count = accesses.size >> self._shift
         cells = (accesses.offsets >> self._shift)[:, None] + np.arange(count)
         waves = accesses.waves[:, None]
         if accesses.kind == WRITE:
-            return self._store(accesses, cells, waves, compares)
+            return self._store(accesses, cells, waves, marks)
         conflict = None
         if WRITE in self._seen:
             stamps = self._write[cells]
             before = self._clocks.are_before(stamps, waves)
             if not before.all():
+                if marks.loads[accesses.pc]:
+                    before |= marks.stores[pc_of(stamps)]
                 conflict = self._first(
                     accesses, cells, stamps, ~before & ~self._has_repeated(cells, stamps, waves), WRITE
                 )
         others = (self._reads, READ) if accesses.kind != READ else (self._atomics, ATOMIC)
         if conflict is None and accesses.kind != COMPARE:
-            conflict = self._conflict_with(*others, accesses, cells, waves, compares)
+            conflict = self._conflict_with(*others, accesses, cells, waves, marks.compares)
         if conflict is None:
             self._seen.add(READ if accesses.kind == READ else ATOMIC)
             self._note(self._reads if accesses.kind == READ else self._atomics, accesses, cells, waves)
@@ -135,7 +149,7 @@ class AccessHistory:
 
     # --- stores
 
-    def _store(self, accesses: Accesses, cells: Array, waves: Array, compares: Array) -> Conflict | None:
+    def _store(self, accesses: Accesses, cells: Array, waves: Array, marks: Marks) -> Conflict | None:
         twice = self._twice(cells)
         self.shared = None
         if twice is not None:
@@ -153,6 +167,8 @@ class AccessHistory:
                 bad = ~self._clocks.are_before(stamps, waves)
                 if kind == READ:
                     bad &= ~(same & (written != NEVER))
+                elif marks.stores[accesses.pc]:
+                    bad &= ~marks.loads[pc_of(stamps)]
                 conflict = conflict or self._first(accesses, cells, stamps, bad, kind)
         if conflict is None:
             self._seen.add(WRITE)

@@ -7,6 +7,7 @@ at the first atomic by which the wave learns of others.
 
 An atomic of any kind and scope orders: what a wave did before one comes before what another wave does after it has
 accessed the same address atomically. Whether the hardware needs fences, cache operations or scopes is not checked.
+Where nothing marks an atomic store (CDNA 2, RDNA 3), any store of one number tells an atomic load of its address.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class CheckedMachine(WaitingMachine):
         kind, lanes = self._races.kind(pc, part.is_write), np.zeros_like(part.waves)
         present = Present(part.history, part.offsets, part.size)
         accesses = Accesses(kind, part.offsets, part.size, part.waves, lanes, pc, present)
-        part.history.access(accesses, self._races.compares)
+        part.history.access(accesses, self._races.marks)
 
     def _carry_over(self, waves: Array) -> None:
         """Record accesses to LDS that waves have under way when they arrive at a barrier: they may happen behind it."""

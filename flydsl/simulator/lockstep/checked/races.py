@@ -22,6 +22,7 @@ from flydsl.simulator.lockstep.checked.access_history import (
     Accesses,
     AccessHistory,
     Conflict,
+    Marks,
 )
 from flydsl.simulator.lockstep.checked.clocks import LIMITS, Clocks
 from flydsl.simulator.lockstep.checked.lost_update import EVERY, Load, LostUpdates
@@ -64,7 +65,7 @@ class RaceHistory:
         self.workgroup_count = dispatch.workgroup_count
         self.clocks = Clocks(waves, per_workgroup)
         self.roles = [_role(instruction) for instruction in program.instructions]
-        self.compares = np.array([role.kind == COMPARE for role in self.roles])
+        self.marks = _marks(program.instructions, self.roles)
         self._anyone_acquires = any(role.acquires for role in self.roles)
         self._updates = LostUpdates(program)
         self._flags: set[tuple[int, int]] = set()  # places of barriers in LDS: who reads one, learns of who arrived
@@ -109,10 +110,12 @@ class RaceHistory:
 
     def access(self, history: AccessHistory, accesses: Accesses) -> Conflict | None:
         """Record an access; return the race, if any."""
-        conflict = history.access(accesses, self.compares)
+        conflict = history.access(accesses, self.marks)
         if conflict is not None:
             return conflict
-        self._synchronize(self.roles[accesses.pc], history, accesses)
+        is_message = bool(self.marks.stores[accesses.pc])
+        role = self.roles[accesses.pc]
+        self._synchronize(role._replace(releases=True) if is_message else role, history, accesses)
         if accesses.kind == READ:
             self._updates.note_load(accesses.pc, self._load(history, accesses))
         return self._lost_update(history, accesses) if accesses.kind == WRITE and history.shared is not None else None
@@ -183,6 +186,18 @@ def _role(instruction: Instruction) -> Role:
         return Role(ATOMIC, acquires=True) if "_load" in name else Role(ATOMIC, releases=True)
     return Role(READ, is_scalar=name.startswith("s_"))
 
+
+def _marks(instructions: Sequence[Instruction], roles: Sequence[Role]) -> Marks:
+    """What is known of instructions. CDNA 2 and RDNA 3 mark atomic loads, by glc, and not atomic stores."""
+    pairs = list(zip(instructions, roles, strict=True))
+    loads = np.array([role.acquires and "_load" in i.mnemonic and i.listed.text.endswith("glc") for i, role in pairs])
+    is_store = [role.kind != ATOMIC and i.mnemonic in _STORES_OF_ONE_NUMBER for i, role in pairs]
+    stores = np.array(is_store) if loads.any() else np.zeros_like(loads)
+    return Marks(np.array([role.kind == COMPARE for role in roles]), loads, stores)
+
+
+_SIZES = ("b8", "b16", "b32", "b64", "byte", "short", "dword", "dwordx2")
+_STORES_OF_ONE_NUMBER = frozenset(f"{space}_store_{size}" for space in ("global", "flat", "buffer") for size in _SIZES)
 
 _LDS_ATOMIC_NAMES = "add sub rsub inc dec min max and or xor mskor wrxchg cmpst condxchg pk_add wrap cond_sub"
 _LDS_ATOMICS = tuple(f"ds_{name}" for name in _LDS_ATOMIC_NAMES.split())
