@@ -36,7 +36,7 @@ _LEFT_OUT = {
     "unknown_name", "add_methods",  # not the user's
     "range", "printf",  # of rewritten source; and the latter is a launch's
     "MlirBuilder", "by_thread", "from_body", "parse_body", "from_text", "element_of", "wrapped_to_width",  # our own
-    "fits", "of", "load_op",
+    "fits", "of", "load_op", "as_submodules",
 }  # fmt: skip
 OPERATORS = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
@@ -74,10 +74,10 @@ def functions() -> dict[str, Any]:
 
 
 def is_internal(value: Any) -> bool:
-    """True for classes whose instances functions make."""
+    """True for classes whose instances functions make or raise."""
     return (
         isinstance(value, type)
-        and issubclass(value, (Enum, FlyType, FlyValue, StaticFlyValue, CoordTensor, ArithValue))
+        and issubclass(value, (BaseException, Enum, FlyType, FlyValue, StaticFlyValue, CoordTensor, ArithValue))
         and not (issubclass(value, Numeric) and hasattr(value, "mlir_name"))
     )
 
