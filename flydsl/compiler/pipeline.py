@@ -33,6 +33,7 @@ from flydsl.compiler.stages import PassesFailedError, StageSpec, matching, numbe
 from flydsl.compiler.trace import Traced
 from flydsl.compiler.written_operation import WrittenOperation, written_operations
 from flydsl.dialect.context import context, lock
+from flydsl.dialect.ops import define_all
 from flydsl.dialect.text import to_text
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError, FlyError
@@ -382,6 +383,7 @@ class Pipeline(Explained):
 
     def _traced_module(self, origin: bytes) -> ir.Operation:
         """The module as traced. CompileError for an artifact's file in which it is damaged."""
+        define_all()  # this process may not have traced such operations
         try:
             with context():
                 return ir.Module.parse(origin).operation

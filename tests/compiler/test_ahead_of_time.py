@@ -90,12 +90,13 @@ def test_loaded_in_another_process(artifact: flyc.CompiledArtifact, tmp_path: Pa
     program = (
         "import sys, torch, flydsl.compiler as flyc\n"
         "A = torch.ones(100)\n"
-        "flyc.load(sys.argv[1])(A, 2.0, 100)\n"
-        "print(A.unique().tolist())\n"
+        "loaded = flyc.load(sys.argv[1])\n"
+        "loaded(A, 2.0, 100)\n"
+        "print(A.unique().tolist(), 'make_int_tuple' in loaded.source_ir, loaded.pipeline[1].diff != '')\n"
     )
     command = ["-c", program, tmp_path / "scale.flydsl"]
     environment = os.environ | {"FLYDSL_SIMULATOR_BACKEND": "lockstep"}
-    assert run_python(*command, env=environment).stdout == "[5.0]\n"
+    assert run_python(*command, env=environment).stdout == "[5.0] True True\n"
 
 
 @pytest.mark.parametrize(
