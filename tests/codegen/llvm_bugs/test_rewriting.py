@@ -17,6 +17,8 @@ MINUS_ZEROS = {"half": "0xH8000", "bfloat": "0xR8000"}
 
 COPY = "tail call void @llvm.amdgcn.raw.ptr.buffer.load.lds(ptr addrspace(8) %x), !alias.scope !1"
 
+PRODUCT = "call <8 x float> @llvm.amdgcn.wmma.f32.16x16x16.f16.v8f32.v16f16(<16 x half> %a)"
+
 
 def instructions() -> list[str]:
     """One of each kind and type that a rewriter looks for, and their like."""
@@ -42,6 +44,7 @@ def instructions() -> list[str]:
         "  %r = insertelement <2 x half> <half 0xH8000, half poison>, half %x, i32 1",
         "define void @f() {\n  %p = fmul float %x, %y\n  %r = fptrunc float %p to half\n}",
     ]
+    found.append(f"define void @f() {{\n  %p = {PRODUCT}\n  br i1 %c, label %x, label %y\n}}")
     for copies in ((COPY,), (COPY, COPY.partition(",")[0])):  # all of them marked, and one that is not
         lines = [f"  {copy}" for copy in copies] + ["  %r = load i32, ptr addrspace(3) %p, align 4"]
         found.append("\n".join([*lines, "}", "!1 = !{!2}", '!2 = !{!"flydsl.async_copies", !3}', '!3 = !{!"flydsl"}']))
