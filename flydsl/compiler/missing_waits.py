@@ -15,6 +15,7 @@ _ASSEMBLY = "ASMSTART"
 _MAY_MISS = re.compile(
     rf"{_ASSEMBLY}|^\s+(buffer_load_\S+ [^;\n]* lds\b|\w+_load_lds_|\w+_async_(to|from)_lds|tensor_)", re.MULTILINE
 )
+_COMPUTES = re.compile(r"^[ \t]+(v_|s_(mov|lsh|and|or|add_[ui]|mul|cmp|nop|setprio)).*$", re.MULTILINE)
 _has_warned: ContextVar[bool] = ContextVar("flydsl_has_warned_of_missing_waits", default=False)
 
 
@@ -43,7 +44,9 @@ def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> Non
     from flydsl.simulator.waits.missing import reports_of_missing_waits
 
     registers = not is_from_llvm or _ASSEMBLY in code.listing
-    for missing in reports_of_missing_waits(read_listing(code.listing), code.arch, registers=registers):
+    # What computes has no part in copies, and is most of a kernel; the other lines keep their numbers.
+    text = code.listing if registers else _COMPUTES.sub("", code.listing)
+    for missing in reports_of_missing_waits(read_listing(text), code.arch, registers=registers):
         at = missing.at or missing.started_at
         warnings.warn_explicit(f"a wait is missing: {missing}", UserWarning, *((at.file, at.line) if at else _opened()))
 

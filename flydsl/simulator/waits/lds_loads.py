@@ -117,8 +117,9 @@ def _completed(flow: Flow, snapshots: Mapping[int, Snapshot], loads: set[int]) -
             if fact.mnemonic in _ARRIVALS:
                 there = {(load, True) for load, _ in there}
             let_go = {key.instruction for key in snapshots[index].let_go} & loads
-            there = {(load, met) for load, met in there if load not in let_go and load != index}
-            there |= {(load, False) for load in let_go}
+            if let_go or index in loads:
+                there = {(load, met) for load, met in there if load not in let_go and load != index}
+                there |= {(load, False) for load in let_go}
         for successor in flow.blocks[number].successors:
             before = starts[successor]
             if before is not None and not there <= before:
