@@ -13,6 +13,7 @@ from torch.utils._device import _device_constructors
 
 from flydsl import env
 from flydsl.arch.products import Product, product_of
+from flydsl.compiler.jit_function import JitFunction
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.gpu import of_benchmark, of_compile, of_triton
 from flydsl.gpu.absent import refuse_absent, without_extensions, without_jagged
@@ -65,7 +66,7 @@ class Posing:
         runtime_device.pose(True)
         put_around(self.launches)
         MEMORY.on_operator, MEMORY.on_copy = self.operators, self.operators.copied
-        MEMORY.waiting = WAITING
+        self._replaced.replace(JitFunction, "__call__", _asking_directly(JitFunction.__call__))
         _device_constructors()  # keeps torch's factories, which are replaced below
         for name, value in Posed(self.product, self.count).replaced().items():
             self._replace(torch.cuda, name, value)
@@ -109,13 +110,23 @@ class Posing:
         runtime_device.pose(False)
         put_around(None)
         MEMORY.on_operator = MEMORY.on_copy = None
-        MEMORY.waiting = ()
         env.replace_everywhere({})
 
     def _replace(self, place: Any, name: str, value: Any) -> None:
         if isinstance(place, ModuleType) and callable(value) and not isinstance(value, type):
             value = _function(place.__name__, name, value)
         self._replaced.replace(place, name, value)
+
+
+def _asking_directly(launch: Callable[..., None]) -> Callable[..., None]:
+    """A launcher's call that asks tensors of the GPU as those of the host: without calling Python for each answer."""
+
+    def call(self: JitFunction, *args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        with torch._C.DisableTorchFunctionSubclass():
+            return launch(self, *args, **kwargs)
+
+    return call
 
 
 def _function(module: str, name: str, call: Callable[..., Any]) -> Callable[..., Any]:

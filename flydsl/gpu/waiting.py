@@ -65,6 +65,7 @@ class Waiting:
             memory.owners[:] = map(_Key, storages)
             self.storages.update(storages)
             self._launches.append(_Launch(run, frozenset(storages)))
+            MEMORY.waiting = self
             if sum(storage.nbytes() for storage in self.storages.values()) > _MOST_BYTES:
                 self.carry_out()
 
@@ -120,7 +121,7 @@ class Waiting:
     def _keep(self, kept: set[int]) -> None:
         self.storages = {key: storage for key, storage in self.storages.items() if key in kept}
         if not self._launches:
-            self.left_out = Depends()
+            self.left_out, MEMORY.waiting = Depends(), ()
 
 
 class Depends(LeftOut):
