@@ -105,6 +105,8 @@ class GpuTensor(torch.Tensor):
             return found
 
     def data_ptr(self) -> int:
+        if MEMORY.waiting:
+            MEMORY.waiting.before_address()
         MEMORY.hold(self)
         with torch._C.DisableTorchFunctionSubclass():
             return torch.Tensor.data_ptr(self)
