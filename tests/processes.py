@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import runpy
+import signal
 import socket
 import subprocess
 import sys
@@ -52,13 +53,19 @@ def _server() -> tuple[socket.socket, Any]:
     ours, theirs = socket.socketpair()
     with theirs:
         command = [sys.executable, "-m", "tests.processes", str(theirs.fileno())]
-        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+        )
     stream = ours.makefile("rw")
 
     def end() -> None:
         stream.close()
         ours.close()
-        process.wait()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:  # a program that has no end
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     atexit.register(end)
     return ours, stream
