@@ -20,20 +20,25 @@ Without words, as of `hgemm`, a first kernel fills C.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.arch import get_arch
+from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
+from flydsl.runtime.device import target_arch
 from kernels import preshuffle_gemm
-from kernels.kernels_common import ceil_div, require, require_array
+from kernels.kernels_common import ceil_div, refusal, require, require_array
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.sizes import require_elements, require_least, require_rows
 from kernels.tensor_shim import GTensor
+from kernels.tuned import nearest
 
 DTYPES = {"f16": "fp16", "fp16": "fp16", "bf16": "bf16"}
 # (M, N, K)
@@ -234,13 +239,13 @@ def launch_tiles(plan: Plan, waves_per_eu: int | None, tensors: dict[str, Any], 
 def hgemm_splitk_(
     c: Any, a: Any, b: Any, bias: Any = None, hgemm_kwargs: dict[str, Any] | None = None, stream: Any = None
 ) -> Any:
-    """c = a b^T (+ bias), with the tile that `hgemm_kwargs` gives or one that fits. c (m, n), a (m, k), b (n, k)."""
+    """c = a b^T (+ bias), with the tile of `hgemm_kwargs` or `default_tile`'s. c (m, n), a (m, k), b (n, k)."""
     require(a.ndim == b.ndim == 2, f"A {tuple(a.shape)} and B {tuple(b.shape)}", "two dimensions each")
     (m, k), n = a.shape, b.shape[0]
     for name, tensor, shape in (("A", a, (m, k)), ("B", b, (n, k)), ("C", c, (m, n))):
         require_array(name, tensor, a.dtype, shape)
     dtype = {"torch.bfloat16": "bf16", "torch.float16": "f16"}.get(str(a.dtype), str(a.dtype))
-    chosen = {"TILE_M": 128, "TILE_N": 128} | dict(hgemm_kwargs or default_tile(m, n, k))
+    chosen = {"TILE_M": 128, "TILE_N": 128} | dict(hgemm_kwargs or default_tile(m, n, k, str(c.device)))
     launch = compile_hgemm_kernel(dtype, n, k, **chosen, HAS_BIAS=bias is not None)
     words = words_of(c, ceil_div(m, chosen["TILE_M"]) * (n // chosen["TILE_N"]), stream)
     launch(c.view(-1), a.view(-1), b.view(-1), c.view(-1)[:1] if bias is None else bias, m, words, words, stream)
@@ -260,14 +265,34 @@ def words_of(c: Any, count: int, stream: Any) -> Any:
     return _WORDS[key]
 
 
-def default_tile(m: int, n: int, k: int) -> dict[str, Any]:
-    """A tile for these sizes: small along M where m is, and then K is split."""
-    if m <= 32 and n % 64 == 0 and k % 128 == 0:
-        tile_k = 128 if k > 128 else 64  # there are at least two
-        split = next(s for s in (16, 14, 8, 7, 4, 3, 2, 1) if (k % (128 * s) == 0 and k // (128 * s) >= 2) or s == 1)
-        return {"TILE_M": 16 if m <= 16 else 32, "TILE_N": 64, "TILE_K": tile_k, "SPLIT_K": split, "BLOCK_M_WARPS": 1,
-                "BLOCK_N_WARPS": 2, "B_TO_LDS": True}  # fmt: skip
-    return {"TILE_M": 128, "TILE_N": 128 if n % 128 == 0 else 64, "TILE_K": 64, "B_TO_LDS": True}
+def default_tile(m: int, n: int, k: int, device: str = "cpu") -> dict[str, Any]:
+    """The tile that AMD has measured to be the best of the nearest size that it fits, with as many stages as fit.
+
+    device: of the tensors. ArgumentError for a size that none of the tiles fits.
+    """
+    return dict(_default_tile(m, n, k, target_arch(device)))
+
+
+@cache
+def _default_tile(m: int, n: int, k: int, arch: str) -> dict[str, Any]:
+    for row in nearest("hgemm", M=m, N=n, K=k):
+        options = {
+            **{name.upper(): row[name] for name in ("tile_m", "tile_n", "tile_k", "split_k")},
+            **{f"BLOCK_{x.upper()}_WARPS": row[f"warps_{x}"] for x in "mnk"}, "B_TO_LDS": bool(row["b_to_lds"]),
+        }  # fmt: skip
+        for stages in range(row["stages"], 1, -1):
+            if _fits(n, k, row, stages, get_arch(arch).lds_bytes_per_workgroup):
+                return options | {"STAGES": stages}
+    raise refusal(f"a product of {m} x {n} x {k}", hint="N is a multiple of 64, and K of 128; or pass hgemm_kwargs")
+
+
+def _fits(n: int, k: int, row: Mapping[str, int], stages: int, lds_bytes: int) -> bool:
+    tile, waves = ((row[f"{what}_m"], row[f"{what}_n"], row[f"{what}_k"]) for what in ("tile", "warps"))
+    how = {"stages": stages, "split": row["split_k"], "b_to_lds": bool(row["b_to_lds"])}
+    try:
+        return half_plan("bf16", n, k, tile, waves, **how).lds_bytes <= lds_bytes
+    except ArgumentError:
+        return False
 
 
 # A tile, waves, and parts of K.

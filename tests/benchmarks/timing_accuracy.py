@@ -2,26 +2,25 @@
 
 python -m tests.benchmarks.timing_accuracy [preshuffle_gemm or hgemm [every nth [first]]]
 
-`measured/` has times of FlyDSL's products on an MI355X, from AMD's tuning tables. Our own kernels with the same tiles
-and options are timed by the model. Nothing in the model is fitted to these rows.
+`kernels/tuned` has times of FlyDSL's products on an MI355X, from AMD's tuning tables. Our own kernels with the same
+tiles and options are timed by the model. Nothing in the model is fitted to these rows.
 """
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernels.tuned import measured
+
 if TYPE_CHECKING:
     from flydsl.simulator.timing import Trace
 
-MEASURED = Path(__file__).parent / "measured"
 GFX950 = {"ARCH": "gfx950", "FLYDSL_GPU_ARCH": "gfx950"}
 """What makes launchers compile for the GPU of the measurements."""
 SHORT_US = 10.0
@@ -121,10 +120,9 @@ def modelled(family: str, row: Mapping[str, str]) -> Trace:
     return launched.trace
 
 
-def rows(family: str, step: int = 1, first: int = 0) -> list[dict[str, str]]:
+def rows(family: str, step: int = 1, first: int = 0) -> list[Mapping[str, str]]:
     """Every `step`-th of the measured rows, from row `first` on."""
-    with (MEASURED / f"{family}_gfx950.csv").open() as file:
-        return list(csv.DictReader(file))[first::step]
+    return list(measured(family)[first::step])
 
 
 def compared(family: str, step: int = 1, first: int = 0) -> Iterator[Compared]:

@@ -8,6 +8,7 @@ import torch
 from flydsl.errors import ArgumentError
 from kernels import hgemm_splitk as kernel
 from kernels import splitk_hgemm
+from kernels.tuned import measured
 from tests.kernels.checks import checking
 from tests.kernels.gemm import TYPES, whole_numbers
 
@@ -132,6 +133,22 @@ def test_operands_that_do_not_fit() -> None:
         kernel.hgemm_splitk_(c[:3], a, b)
 
 
-@pytest.mark.parametrize("k", [128, 256, 384])
-def test_the_default_tile_fits(k: int) -> None:
-    kernel.compile_hgemm_kernel("f16", 64, k, **kernel.default_tile(1, 64, k))
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("size", [(1, 64, 128), (1, 64, 384), (200, 192, 1024), (5000, 7168, 2048)], ids=str)
+def test_the_default_tile_fits(size: tuple[int, int, int], arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", arch)
+    m, n, k = size
+    kernel.compile_hgemm_kernel("f16", n, k, **kernel.default_tile(m, n, k))
+
+
+def test_the_default_tile_is_the_measured_one_where_the_size_is() -> None:
+    row = measured("hgemm")[40]
+    chosen = kernel.default_tile(int(row["M"]), int(row["N"]), int(row["K"]))
+    assert [chosen["TILE_M"], chosen["TILE_N"], chosen["SPLIT_K"]] == [
+        int(row[name]) for name in ("tile_m", "tile_n", "split_k")
+    ]
+
+
+def test_a_size_without_a_default_tile() -> None:
+    with pytest.raises(ArgumentError, match="a product of 1 x 100 x 128"):
+        kernel.default_tile(1, 100, 128)
