@@ -101,7 +101,13 @@ class MaskedIf(IfStatement):
     """An `if` whose lanes may differ."""
 
     def __init__(
-        self, condition: Any, names: Sequence[str], thunks: Thunks, containers: Sequence[str], container_thunks: Thunks
+        self,
+        condition: Any,
+        names: Sequence[str],
+        thunks: Thunks,
+        containers: Sequence[str],
+        container_thunks: Thunks,
+        unread: Sequence[str] = (),
     ) -> None:
         decided = as_condition(condition)
         if isinstance(decided, Boolean):
@@ -109,7 +115,7 @@ class MaskedIf(IfStatement):
             self._holds = _lanes_of(x, decided)
             agreed = _agreed(x, self._holds)
             decided = decided if agreed is None else agreed
-        super().__init__(decided, names, thunks, containers, container_thunks)
+        super().__init__(decided, names, thunks, containers, container_thunks, unread)
         self._outer, self._sides = current().mask, 0
 
     def _open(self) -> Any:

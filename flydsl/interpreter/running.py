@@ -51,8 +51,10 @@ _failed: list[Execution] = []
 """Executions that ended in an error, which a debugger may still look at."""
 
 
-def execution_of(value: ir.Value) -> Execution | None:
-    """The execution that has made a value: the current one, or one that has failed."""
+def execution_of(value: Any) -> Execution | None:
+    """The execution that has made a value: the current one, or one that has failed. None for what is no value."""
+    if not isinstance(value, ir.Value):
+        return None
     found = executing.get()
     candidates: list[Execution] = [found] if isinstance(found, Execution) else []
     return next((x for x in [*candidates, *reversed(_failed)] if x.values.of(value) is not UNKNOWN), None)

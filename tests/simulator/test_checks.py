@@ -24,7 +24,7 @@ from flydsl.simulator import (
 )
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.checks import CHECKS
-from flydsl.simulator.lockstep.checked.access_history import Accesses, AccessHistory
+from flydsl.simulator.lockstep.checked.access_history import Accesses, AccessHistory, Marks
 from flydsl.simulator.lockstep.checked.clocks import Clocks, wave_of
 from tests.simulator import mistaken_kernels as kernels
 
@@ -313,7 +313,7 @@ def test_what_an_atomic_tells_is_passed_on() -> None:
 
 def test_a_race_with_either_of_two_readers() -> None:
     """Whoever read first, a write of one of the readers conflicts with the other."""
-    place, lane, compares = np.array([0]), np.array([0]), np.zeros(8, np.bool_)
+    place, lane, marks = np.array([0]), np.array([0]), Marks(*np.zeros((3, 8), np.bool_))
     for writer in (0, 1):
         clocks = Clocks(waves=2, waves_per_workgroup=2)
         history = AccessHistory(np.zeros(4, np.uint8), clocks, 2)
@@ -321,7 +321,7 @@ def test_a_race_with_either_of_two_readers() -> None:
         def access(kind: str, wave: int, history: AccessHistory = history) -> Any:
             stored = np.ones((1, 4), np.uint8)
             accesses = Accesses(kind, place, 4, np.array([wave]), lane, wave, lambda chosen: stored)
-            return history.access(accesses, compares)
+            return history.access(accesses, marks)
 
         assert access("read", 0) is None
         assert access("read", 1) is None
