@@ -142,7 +142,7 @@ class _Drawing:
 def _contents(analysis: Analysis, block: Block) -> str:
     """The number of a block's instructions, of each kind."""
     inside = analysis.instructions[block.start : block.end]
-    counts = ((kind, sum(i.kind == kind for i in inside)) for kind in ("MFMA", "VMEM", "LDS"))
+    counts = ((kind, sum(i.kind == kind for i in inside)) for kind in ("MFMA", "WMMA", "VMEM", "LDS"))
     first = f"{len(inside)} instructions" if len(inside) != 1 else "1 instruction"
     return ", ".join([first, *(f"{count} {kind}" for kind, count in counts if count)])
 

@@ -13,11 +13,12 @@ _FAR_BRANCH = "s_add_pc_i64"
 """LLVM writes `s_add_pc_i64 target-next`, where `next` is the label after it."""
 _LEAVES = ("s_endpgm", "s_setpc", "s_set_pc", "s_branch", _FAR_BRANCH)
 
-KINDS = ("VALU", "MFMA", "SALU", "VMEM", "LDS", "SMEM", "branch", "wait", "barrier")
+KINDS = ("VALU", "MFMA", "WMMA", "SALU", "VMEM", "LDS", "SMEM", "branch", "wait", "barrier")
 """The kinds of instructions: by the unit that executes them, or by their effect where no unit does."""
 
 _PREFIXES = (
-    ("MFMA", ("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")),
+    ("MFMA", ("v_mfma", "v_smfmac")),
+    ("WMMA", ("v_wmma", "v_swmmac")),
     ("VALU", ("v_",)),
     ("LDS", ("ds_",)),
     ("SMEM", ("s_load", "s_buffer_load", "s_scratch_load", "s_store", "s_dcache", "s_prefetch")),
