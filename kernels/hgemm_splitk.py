@@ -10,7 +10,7 @@ its part of every tile's K; their sums are added in f32.
 With SPLIT_K every workgroup adds its part, a pair of elements at a time: sums are rounded to C's type before they are
 added. The one with the first part of K fills the tile of C with the bias or zeros meanwhile, and says so in the tile's
 word of `signal`, Int32 and 0 before the first launch; the others wait for that before they add. It waits for nobody,
-and the GPU starts workgroups in order, so the wait ends however few of them run at the same time. They count themselves
+and the GPU starts workgroups in order, so the wait ends however few of them run at the same time. All count themselves
 in the word, and the last one clears it. Launches that may overlap need words of their own; `semaphore` is unused.
 
 Without words, as of `hgemm`, a first kernel fills C.
@@ -167,12 +167,12 @@ def begin_tile(tensors: Any, c: TileC, plan: Plan, signal: Any) -> None:
 @flyc.jit
 def wait_for_tile(signal: Any, plan: Plan) -> None:
     """Let the first thread wait until a tile of C is filled. The last workgroup that has waited clears the word."""
-    if (fx.thread_idx.x == 0) & (fx.block_idx.y != 0):
+    if fx.thread_idx.x == 0:
         seen = fx.generic_load(signal, **SEEN)
         while seen == 0:
             seen = fx.generic_load(signal, **SEEN)
         fx.memory_fence(ordering=ORDER.Acquire, syncscope="agent")
-        if fx.atomic_add(signal, 1, syncscope="agent") == plan.split - 1:
+        if fx.atomic_add(signal, 1, syncscope="agent") == plan.split:
             fx.generic_store(signal, fx.Int32(0), **SEEN)
 
 
