@@ -248,7 +248,12 @@ def hgemm_splitk_(
     chosen = {"TILE_M": 128, "TILE_N": 128} | dict(hgemm_kwargs or default_tile(m, n, k, str(c.device)))
     launch = compile_hgemm_kernel(dtype, n, k, **chosen, HAS_BIAS=bias is not None)
     words = words_of(c, ceil_div(m, chosen["TILE_M"]) * (n // chosen["TILE_N"]), stream)
-    launch(c.view(-1), a.view(-1), b.view(-1), c.view(-1)[:1] if bias is None else bias, m, words, words, stream)
+    some = c.view(-1)[:1] if bias is None else bias
+    try:
+        launch(c.view(-1), a.view(-1), b.view(-1), some, m, words, words, stream)
+    except BaseException:  # a launch that ends early leaves signals, which the next one would believe
+        _WORDS.clear()
+        raise
     return c
 
 

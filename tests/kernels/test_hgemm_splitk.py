@@ -74,6 +74,18 @@ def test_what_lies_behind_c_is_left_alone() -> None:
     assert memory[320:].isnan().all()
 
 
+def test_signals_of_a_launch_that_ends_early_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given: Any) -> None:
+        given[6].fill_(1)
+        raise KeyboardInterrupt
+
+    a, b, c = torch.zeros(5, 512).half(), torch.zeros(64, 512).half(), torch.zeros(5, 64).half()
+    monkeypatch.setattr(kernel, "compile_hgemm_kernel", lambda *_, **__: interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kernel.hgemm_splitk_(c, a, b)
+    assert not kernel.words_of(c, 1, None).any()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
 def test_sizes_without_a_tile(shape: tuple[int, int, int]) -> None:
