@@ -80,7 +80,7 @@ class Probe:
             tensor.copy_(before)
 
     def _called(self) -> Any:
-        """What the call makes of the element, to the bit; None if it fails: with another index, in some thread."""
+        """The element that the call makes, to the bit; None if it fails: with another index, in some thread."""
         import torch
 
         self.most_calls -= 1

@@ -92,7 +92,7 @@ class GpuMemory:
         self._addressed.append(tensor)
 
     def held(self) -> tuple[torch.Tensor, ...]:
-        """What `hold` keeps now: a graph that is captured keeps it, too."""
+        """The tensors that `hold` keeps now: a graph that is captured keeps them, too."""
         return tuple(self._addressed)
 
     def pin(self, tensor: torch.Tensor) -> None:

@@ -125,7 +125,7 @@ class Waiting:
 
 
 class Depends(LeftOut):
-    """What launches that wait store to. buffer: the one that decides what the last launch executes, if there is one."""
+    """The memory that waiting launches store to. buffer: one that decides what the last launch executes, or None."""
 
     buffer: str | None = None
 

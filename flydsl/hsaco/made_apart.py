@@ -80,7 +80,7 @@ class _Encoding:
 
 
 class _Encodings:
-    """How the instructions of a listing are encoded, found out for those that are asked for."""
+    """The encodings of a listing's instructions, found out for those that are asked for."""
 
     def __init__(self, texts: Sequence[str], gpu: str) -> None:
         self._texts, self._gpu = texts, gpu

@@ -77,7 +77,7 @@ def _compared(section: str, assembled: Contents, linked: Contents) -> tuple[byte
 
 
 def _as_assembled(assembled: bytes, filled: bytes, expected: bytes) -> bytes:
-    """What is expected, without what the linker has filled in."""
+    """The expected bytes, without those that the linker has filled in."""
     pairs = zip(assembled, filled, expected, strict=True)
     return bytes(a if a != b else c for a, b, c in pairs)
 

@@ -100,22 +100,14 @@ class _Side:
 class MaskedIf(IfStatement):
     """An `if` whose lanes may differ."""
 
-    def __init__(
-        self,
-        condition: Any,
-        names: Sequence[str],
-        thunks: Thunks,
-        containers: Sequence[str],
-        container_thunks: Thunks,
-        unread: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, condition: Any, *names_and_thunks: Any) -> None:
         decided = as_condition(condition)
         if isinstance(decided, Boolean):
             x = current()
             self._holds = _lanes_of(x, decided)
             agreed = _agreed(x, self._holds)
             decided = decided if agreed is None else agreed
-        super().__init__(decided, names, thunks, containers, container_thunks, unread)
+        super().__init__(decided, *names_and_thunks)
         self._outer, self._sides = current().mask, 0
 
     def _open(self) -> Any:

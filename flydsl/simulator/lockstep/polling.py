@@ -96,7 +96,7 @@ def polled_by(machine: Stopped, pc: int, wave: int) -> tuple[tuple[int, bytes], 
 
 
 def _polled(machine: Stopped, index: int, wave: int) -> tuple[int, int, bytes, Buffer] | None:
-    """What a load of the loop reads for the first active lane: address, size, up to 8 bytes of it, and the buffer."""
+    """A load of the loop for the first active lane: address, size, up to 8 bytes that it reads, and the buffer."""
     instruction = machine.program.instructions[index]
     if not instruction.mnemonic.startswith(_READS) or not instruction.results:
         return None

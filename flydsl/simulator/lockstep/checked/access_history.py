@@ -50,7 +50,7 @@ class Conflict(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What is known of each instruction, (instructions,) True where it holds.
+    """Properties of instructions, each (instructions,): True where it holds.
 
     compares: a compare-and-swap. loads and stores: an atomic load, and a store that may be an atomic one, of GPUs that
     do not tell it from others: these two do not race with each other.

@@ -188,7 +188,7 @@ def _role(instruction: Instruction) -> Role:
 
 
 def _marks(instructions: Sequence[Instruction], roles: Sequence[Role]) -> Marks:
-    """What is known of instructions. CDNA 2 and RDNA 3 mark atomic loads, by glc, and not atomic stores."""
+    """The properties of instructions. CDNA 2 and RDNA 3 mark atomic loads, by glc, and not atomic stores."""
     pairs = list(zip(instructions, roles, strict=True))
     loads = np.array([role.acquires and "_load" in i.mnemonic and i.listed.text.endswith("glc") for i, role in pairs])
     is_store = [role.kind != ATOMIC and i.mnemonic in _STORES_OF_ONE_NUMBER for i, role in pairs]
