@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -47,17 +48,34 @@ class Interpretation(Execution):
         return choose(self, condition, then, otherwise)
 
 
-_failed: list[Execution] = []
-"""Executions that ended in an error, which a debugger may still look at."""
+_failed: list[tuple[Execution, Context]] = []
+"""Executions that ended in an error, which a debugger may still look at, and what keeps their modules alive."""
 
 
 def execution_of(value: Any) -> Execution | None:
     """The execution that has made a value: the current one, or one that has failed. None for what is no value."""
     if not isinstance(value, ir.Value):
         return None
-    found = executing.get()
-    candidates: list[Execution] = [found] if isinstance(found, Execution) else []
-    return next((x for x in [*candidates, *reversed(_failed)] if x.values.of(value) is not UNKNOWN), None)
+    current = executing.get()
+    if isinstance(current, Execution) and current.values.of(value) is not UNKNOWN:
+        return current
+    failed = (x for x, _ in reversed(_failed))
+    return next((x for x in failed if x.values.of(value) is not UNKNOWN and _is_in_module(value, x)), None)
+
+
+def _is_in_module(value: ir.Value, x: Execution) -> bool:
+    """True if a value is of the module that an execution was traced into.
+
+    Contents are kept by addresses: a value of a later trace may stand where one stood that has been erased.
+    """
+    return _outermost(value.owner) == _outermost(x.block)
+
+
+def _outermost(owner: Any) -> ir.Operation:
+    op = owner.owner if isinstance(owner, ir.Block) else owner
+    while (parent := op.parent) is not None:
+        op = parent
+    return op.operation
 
 
 @contextmanager
@@ -71,7 +89,7 @@ def within(x: Interpretation) -> Iterator[None]:
     except WavesPart:
         raise
     except BaseException as error:
-        _failed.append(x)
+        _failed.append((x, copy_context()))
         del _failed[:-_MOST_FAILED]
         if isinstance(error, Exception) and post_mortem.failures() == before:  # the innermost one
             post_mortem.keep(x)

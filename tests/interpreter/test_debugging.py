@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import pdb
 import re
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +253,24 @@ def test_lanes_are_known_to_the_interpreter_only():
         launch(torch.zeros(4))
     with pytest.raises(TraceError, match="whose values are known on the device only"):
         launch(torch.zeros(4))
+
+
+def test_what_has_failed_lends_its_values_to_no_other_launch():
+    """Values are known by their addresses, and a module that is gone makes room for the next one."""
+
+    @flyc.kernel
+    def failing_kernel(out: fx.Tensor):
+        assert bool(fx.thread_idx.x < 2)
+
+    @flyc.jit
+    def failing(out: fx.Tensor):
+        failing_kernel(out).launch(grid=1, block=4)
+
+    for _ in range(8):
+        with flydsl.interpreting(), suppress(TraceError):
+            failing(torch.zeros(4))
+        gc.collect()
+        test_lanes_are_known_to_the_interpreter_only()
 
 
 @flyc.kernel
