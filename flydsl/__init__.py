@@ -16,9 +16,9 @@ from flydsl.lazy_names import lazy_names
 from flydsl.sweeps import Config
 
 if TYPE_CHECKING:
-    from flydsl.compiler.interpreted import interpreting
-    from flydsl.compiler.reference import compare_reference
-    from flydsl.compiler.second_opinion import compare_interpreted
+    from flydsl.compiler.debugging.interpreted import interpreting
+    from flydsl.compiler.debugging.reference import compare_reference
+    from flydsl.compiler.debugging.second_opinion import compare_interpreted
     from flydsl.sweeps import sweep
 
 __all__ = ["Config", "autotune", "compare_interpreted", "compare_reference", "interpreting", "language", "sweep"]
@@ -27,9 +27,9 @@ __version__: str
 
 # Asked for by few, and most of them import MLIR.
 _NAMES = {
-    "flydsl.compiler.interpreted": "interpreting",
-    "flydsl.compiler.reference": "compare_reference",
-    "flydsl.compiler.second_opinion": "compare_interpreted",
+    "flydsl.compiler.debugging.interpreted": "interpreting",
+    "flydsl.compiler.debugging.reference": "compare_reference",
+    "flydsl.compiler.debugging.second_opinion": "compare_interpreted",
     "flydsl.sweeps": "sweep",
 }
 _lazy = lazy_names(__name__, _NAMES)

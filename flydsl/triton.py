@@ -26,7 +26,7 @@ from flydsl.arch import get_arch
 from flydsl.arch.products import product_of
 from flydsl.binary import BinaryModule
 from flydsl.codegen import CodeObject
-from flydsl.compiler.missing_waits import warn_of_missing_waits
+from flydsl.compiler.debugging.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.hsaco import read_hsaco

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 import flydsl.compiler as flyc
-from flydsl.compiler.signature import annotations_of
+from flydsl.compiler.arguments.signature import annotations_of
 
 
 def launcher_of(kernel: Any, *, grid: Any, block: Any, **options: Any) -> Any:

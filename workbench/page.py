@@ -19,7 +19,7 @@ from typing import Any
 from flydsl.binary import BinaryLaunch, BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline
-from flydsl.compiler.saved import place_to_write
+from flydsl.compiler.caching.saved import place_to_write
 from flydsl.errors import ArgumentError
 from flydsl.simulator.timing import Trace
 from workbench.binary_report import binary_chapter, binary_heading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flydsl import gpu
-from flydsl.compiler.saved import place_to_write
+from flydsl.compiler.caching.saved import place_to_write
 from flydsl.gpu.launches import KernelTime, Summary
 from flydsl.simulator.estimates import LEGEND
 from workbench.kit.html import code, escape, faint, table

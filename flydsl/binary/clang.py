@@ -19,7 +19,7 @@ from flydsl.binary.module import BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
-from flydsl.compiler.missing_waits import warn_of_missing_waits
+from flydsl.compiler.debugging.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import CompileError, SourceLocation
 from flydsl.scratch import temporary_folder

@@ -8,7 +8,7 @@ from flydsl.arch import get_arch
 from flydsl.binary.disassembly import disassembled
 from flydsl.binary.module import BinaryModule
 from flydsl.codegen import CodeObject
-from flydsl.compiler.missing_waits import warn_of_missing_waits
+from flydsl.compiler.debugging.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, CompileError
 from flydsl.hsaco import HsacoError, read_hsaco

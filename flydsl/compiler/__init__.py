@@ -6,18 +6,18 @@ import flydsl.compiler as flyc
 from flydsl.garbage import collection_paused, take_for_old
 
 with collection_paused():
+    from flydsl.compiler.arguments.custom_argument import JitArgumentRegistry
+    from flydsl.compiler.arguments.pointer_argument import from_c_void_p
+    from flydsl.compiler.arguments.tensor_spec import TensorSpec
     from flydsl.compiler.artifact import CompiledArtifact
     from flydsl.compiler.backends import BaseBackend, GPUTarget, compile_backend_name, get_backend, register_backend
+    from flydsl.compiler.caching.saved import load, save
     from flydsl.compiler.capture import Launch, capture_launches
-    from flydsl.compiler.custom_argument import JitArgumentRegistry
     from flydsl.compiler.custom_op import custom_op
     from flydsl.compiler.jit_argument import from_dlpack, from_torch_tensor
     from flydsl.compiler.jit_function import JitFunction, compile, jit
     from flydsl.compiler.kernel_function import KernelFunction, KernelLauncher, kernel
     from flydsl.compiler.pipeline import Pipeline, Stage
-    from flydsl.compiler.pointer_argument import from_c_void_p
-    from flydsl.compiler.saved import load, save
-    from flydsl.compiler.tensor_spec import TensorSpec
     from flydsl.compiler.trace import CompilationContext
     from flydsl.compiler.user_fork import install as _wait_before_forks
     from flydsl.expr.flydsl_names.names import unknown_name as _unknown_name

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from flydsl.codegen import CodeObject, Kernel
-from flydsl.compiler.arguments import STREAM, PointerArgument, TensorArgument
-from flydsl.compiler.host_launches import host_module
+from flydsl.compiler.arguments.argument import STREAM, PointerArgument, TensorArgument
+from flydsl.compiler.arguments.pointer_argument import from_c_void_p
 from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
-from flydsl.compiler.pointer_argument import from_c_void_p
+from flydsl.compiler.lowering.host_launches import host_module
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import argument_error
@@ -24,7 +24,7 @@ from flydsl.runtime.host import HostProgram, TooLarge
 from flydsl.runtime.interface import Device, Dim3
 
 if TYPE_CHECKING:
-    from flydsl.compiler.dependencies import Dependencies
+    from flydsl.compiler.caching.dependencies import Dependencies
     from flydsl.compiler.pipeline import Pipeline
     from flydsl.hsaco.variables import Variables
     from flydsl.simulator import Simulation

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from flydsl.arch.launch_limits import Dim3
-    from flydsl.compiler.signature import Signature
+    from flydsl.compiler.arguments.signature import Signature
     from flydsl.simulator import Simulation
     from flydsl.simulator.counters import LaunchCounters
     from flydsl.simulator.timing import Trace

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flydsl.compiler.arguments.signature import Parameter
 from flydsl.compiler.jit_function import JitFunction
-from flydsl.compiler.signature import Parameter
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Boolean, Numeric

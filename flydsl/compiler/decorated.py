@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from flydsl.compiler.signature import Signature, annotations_of, read_annotations
+from flydsl.compiler.arguments.signature import Signature, annotations_of, read_annotations
 from flydsl.dialect.location import argument_error
 from flydsl.errors import TraceError
 from flydsl.missing_attributes import Explained

@@ -20,7 +20,7 @@ from typing import Any
 
 from flydsl import how_made
 from flydsl import layout as algebra
-from flydsl.compiler.arguments import (
+from flydsl.compiler.arguments.argument import (
     STREAM,
     Adapted,
     Argument,
@@ -31,10 +31,10 @@ from flydsl.compiler.arguments import (
     scalar_argument,
     tensor_argument,
 )
-from flydsl.compiler.custom_argument import JitArgumentRegistry
-from flydsl.compiler.pointer_argument import MemoryAt
-from flydsl.compiler.signature import Parameter, Signature, says_its_key, shown
-from flydsl.compiler.value_key import value_key
+from flydsl.compiler.arguments.custom_argument import JitArgumentRegistry
+from flydsl.compiler.arguments.pointer_argument import MemoryAt
+from flydsl.compiler.arguments.signature import Parameter, Signature, says_its_key, shown
+from flydsl.compiler.caching.value_key import value_key
 from flydsl.dialect.elements import TORCH_ELEMENTS
 from flydsl.dialect.location import argument_error
 from flydsl.expr.flydsl_names.names import unknown_name
@@ -522,4 +522,4 @@ def tensor_place(signature: Signature, arguments: Sequence[Argument]) -> str:
     return next(iter(found), "cpu")
 
 
-__getattr__ = unknown_name(__name__, globals(), {"from_c_void_p": "flydsl.compiler.pointer_argument"})
+__getattr__ = unknown_name(__name__, globals(), {"from_c_void_p": "flydsl.compiler.arguments.pointer_argument"})

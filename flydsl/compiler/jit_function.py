@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 from flydsl import env
 from flydsl.arch import Arch, get_arch
 from flydsl.codegen import llvm
-from flydsl.compiler.arguments import Argument, ConstantArgument
+from flydsl.compiler.arguments.argument import Argument, ConstantArgument
+from flydsl.compiler.arguments.tensor_spec import argument_of_type, is_type
 from flydsl.compiler.artifact import CompiledArtifact
-from flydsl.compiler.artifact_cache import Place, place_of, tools_version
 from flydsl.compiler.backends import launch_stages
-from flydsl.compiler.cache_key import cache_key, python_signature, surroundings
+from flydsl.compiler.caching.artifact_cache import Place, place_of, tools_version
+from flydsl.compiler.caching.cache_key import cache_key, python_signature, surroundings
+from flydsl.compiler.caching.dependencies import Dependencies
+from flydsl.compiler.caching.jit_cache_manager import CacheInfo, JitCacheManager
+from flydsl.compiler.caching.observation import observed
 from flydsl.compiler.capture import Launch, current_capture, stages_are_kept
+from flydsl.compiler.debugging.interpreted import is_interpreting
+from flydsl.compiler.debugging.missing_waits import without_second_warnings
 from flydsl.compiler.decorated import DecoratedFunction, refuse_options
-from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.hints import NO_HINTS, all_hints, compile_hints, hints_for
-from flydsl.compiler.interpreted import is_interpreting
 from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
-from flydsl.compiler.jit_cache_manager import CacheInfo, JitCacheManager
-from flydsl.compiler.missing_waits import without_second_warnings
-from flydsl.compiler.mlir_compiler import MlirCompiler, ReplacedArtifact, is_replaced
-from flydsl.compiler.observation import observed
+from flydsl.compiler.lowering.mlir_compiler import MlirCompiler, ReplacedArtifact, is_replaced
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.stages import StageSpec
-from flydsl.compiler.tensor_spec import argument_of_type, is_type
 from flydsl.compiler.trace import CompilationContext, is_tracing, trace
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
@@ -84,7 +84,7 @@ class JitFunction(DecoratedFunction):
         self._hits = self._misses = 0
         self.compile_hints: dict[str, Any] = {}
         self._sig: inspect.Signature | None = None
-        # FlyDSL's names for its disk cache, which programs reset. Ours is `flydsl.compiler.artifact_cache`.
+        # FlyDSL's names for its disk cache, which programs reset. Ours is `flydsl.compiler.caching.artifact_cache`.
         self.manager_key: str | None = None
         self.cache_manager: Any = None
 
@@ -126,14 +126,14 @@ class JitFunction(DecoratedFunction):
         try:
             artifact.launch_payloads(payloads)
         except SimulatorError as error:
-            from flydsl.compiler.faults import offer_simulation  # which right programs do without
+            from flydsl.compiler.debugging.faults import offer_simulation  # which right programs do without
 
             offer_simulation(error, self, values)
             raise
 
     def _interpret(self, arguments: tuple[Argument, ...], values: list[Any], payloads: Sequence[Any]) -> None:
         """Run the call as Python: see `flydsl.interpreting`."""
-        from flydsl.compiler.interpretation import interpret  # which other launches do without
+        from flydsl.compiler.debugging.interpretation import interpret  # which other launches do without
 
         hints = hints_for(self.compile_hints)
         interpret(self.function, self.signature, arguments, values, payloads, self._arch(arguments), hints)
@@ -188,7 +188,7 @@ class JitFunction(DecoratedFunction):
         artifact, now = self._find(arguments, values), contextvars.copy_context()
 
         def described() -> Variables:
-            from flydsl.compiler.variables import variables_of  # which only debuggers need
+            from flydsl.compiler.debugging.variables import variables_of  # which only debuggers need
 
             specs = launch_stages(artifact.code.arch, all_hints(self.compile_hints))
             return variables_of(lambda: self._pipeline(arguments, values, launches=False, specs=specs), artifact.code)
@@ -289,7 +289,7 @@ class JitFunction(DecoratedFunction):
         self._sig = self._sig or python_signature(self.signature)
 
     def _resolve_and_make_cache_key(self, arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-        """The inputs of a compilation for these arguments, by name: see `flydsl.compiler.cache_key`."""
+        """The inputs of a compilation for these arguments, by name: see `flydsl.compiler.caching.cache_key`."""
         values = self.signature.bind((), arguments)
         return cache_key(self.signature, self._adapt(values)[0], values, self.compile_hints)
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from mlir import ir
 
 from flydsl.arch import launch_limits
+from flydsl.compiler.arguments.launch_configuration import dimensions, known_block_size_of, smem_bytes
+from flydsl.compiler.arguments.signature import Parameter, shown
 from flydsl.compiler.decorated import DecoratedFunction, refuse_options
 from flydsl.compiler.kernel_attributes import set_attributes
-from flydsl.compiler.launch_configuration import dimensions, known_block_size_of, smem_bytes
 from flydsl.compiler.rewrite import rewrite
-from flydsl.compiler.signature import Parameter, shown
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function, refuse_generator
 from flydsl.dialect.launch_func import create_launch
 from flydsl.dialect.location import argument_error, mlir_location

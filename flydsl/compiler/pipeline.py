@@ -26,12 +26,12 @@ from mlir import ir
 from flydsl import env
 from flydsl.arch import Arch
 from flydsl.codegen import CodeObject
-from flydsl.compiler.arguments import Argument
-from flydsl.compiler.compilation import Compilation
-from flydsl.compiler.observers import observers_from_environment
+from flydsl.compiler.arguments.argument import Argument
+from flydsl.compiler.lowering.compilation import Compilation
+from flydsl.compiler.lowering.observers import observers_from_environment
+from flydsl.compiler.lowering.written_operation import WrittenOperation, written_operations
 from flydsl.compiler.stages import PassesFailedError, StageSpec, matching, number_of, stages
 from flydsl.compiler.trace import Traced
-from flydsl.compiler.written_operation import WrittenOperation, written_operations
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.ops import define_all
 from flydsl.dialect.text import to_text

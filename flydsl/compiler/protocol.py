@@ -9,9 +9,9 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from mlir import ir
 
-from flydsl.compiler.arguments import Argument
+from flydsl.compiler.arguments.argument import Argument
+from flydsl.compiler.arguments.signature import Parameter
 from flydsl.compiler.jit_argument import adapt
-from flydsl.compiler.signature import Parameter
 from flydsl.errors import ArgumentError
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.memory.storage import peek_from_ptr, poke_into_ptr

@@ -18,8 +18,8 @@ from mlir.passmanager import PassManager
 from flydsl import env
 from flydsl.arch import Arch
 from flydsl.codegen.isolate import run_isolated
-from flydsl.compiler.compilation import Compilation
-from flydsl.compiler.gpu_module_to_binary import gpu_module_to_binary
+from flydsl.compiler.lowering.compilation import Compilation
+from flydsl.compiler.lowering.gpu_module_to_binary import gpu_module_to_binary
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import source_location
 from flydsl.dialect.text import written_form

@@ -22,11 +22,11 @@ from mlir import ir
 
 from flydsl import env
 from flydsl.arch import DEFAULT_ARCH, Arch, get_arch
-from flydsl.compiler.arguments import STREAM, Argument
+from flydsl.compiler.arguments.argument import STREAM, Argument
+from flydsl.compiler.arguments.signature import Signature
 from flydsl.compiler.hints import NO_HINTS, CompileHints, compile_hints, current_hints
+from flydsl.compiler.lowering.shared_memory import check_shared_memory
 from flydsl.compiler.rewrite import rewrite
-from flydsl.compiler.shared_memory import check_shared_memory
-from flydsl.compiler.signature import Signature
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import argument_error, mlir_location, source_location, trace_error
 from flydsl.dialect.ops import is_on_device_only, printed_name

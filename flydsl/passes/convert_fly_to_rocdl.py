@@ -80,7 +80,7 @@ _HIDDEN = {
 }
 _CONSTANT_SPACE = 4
 _DYNAMIC_SHARED = "__dynamic_shared__"
-_OF_DEBUGGERS = "variable"  # stays until the module is LLVM's: see `flydsl.compiler.variables`
+_OF_DEBUGGERS = "variable"  # stays until the module is LLVM's: see `flydsl.compiler.debugging.variables`
 
 
 def apply(module: ir.Operation, arch: Arch) -> None:

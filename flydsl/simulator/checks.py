@@ -87,9 +87,9 @@ accesses, atomics that return, loads straight to LDS, messages. An error are
   instructions, scalar registers and EXEC that the vector ALU writes, DPP, on gfx1250 transcendentals.
 
 LLVM waits for what it compiles, so this is about inline assembly, copies to LDS, and code of others. A compilation that
-has any of the first two warns of what no path waits for without running it (`flydsl.compiler.missing_waits`). Not
-checked are image instructions, exports, the order of stores in memory, and `s_delay_alu`, which is a hint. Of listings
-only, not of launches: scalar registers that RDNA 4 reads before `s_wait_alu`.
+has any of the first two warns of what no path waits for without running it: `flydsl.compiler.debugging.missing_waits`.
+Not checked are image instructions, exports, the order of stores in memory, and `s_delay_alu`, which is a hint. Of
+listings only, not of launches: scalar registers that RDNA 4 reads before `s_wait_alu`.
 
 `checking("late")`, which goes alone and is in no other, shows what a missing wait may do: loads bring their data at the
 last moment that the waits allow, so that a program that does not wait computes with what was there before. Tiles of

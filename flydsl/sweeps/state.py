@@ -18,8 +18,8 @@ def digest_of(value: Any, what: str) -> str:
 
     what: what the error calls it.
     """
-    from flydsl.compiler.dependencies import Dependencies
-    from flydsl.compiler.fingerprint import Fingerprint, UnknownStateError
+    from flydsl.compiler.caching.dependencies import Dependencies
+    from flydsl.compiler.caching.fingerprint import Fingerprint, UnknownStateError
 
     found = Fingerprint(Dependencies(_nothing, [value]).attributes, with_places=False)
     try:

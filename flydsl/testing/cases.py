@@ -138,7 +138,7 @@ def reached_from(value: Any) -> Iterator[Any]:
 
 def _named_in(function: FunctionType) -> Iterator[Any]:
     """The values that a function's code names: globals, attributes of the user's modules, and variables around it."""
-    from flydsl.compiler.dependencies import is_library, names_of
+    from flydsl.compiler.caching.dependencies import is_library, names_of
 
     names, attributes, _ = names_of(function.__code__)
     found = [function.__globals__.get(name) for name in names]
@@ -151,7 +151,7 @@ def _named_in(function: FunctionType) -> Iterator[Any]:
 
 def _is_of_user(kind: type) -> bool:
     """True for a class of the user's modules."""
-    from flydsl.compiler.dependencies import is_library
+    from flydsl.compiler.caching.dependencies import is_library
 
     return not is_library(sys.modules.get(kind.__module__))
 

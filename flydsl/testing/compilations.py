@@ -23,7 +23,7 @@ _FIELD = "artifact"
 
 def keep(code: Code, artifact: CompiledArtifact) -> None:
     """Keep the compilation that some machine code comes from; not one that takes values of the program's classes."""
-    from flydsl.compiler.saved import to_bytes
+    from flydsl.compiler.caching.saved import to_bytes
 
     if not env.cache_enabled() or _folder().find(_name(code)) is not None:
         return
@@ -36,7 +36,7 @@ def keep(code: Code, artifact: CompiledArtifact) -> None:
 
 def find(code: Code) -> CompiledArtifact | None:
     """The compilation that some machine code comes from; None if the cache folder does not have it."""
-    from flydsl.compiler.saved import from_bytes
+    from flydsl.compiler.caching.saved import from_bytes
 
     record = _folder().find(_name(code)) if env.cache_enabled() else None
     try:

@@ -1,9 +1,10 @@
 """Results of tests that need not run again, as nothing that they depend on has changed since.
 
 A test is known by its function with all that it refers to, such as kernels and launchers, as whole artifacts on disk
-are (`flydsl.compiler.fingerprint`), its fixtures and parameters, its file, the configuration of pytest, the GPU and the
-checks, and this package with its tools. Beside its result lies what it read from outside, environment and files, which
-is compared. What cannot be compared runs. They are kept in the cache folder, where all processes find them.
+are (`flydsl.compiler.caching.fingerprint`), its fixtures and parameters, its file, the configuration of pytest, the
+GPU and the checks, and this package with its tools. Beside its result lies what it read from outside, environment and
+files, which is compared. What cannot be compared runs. They are kept in the cache folder, where all processes find
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from flydsl.disk_cache import RecordFolder
 if TYPE_CHECKING:
     import pytest
 
-    from flydsl.compiler.observation import Observation
+    from flydsl.compiler.caching.observation import Observation
 
 _MAX_BYTES = 16 << 20
 _OF_PYTEST = ("PYTEST_", "COV_")
@@ -45,7 +46,7 @@ class Known:
 
     def find(self) -> Result | None:
         """The result that lies there, if all that the test read is as it was."""
-        from flydsl.compiler.observation import Observation
+        from flydsl.compiler.caching.observation import Observation
 
         record = _folder().find(self.name)
         try:
@@ -63,7 +64,7 @@ class Known:
 
         The source of what was imported before is read for messages; what a test uses of it, its name stands for.
         """
-        from flydsl.compiler.observation import file_state
+        from flydsl.compiler.caching.observation import file_state
 
         read = {name: value for name, value in seen.variables.items() if not name.startswith(_OF_PYTEST)}
         seen.variables = {name: self.variables.get(name) for name in read}
@@ -79,8 +80,8 @@ def place_of(item: pytest.Item, *others: Any) -> Known | None:
 
     others: what it depends on besides.
     """
-    from flydsl.compiler.dependencies import Dependencies
-    from flydsl.compiler.fingerprint import Fingerprint, UnknownStateError
+    from flydsl.compiler.caching.dependencies import Dependencies
+    from flydsl.compiler.caching.fingerprint import Fingerprint, UnknownStateError
     from flydsl.sweeps.state import digest_of_package
 
     if not env.cache_enabled():
@@ -132,7 +133,7 @@ def _files(item: pytest.Item) -> Iterator[Path]:
 
 def content_of(file: Path) -> str:
     """The digest of a file; "" without one."""
-    from flydsl.compiler.observation import content_digest
+    from flydsl.compiler.caching.observation import content_digest
 
     return content_digest(str(file)) or ""
 

@@ -54,7 +54,7 @@ def _known(item: pytest.Item) -> Known | None:
 
 def _run(item: pytest.Item, nextitem: pytest.Item | None, known: Known) -> None:
     """Run a test, and keep its result unless it failed."""
-    from flydsl.compiler.observation import observed
+    from flydsl.compiler.caching.observation import observed
     from flydsl.testing.remembered import Result
 
     started_ns = time.time_ns()

@@ -15,7 +15,8 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl import layout as algebra
 from flydsl.arch import ARCHS
-from flydsl.compiler import TensorSpec, saved
+from flydsl.compiler import TensorSpec
+from flydsl.compiler.caching import saved
 from flydsl.disk_cache import packed, unpacked
 from flydsl.errors import ArgumentError, CompileError, FlyError
 from tests.processes import run_python

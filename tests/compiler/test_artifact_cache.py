@@ -14,8 +14,9 @@ import pytest
 import torch
 
 import flydsl.compiler as flyc
-from flydsl.compiler import artifact_cache, jit_function
-from flydsl.compiler.observation import observed
+from flydsl.compiler import jit_function
+from flydsl.compiler.caching import artifact_cache
+from flydsl.compiler.caching.observation import observed
 from flydsl.disk_cache import RecordFolder
 from flydsl.errors import CompileError, FlyError
 

@@ -17,7 +17,8 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.compiler import arguments, jit_argument, user_error
+from flydsl.compiler import jit_argument, user_error
+from flydsl.compiler.arguments.argument import tensor_argument
 from flydsl.errors import ArchError, ArgumentError, FlyError, LaunchError, LayoutError, TraceError
 from tests.launchers import launcher_of
 from tests.pythons import NEEDS_COLUMNS
@@ -111,7 +112,7 @@ def test_tensors_on_two_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     class OnGpu:
         pass
 
-    key = arguments.tensor_argument("f32", jit_argument.dynamic_layout(1, 0), "cuda:0")
+    key = tensor_argument("f32", jit_argument.dynamic_layout(1, 0), "cuda:0")
     monkeypatch.setitem(jit_argument._ADAPTORS, OnGpu, lambda parameter, value: (key, value))
 
     @flyc.jit

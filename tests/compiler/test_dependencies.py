@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flydsl.compiler.dependencies import Dependencies, is_library
+from flydsl.compiler.caching.dependencies import Dependencies, is_library
 
 
 @pytest.mark.parametrize(

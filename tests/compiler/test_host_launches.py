@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.compiler.host_launches import host_module
+from flydsl.compiler.lowering.host_launches import host_module
 from flydsl.dialect.context import context
 
 MODULE = """

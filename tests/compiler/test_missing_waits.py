@@ -16,7 +16,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl._mlir.dialects import llvm
-from flydsl.compiler.missing_waits import may_miss
+from flydsl.compiler.debugging.missing_waits import may_miss
 from flydsl.simulator import MissingWait, checking
 from tests.processes import run_python
 

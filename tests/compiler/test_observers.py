@@ -9,7 +9,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.compiler.observers import Observer
+from flydsl.compiler.lowering.observers import Observer
 from flydsl.compiler.pipeline import Pipeline, Stage
 from flydsl.errors import CompileError
 from flydsl.passes import fly_layout_lowering

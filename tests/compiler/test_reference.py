@@ -12,7 +12,7 @@ import torch
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.compiler.reference import WrongResult
+from flydsl.compiler.debugging.reference import WrongResult
 from flydsl.errors import ArgumentError
 from tests.compiler import buggy_kernels as bugs
 

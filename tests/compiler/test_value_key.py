@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from flydsl.compiler.value_key import value_key
+from flydsl.compiler.caching.value_key import value_key
 from flydsl.layout import make_layout
 
 

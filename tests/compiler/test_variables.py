@@ -11,7 +11,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.compiler.variables import variables_of
+from flydsl.compiler.debugging.variables import variables_of
 from flydsl.errors import OutOfRange, SimulatorError
 from flydsl.simulator import Recording
 from tests.kernels.examples import tiledMma

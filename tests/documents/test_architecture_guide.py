@@ -10,7 +10,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler.jit_executor import JITCFunction
 from flydsl.compiler.kernel_function import KernelLauncher
-from flydsl.compiler.mlir_compiler import MlirCompiler
+from flydsl.compiler.lowering.mlir_compiler import MlirCompiler
 
 STAGES_A = [
     "fly-rewrite-func-signature",

@@ -16,7 +16,7 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.compiler.saved import _MAGIC, from_bytes, to_bytes
+from flydsl.compiler.caching.saved import _MAGIC, from_bytes, to_bytes
 from flydsl.disk_cache import packed, unpacked
 from flydsl.errors import FlyError
 from flydsl.simulator.timing.rocprofv3 import read_thread_trace

@@ -14,7 +14,7 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl import env
-from flydsl.compiler.second_opinion import Disagreement
+from flydsl.compiler.debugging.second_opinion import Disagreement
 from flydsl.expr.tracing.executing import executing
 from tests.fuzz.__main__ import fuzzers
 from tests.kernels import cases, checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flydsl.binary import BinaryLaunch
 from flydsl.compiler import Launch
-from flydsl.compiler.copies import on_cpu
+from flydsl.compiler.arguments.copies import on_cpu
 from flydsl.simulator import Simulation
 
 

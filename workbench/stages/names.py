@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from flydsl.compiler import Pipeline
-from flydsl.compiler.arguments import Argument, ConstantArgument
+from flydsl.compiler.arguments.argument import Argument, ConstantArgument
 from workbench.kit.values import value_text
 
 

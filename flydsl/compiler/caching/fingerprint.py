@@ -28,10 +28,10 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl.compiler.arguments.signature import annotations_of
+from flydsl.compiler.caching.dependencies import ABSENT, cell_contents, is_library, names_of, variable_names
+from flydsl.compiler.caching.observation import file_state
 from flydsl.compiler.decorated import DecoratedFunction
-from flydsl.compiler.dependencies import ABSENT, cell_contents, is_library, names_of, variable_names
-from flydsl.compiler.observation import file_state
-from flydsl.compiler.signature import annotations_of
 from flydsl.errors import FlyError
 from flydsl.layout import Layout, Tile
 

@@ -9,7 +9,7 @@ from mlir import ir
 from flydsl.codegen.inline_assembly import check_constraints, quoted
 from flydsl.codegen.llvm import parse_error
 from flydsl.codegen.llvm_bugs.ir_text import declarations
-from flydsl.compiler.translation import to_llvm_ir
+from flydsl.compiler.lowering.translation import to_llvm_ir
 from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError

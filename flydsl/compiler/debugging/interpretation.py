@@ -13,12 +13,12 @@ from typing import Any
 from mlir import ir
 
 from flydsl.arch import Arch, launch_limits
-from flydsl.compiler.arguments import STREAM, Argument
+from flydsl.compiler.arguments.argument import STREAM, Argument
+from flydsl.compiler.arguments.launch_configuration import dimensions, smem_bytes
+from flydsl.compiler.arguments.signature import Signature
 from flydsl.compiler.hints import CompileHints
 from flydsl.compiler.kernel_function import KernelLauncher
-from flydsl.compiler.launch_configuration import dimensions, smem_bytes
 from flydsl.compiler.rewrite import rewrite
-from flydsl.compiler.signature import Signature
 from flydsl.compiler.trace import CompilationContext, _trace_launcher, interpreted_context
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation
 from flydsl.expr.numbers.fastmath_flags import fastmath

@@ -28,8 +28,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from flydsl import env
+from flydsl.compiler.caching.value_key import is_mutable_data, value_key
 from flydsl.compiler.decorated import DecoratedFunction
-from flydsl.compiler.value_key import is_mutable_data, value_key
 
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 # Those of Python, of the user, and of the Python that a virtual environment with its packages was made from.

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from flydsl import env
-from flydsl.compiler.arguments import STREAM, Argument, ConstantArgument
+from flydsl.compiler.arguments.argument import STREAM, Argument, ConstantArgument
+from flydsl.compiler.arguments.signature import Signature
 from flydsl.compiler.backends import get_backend
-from flydsl.compiler.dependencies import Dependencies
-from flydsl.compiler.fingerprint import Fingerprint, UnknownStateError
+from flydsl.compiler.caching.dependencies import Dependencies
+from flydsl.compiler.caching.fingerprint import Fingerprint, UnknownStateError
 from flydsl.compiler.hints import all_hints
-from flydsl.compiler.signature import Signature
 from flydsl.expr.typing import Stream
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flydsl.compiler.given_tensors import copied, differing, names_of, tensors_of
-from flydsl.compiler.interpreted import interpreting
+from flydsl.compiler.arguments.given_tensors import copied, differing, names_of, tensors_of
+from flydsl.compiler.debugging.interpreted import interpreting
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.interpreter import Write, watched
 from flydsl.places import user_location

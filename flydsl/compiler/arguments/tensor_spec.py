@@ -7,7 +7,7 @@ from typing import Any
 
 from flydsl import how_made
 from flydsl import layout as algebra
-from flydsl.compiler.arguments import (
+from flydsl.compiler.arguments.argument import (
     ANYWHERE,
     STREAM,
     Argument,
@@ -16,8 +16,8 @@ from flydsl.compiler.arguments import (
     scalar_argument,
     tensor_argument,
 )
+from flydsl.compiler.arguments.signature import Parameter
 from flydsl.compiler.jit_argument import adapt, dynamic_layout, torch_element, unit_dimension
-from flydsl.compiler.signature import Parameter
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.tracing.operands import element_name

@@ -11,7 +11,7 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any
 
-from flydsl.compiler.arguments import PointerArgument, pointer_argument
+from flydsl.compiler.arguments.argument import PointerArgument, pointer_argument
 from flydsl.dialect.location import argument_error
 from flydsl.expr.memory.tensors import AddressSpace
 from flydsl.expr.tracing.operands import element_name

@@ -10,7 +10,7 @@ from mlir import ir
 from flydsl import env
 from flydsl.arch import get_arch
 from flydsl.compiler.artifact import CompiledArtifact
-from flydsl.compiler.compilation import Compilation
+from flydsl.compiler.lowering.compilation import Compilation
 from flydsl.compiler.stages import stages
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.text import to_text, verify_types

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.compiler.given_tensors import copied, differing, names_of, tensors_of
-from flydsl.compiler.influences import Probe, text_of
-from flydsl.compiler.interpreted import interpreting
+from flydsl.compiler.arguments.given_tensors import copied, differing, names_of, tensors_of
+from flydsl.compiler.debugging.influences import Probe, text_of
+from flydsl.compiler.debugging.interpreted import interpreting
 from flydsl.errors import ArgumentError, DeviceError, SourceLocation
 from flydsl.places import user_location
 from flydsl.simulator.checks import limited, no_checks

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flydsl.arch.launch_limits import Dim3
-from flydsl.compiler.copies import on_cpu
+from flydsl.compiler.arguments.copies import on_cpu
 from flydsl.errors import SimulatorError
 from flydsl.simulator.checks import checking, enabled_checks, instruction_limit, limited
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flydsl.compiler.arguments import (
+from flydsl.compiler.arguments.argument import (
     ANYWHERE,
     STREAM,
     Argument,
@@ -32,10 +32,10 @@ from flydsl.compiler.arguments import (
     scalar_argument,
     tensor_argument,
 )
+from flydsl.compiler.arguments.signature import Parameter, Signature
 from flydsl.compiler.artifact import CompiledArtifact
+from flydsl.compiler.caching.stored import from_record, to_record
 from flydsl.compiler.jit_argument import adapt
-from flydsl.compiler.signature import Parameter, Signature
-from flydsl.compiler.stored import from_record, to_record
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
 from flydsl.disk_cache import packed, unpacked

@@ -14,7 +14,7 @@ from mlir import ir
 from flydsl.codegen import CodeObject, start_llvm_ir
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.debug_values import CALLEE, DebugValue, with_debug_values
-from flydsl.compiler.gpu_module_to_binary import device_llvm_ir, gpu_module_of
+from flydsl.compiler.lowering.gpu_module_to_binary import device_llvm_ir, gpu_module_of
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.leaves import dynamic_leaves

@@ -13,10 +13,10 @@ from mlir.passmanager import PassManager
 
 from flydsl.codegen import CodeObject, Kernel, start_llvm_ir
 from flydsl.codegen.bitcode import linked
-from flydsl.compiler.compilation import Compilation
-from flydsl.compiler.inline_assembly import check_inline_assembly
-from flydsl.compiler.missing_waits import warn_of_missing_waits
-from flydsl.compiler.translation import to_llvm_ir
+from flydsl.compiler.debugging.missing_waits import warn_of_missing_waits
+from flydsl.compiler.lowering.compilation import Compilation
+from flydsl.compiler.lowering.inline_assembly import check_inline_assembly
+from flydsl.compiler.lowering.translation import to_llvm_ir
 from flydsl.errors import CompileError
 
 # How a byte is written in a string of MLIR's, unless it is there as it is.

@@ -20,22 +20,22 @@ from typing import Any
 
 from flydsl import env
 from flydsl.arch import Arch
-from flydsl.compiler.arguments import Argument
+from flydsl.compiler.arguments.argument import Argument
+from flydsl.compiler.arguments.signature import Signature, annotations_of
 from flydsl.compiler.artifact import CompiledArtifact
-from flydsl.compiler.dependencies import Dependencies
-from flydsl.compiler.fingerprint import Fingerprint, UnknownStateError, tool_version
+from flydsl.compiler.caching.dependencies import Dependencies
+from flydsl.compiler.caching.fingerprint import Fingerprint, UnknownStateError, tool_version
+from flydsl.compiler.caching.observation import Observation, file_state
+from flydsl.compiler.caching.stored import from_record, to_record
+from flydsl.compiler.debugging.missing_waits import warn_of_missing_waits
 from flydsl.compiler.hints import CompileHints
-from flydsl.compiler.missing_waits import warn_of_missing_waits
-from flydsl.compiler.observation import Observation, file_state
-from flydsl.compiler.observers import observers_from_environment
-from flydsl.compiler.signature import Signature, annotations_of
-from flydsl.compiler.stored import from_record, to_record
+from flydsl.compiler.lowering.observers import observers_from_environment
 from flydsl.disk_cache import RecordFolder, remembered_digest
 from flydsl.errors import FlyError, SourceLocation
 from flydsl.utils.logger import log
 
 _MAX_BYTES = 256 << 20
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[2]
 # The simulator has no part in what is compiled.
 _WITHOUT_CODE = {"simulator", "__pycache__"}
 _TOOLS = ("mlir.ir", "llvmlite", "ziglang")

@@ -22,8 +22,8 @@ import struct
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flydsl.compiler.arguments import STREAM, Adapted, custom_argument, scalar_argument
-from flydsl.compiler.signature import OWN, Parameter
+from flydsl.compiler.arguments.argument import STREAM, Adapted, custom_argument, scalar_argument
+from flydsl.compiler.arguments.signature import OWN, Parameter
 from flydsl.dialect.context import context
 from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError

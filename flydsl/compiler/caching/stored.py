@@ -10,11 +10,11 @@ from mlir import ir
 
 from flydsl.arch import get_arch
 from flydsl.codegen import CodeObject
-from flydsl.compiler.arguments import Argument
+from flydsl.compiler.arguments.argument import Argument
+from flydsl.compiler.arguments.signature import Signature
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.hints import CompileHints
 from flydsl.compiler.pipeline import Pipeline, bytecode
-from flydsl.compiler.signature import Signature
 from flydsl.compiler.trace import KernelRecord, Traced
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.walk import operations

@@ -1,6 +1,7 @@
 """A folder of compiled artifacts under keys of one's own: FlyDSL's `JitCacheManager`.
 
-Launchers keep theirs by themselves, in `flydsl.compiler.artifact_cache`; this is for programs that keep some elsewhere.
+Launchers keep theirs by themselves, in `flydsl.compiler.caching.artifact_cache`; this is for programs that keep some
+elsewhere.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flydsl.compiler import saved
 from flydsl.compiler.artifact import CompiledArtifact
+from flydsl.compiler.caching import saved
 from flydsl.disk_cache import RecordFolder
 from flydsl.errors import ArgumentError, FlyError
 

@@ -1,0 +1,1 @@
+"""Finding what is wrong with a kernel: interpreted launches, references, variables in machine code, missing waits."""
