@@ -15,7 +15,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError, DeviceAssertion, FlyError, SimulatorError, TraceError
 from flydsl.simulator import MemoryFault, checking
 from flydsl.simulator.errors import NotFinite
-from tests.compiler import buggy_kernels as bugs
+from tests.compiler.debugging import buggy_kernels as bugs
 
 
 def both(launch: Callable[..., Any], *tensors: torch.Tensor, numbers: tuple[Any, ...] = ()) -> list[torch.Tensor]:

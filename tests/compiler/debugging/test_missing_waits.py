@@ -59,7 +59,7 @@ def test_assembly_that_waits_is_left_alone() -> None:
 
 _PROGRAM = """
 import torch
-from tests.compiler.test_missing_waits import launch
+from tests.compiler.debugging.test_missing_waits import launch
 
 x = torch.zeros(64, dtype=torch.int32)
 launch(x, torch.zeros_like(x), "")

@@ -12,7 +12,7 @@ import pytest
 
 import flydsl
 from flydsl.simulator import checking, limited
-from tests.compiler import buggy_kernels as bugs
+from tests.compiler.debugging import buggy_kernels as bugs
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler.debugging.reference import WrongResult
 from flydsl.errors import ArgumentError
-from tests.compiler import buggy_kernels as bugs
+from tests.compiler.debugging import buggy_kernels as bugs
 
 
 def wrong(name: str, **options: Any) -> WrongResult:
