@@ -39,7 +39,7 @@ from flydsl.expr.memory.memory_order import (
 from flydsl.expr.memory.tensors import address_of
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numbers.vector_value import Vector
-from flydsl.expr.numeric import Boolean, Integer, Numeric, numeric_class
+from flydsl.expr.numeric import Boolean, Int8, Integer, Numeric, numeric_class
 from flydsl.expr.tracing.emit import emit
 from flydsl.expr.tracing.operands import ir_type_of
 
@@ -55,7 +55,7 @@ __all__ = [
 
 def to_llvm_ptr(ptr: AnyPointer) -> ir.Value:
     """A pointer as MLIR's `!llvm.ptr`, in LLVM's number of its address space."""
-    return address_of("to_llvm_ptr", ptr)[1]
+    return address_of("to_llvm_ptr", ptr, Int8)[1]
 
 
 def _access(kind: PointerType, bits: int, order: int, syncscope: Any, flags: dict[str, bool]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def generic_load(
     dtype: an element type or a vector type, by default the pointer's element type; the bytes are read as that. An
     atomic load (memory_order) is of one number.
     """
-    kind, address = address_of("generic_load", ptr)
+    kind, address = address_of("generic_load", ptr, dtype)
     element = numeric_class(kind.element)
     result = element.ir_type if dtype is None else ir_type_of(dtype)
     if count not in (None, 1):
@@ -127,7 +127,7 @@ def generic_store(
 
     A Python number takes the pointer's element type. An atomic store (memory_order) is of one number.
     """
-    kind, address = address_of("generic_store", ptr)
+    kind, address = address_of("generic_store", ptr, value)
     given = value if isinstance(value, ArithValue) else numeric_class(kind.element).exactly(value)
     stored = given.ir_value()
     order = ordering_number("a store", memory_order, (AtomicOrdering.NotAtomic, *STORES))
@@ -157,7 +157,7 @@ def atomic_cas(
     weak: bool = False,
 ) -> tuple[Result, Result]:
     """Replace an integer in memory by `val` if it is `cmp`, atomically: what memory held before, and whether it was."""
-    kind, address = address_of("atomic_cas", ptr)
+    kind, address = address_of("atomic_cas", ptr, val)
     dtype = numeric_class(kind.element)
     if not issubclass(dtype, Integer) or dtype.width not in (32, 64):
         raise argument_error(f"atomic_cas of {dtype.__name__}", "integers of 32 and 64 bits; recast the pointer")

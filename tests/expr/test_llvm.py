@@ -10,6 +10,8 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl._mlir import ir
+from flydsl._mlir.dialects import llvm
 from flydsl.errors import ArgumentError
 from tests.launchers import launcher_of
 
@@ -136,3 +138,34 @@ def test_a_pointer_as_llvms(trace: Callable[..., Any]) -> None:
             fx.get_iter(fx.make_rmem_tensor(4, fx.Float32)).llvm_ptr  # noqa: B018 - a property that refuses
 
     trace(body)
+
+
+def test_pointers_of_llvm_itself() -> None:
+    """They name no type of elements: the value's, or the one that is asked for, is what memory is taken to hold."""
+
+    @flyc.kernel
+    def kernel(address: fx.Int64, Out: fx.Tensor):
+        pointer = llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr<1>"), address.ir_value()).result
+        assert fx.ptrtoint(pointer).dtype is fx.Int64
+        Out[fx.thread_idx.x] = fx.atomic_add(pointer, 2)
+        fx.barrier()
+        if fx.thread_idx.x == 0:
+            Out[64] = fx.generic_load(pointer, dtype=fx.Int32)
+            fx.generic_store(fx.to_llvm_ptr(pointer), fx.Float32(1.5))
+            found, _ = fx.atomic_cas(pointer, fx.Uint32(7), fx.Uint32(8))
+            Out[65] = found.bitcast(fx.Int32)
+
+    memory, out = torch.tensor([3], dtype=torch.int32), torch.zeros(66, dtype=torch.int32)
+    launcher_of(kernel, grid=1, block=64)(memory.data_ptr(), out)
+    assert sorted(out[:64].tolist()) == list(range(3, 131, 2))
+    assert out[64] == 131
+    assert out[65:].view(torch.float32) == memory.view(torch.float32) == 1.5
+
+
+def test_a_pointer_of_llvm_without_a_type() -> None:
+    @flyc.kernel
+    def kernel(address: fx.Int64):
+        fx.generic_load(llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr<1>"), address.ir_value()).result)
+
+    with pytest.raises(ArgumentError, match=r"generic_load of !llvm\.ptr<1>, which names no type"):
+        launcher_of(kernel, grid=1, block=64)(0)

@@ -49,7 +49,7 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
         syncscope: Scope = "agent",
         ordering: AtomicOrdering | str = AtomicOrdering.Monotonic,
     ) -> ArithValue:
-        kind, address = address_of(name, pointer)
+        kind, address = address_of(name, pointer, value)
         order = ordering_number(name, ordering), scope_name(syncscope)
         dtype = numeric_class(kind.element)
         if isinstance(value, Vector):

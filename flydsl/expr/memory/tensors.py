@@ -22,7 +22,7 @@ from flydsl.expr.layouts.coord_tensor import CoordTensor
 from flydsl.expr.memory.shared_views import note_view
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numbers.vector_value import Vector
-from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, as_numeric, numeric_class, require_numeric
+from flydsl.expr.numeric import Int8, Int32, Int64, Integer, Numeric, as_numeric, numeric_class, require_numeric
 from flydsl.expr.printing.assertions import assert_index
 from flydsl.expr.printing.refusals import ELEMENTS_WHILE_TRACED
 from flydsl.expr.tracing.emit import emit, emit_fly
@@ -560,9 +560,19 @@ def memref_store_vec(vector: Vector, tensor: AnyTensor) -> None:
 _SPACES: dict[str, tuple[int, type[Integer]]] = {"generic": (0, Int64), "global": (1, Int64), "shared": (3, Int32)}
 
 
-def address_of(what: str, pointer: Any) -> tuple[PointerType, ir.Value]:
-    """The type of a pointer to memory, and the pointer as LLVM's."""
+def address_of(what: str, pointer: Any, accessed: Value | ScalarType = None) -> tuple[PointerType, ir.Value]:
+    """The type of a pointer to memory, and the pointer as LLVM's.
+
+    accessed: the value that is stored, or the type that is loaded. LLVM's own pointers name none, so theirs is this.
+    """
     pointer = as_fly_value(pointer)
+    space = _space_of_llvm(pointer)
+    if space is not None:
+        if accessed is None:
+            raise argument_error(f"{what} of {pointer.type}, which names no type of elements", "pass dtype=fx.Int32")
+        loaded = isinstance(accessed, type | ir.Type)
+        element = ir_type_of(accessed) if loaded else as_numeric(accessed).dtype
+        return PointerType(element_name(scalar_of(element) if loaded else element), space), pointer
     kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
     if not isinstance(kind, PointerType):
         raise argument_error(
@@ -572,9 +582,17 @@ def address_of(what: str, pointer: Any) -> tuple[PointerType, ir.Value]:
     return kind, emit("builtin.unrealized_conversion_cast", [pointer.value], [raw]).result
 
 
+def _space_of_llvm(pointer: Any) -> str | None:
+    """The address space of an `!llvm.ptr` that programs can access; None for anything else."""
+    if not isinstance(pointer, ir.Value):
+        return None
+    text = str(pointer.type)
+    return next((name for name, (space, _) in _SPACES.items() if text == str(llvm_pointer_type(space))), None)
+
+
 def ptrtoint(pointer: AnyPointer) -> Result:
     """The address of a pointer in bytes: Int64, or in shared memory Int32, counted from the start of the LDS."""
-    kind, address = address_of("ptrtoint", pointer)
+    kind, address = address_of("ptrtoint", pointer, Int8)
     dtype = _address_space("ptrtoint", kind)[1]
     return dtype.of(emit("llvm.ptrtoint", [address], [dtype.ir_type]).result)
 
