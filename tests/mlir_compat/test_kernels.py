@@ -270,6 +270,21 @@ def test_fp8_through_builders() -> None:
     assert torch.equal(packed.view(torch.uint8), expected.view(torch.uint8))
 
 
+def test_builders_take_a_location_and_a_place() -> None:
+    @flyc.kernel
+    def kernel(Out: fx.Tensor):
+        t = fx.Int32(fx.thread_idx.x)
+        moved, branch = t + 5, scf.IfOp((t < 32).ir_value())
+        first = raw_rocdl.readfirstlane(T.i32, moved, loc=None, ip=ir.InsertionPoint(branch.then_block))
+        with ir.InsertionPoint(branch.then_block):
+            Out[t] = fx.Int32(first)
+            scf.YieldOp([])
+
+    out = torch.zeros(WAVE, dtype=torch.int32)
+    launcher_of(kernel, grid=1, block=WAVE)(out)
+    assert out.tolist() == [5] * 32 + [0] * 32
+
+
 def test_split_k_with_a_semaphore() -> None:
     """The last workgroup waits in a hand-written loop until the others have added their parts."""
 
