@@ -145,6 +145,11 @@ class Storage:
         offset, kind = fields_of(self.kind).places[name]
         return _storage_of(kind).at(self._place.moved(offset))
 
+    @property
+    def _ptr(self) -> Pointer:
+        """A pointer to the first byte, under the name by which FlyDSL documents it."""
+        return self._place.pointer(Int8.memory_name)
+
     def peek(self) -> Any:
         """The current contents: a number, a value of a struct, or an array as a place with `.ptr` and `.view`.
 

@@ -126,7 +126,9 @@ def test_bytes_are_loaded_as_the_type_that_is_named() -> None:
 def test_bytes_and_pointers() -> None:
     def body(A: Any, Out: Any, lane: Any) -> None:
         numbers = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 4 * LANES, 16]).peek()
-        other = fx.SharedAllocator(base_alignment=64).allocate(16 * LANES).peek()
+        memory = fx.SharedAllocator(base_alignment=64).allocate(16 * LANES)
+        assert str(memory._ptr.type) == "!fly.ptr<i8, shared, align<64>>"  # the name by which FlyDSL documents it
+        other = memory.peek()
         rocdl.ds_write_b128(numbers.ptr, lane * 16, fx.Vector.from_elements([A[lane] + float(j) for j in range(4)]))
         gpu.barrier()
         rocdl.ds_write_b128(other.ptr, lane * 16, rocdl.ds_read_b128(numbers.ptr, (63 - lane) * 16))
