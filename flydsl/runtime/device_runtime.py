@@ -24,6 +24,8 @@ __all__ = [
     "register_device_runtime",
 ]
 
+__path__: list[str] = []  # a package to `import`, which then says what of FlyDSL's is not in it
+
 COMPILE_BACKEND_TO_RUNTIME_KIND: dict[str, str] = {"rocm": "rocm"}
 _EXTRA_MAPPINGS: dict[str, str] = {}
 

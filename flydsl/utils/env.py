@@ -56,3 +56,11 @@ runtime = EnvManager({
     "enable_cache": lambda: flag("FLYDSL_RUNTIME_ENABLE_CACHE", default=True),
     "kind": lambda: "rocm",
 })  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from flydsl.expr.flydsl_names.names import unknown_name  # loads the language, which the variables do not need
+
+    return unknown_name(__name__, globals())(name)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from flydsl.expr.flydsl_names.names import unknown_name
+
 
 @dataclass(frozen=True)
 class GPUTarget:
@@ -52,3 +54,6 @@ class BaseBackend(ABC):
     def hash(self) -> str:
         """A text that differs where compiled code may."""
         return str(self.target)
+
+
+__getattr__ = unknown_name(__name__, globals())

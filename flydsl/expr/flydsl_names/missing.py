@@ -25,8 +25,12 @@ UNSUPPORTED_MODULES = frozenset({
     "flydsl.expr.rocdl.ktrace_emit", "flydsl.expr.rocdl.ktrace_format", "flydsl.expr.rocdl.memory",
     "flydsl.expr.rocdl.random", "flydsl.expr.rocdl.utils", "flydsl.expr.signal_ops",
     "flydsl.runtime.device_runtime.base",
-    "flydsl.runtime.device_runtime.rocm", "flydsl.utils._elf", "flydsl.utils.file",
+    "flydsl.runtime.device_runtime.rocm", "flydsl.runtime.device_runtime.rocm_ktrace_buffer",
+    "flydsl.expr.utils.expand_ops", "flydsl.extension.random.rocdl", "flydsl.utils._elf", "flydsl.utils.file",
 })  # fmt: skip
+
+# Modules of FlyDSL that have one operation each: here all of `block` are in the module `block`.
+_COOPERATIVE = ("flydsl.extension.coop.block", "flydsl.extension.coop.warp")
 
 _FLY = "flydsl._mlir.dialects.fly and fly_rocdl have the operations that programs use, and flydsl.expr all of them"
 _TDM = "fx.rocdl.make_tdm_atom(tile, extents, num_warps=1) makes a copy of a tile in either direction"
@@ -77,8 +81,10 @@ class _Finder:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
-        if name in UNSUPPORTED_MODULES or name.rpartition(".")[0] in UNSUPPORTED_MODULES:
-            error = MissingImport(unsupported(name), hint=INSTEAD.get(name.rpartition(".")[2]))
+        parent, _, last = name.rpartition(".")
+        if name in UNSUPPORTED_MODULES or parent in UNSUPPORTED_MODULES or parent in _COOPERATIVE:
+            hint = f"import what it has from {parent}" if parent in _COOPERATIVE else INSTEAD.get(last)
+            error = MissingImport(unsupported(name), hint=hint)
             error.name = name  # which tells Python that it is this module, and none that it imports
             raise error
 

@@ -26,6 +26,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             from_dlpack from_torch_tensor get_backend jit kernel register_backend
         """,
         "flydsl.compiler.backends": """
+            KtraceBackend get_ktrace_backend
             BaseBackend GPUTarget compile_backend_name get_backend register_backend resolve_llvm_address_space
         """,
         "flydsl.compiler.protocol": """
@@ -46,8 +47,19 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             CallState CompiledFunction FileLock FlyDSLCompileError PipelineConfig
         """,
         "flydsl.compiler.kernel_function": """
+            effective_fastmath_hint func_def_location
             DimType DimValueType FuncLocationTracker create_caller_location create_file_location create_gpu_func
             create_gpu_module get_gpu_module_body get_source_location merge_compile_hints
+        """,
+        "flydsl.compiler.backends.base": """
+            AOTRuntimeConfig
+        """,
+        "flydsl.expr.utils": """
+            lazy_classattr
+        """,
+        "flydsl.utils.env": """
+            AutotuneEnvManager CompileEnvManager DebugEnvManager E EnvManagerMeta EnvOption KtraceEnvManager OptBool
+            OptInt OptList OptStr RuntimeEnvManager T ktrace
         """,
         "flydsl.expr.meta": """
             capture_user_location dsl_wrap_result file_location tracing_context tracing_option
@@ -95,6 +107,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             SharedAllocator barrier block_dim block_id block_idx grid_dim lds_space smem_space thread_id thread_idx
         """,
         "flydsl.expr.struct": """
+            CompositeKind CompositeMeta FieldDef
             Empty
             Align Arena Array Storage Struct Union is_composite_type is_specializable_struct_type is_struct_type struct
             union
@@ -127,6 +140,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             make_tiled_copy_C make_tiled_copy_tv
         """,
         "flydsl.expr.typing": """
+            BuiltinDslType
             Basis CoordSwizzle
             BFloat16 Boolean ComposedLayout Constexpr CopyAtom Float Float16 Float32 Float4E2M1FN Float64
             Float6E2M3FN Float6E3M2FN Float8E4M3 Float8E4M3B11FNUZ Float8E4M3FN Float8E4M3FNUZ Float8E5M2
@@ -136,6 +150,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             ones_like zeros_like
         """,
         "flydsl.expr.math": """
+            dsl_math_wrap_result
             absf absi acos acosh asin asinh atan atan2 atanh cbrt ceil clampf copysign cos cosh ctlz ctpop cttz erf
             erfc exp exp2 expm1 floor fma fpowi ipowi isfinite isinf isnan isnormal log log10 log1p log2 powf round
             roundeven rsqrt sin sincos sinh sqrt tan tanh trunc

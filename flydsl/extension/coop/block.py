@@ -5,4 +5,5 @@ from flydsl.expr.flydsl_names.names import unknown_name
 
 __all__ = [name for name in _coop.__all__ if name.startswith("Block")]
 globals().update({name: getattr(_coop, name) for name in __all__})
+__path__: list[str] = []  # a package to `import`, which then says what of FlyDSL's is not in it
 __getattr__ = unknown_name("flydsl.extension.coop", globals())

@@ -32,11 +32,21 @@ def test_every_name_is_there_or_says_that_it_is_not_yet(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["flydsl.expr.lowlevel", "flydsl.compiler.scf_control_flow", "flydsl.expr.nvvm.universal"]
-)
+    "module",
+    [
+        "flydsl.expr.lowlevel", "flydsl.compiler.scf_control_flow", "flydsl.expr.nvvm.universal",
+        "flydsl.runtime.device_runtime.base", "flydsl.extension.random.rocdl", "flydsl.extension.coop.warp.scan",
+    ],
+)  # fmt: skip
 def test_modules_of_newer_versions_say_so(module: str) -> None:
     with pytest.raises(ImportError, match="is part of FlyDSL's API, but unsupported"):
         importlib.import_module(module)
+
+
+def test_a_cooperative_operation_is_where_its_module_was() -> None:
+    with pytest.raises(ImportError, match=r"hint: import what it has from flydsl\.extension\.coop\.block"):
+        importlib.import_module("flydsl.extension.coop.block.load")
+    assert importlib.import_module("flydsl.extension.coop.block").BlockLoad is fx.coop.BlockLoad
 
 
 def test_names_that_live_elsewhere() -> None:
