@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flydsl.arch.timing_figures import Figure, Timing, assumed, measured, published
+from flydsl.arch.timing_figures import Timing, assumed, measured, published, scaled
 
 MI300X = Timing(
     xcds=published(8, "dies", "CDNA 3"),
@@ -85,12 +85,12 @@ MI355X = replace(
     l2_latency=measured(256, "cycles", _MI350P),
     infinity_cache_latency_ns=measured(202, "ns", f"{_MI350P}: 444 cycles at 2.2 GHz"),
     memory_latency_ns=measured(349, "ns", f"{_MI350P}: 768 cycles at 2.2 GHz"),
-    memory_read_bytes_per_second=Figure(5.98e12, "bytes a second", "75 % of 8e12, as on the MI300X", "scaled"),
-    memory_write_bytes_per_second=Figure(6.67e12, "bytes a second", "83 % of 8e12, as on the MI300X", "scaled"),
+    memory_read_bytes_per_second=scaled(5.98e12, "bytes a second", "75 % of 8e12, as on the MI300X"),
+    memory_write_bytes_per_second=scaled(6.67e12, "bytes a second", "83 % of 8e12, as on the MI300X"),
     sustained_matrix_rates={
-        "bf16": Figure(0.639, "of the peak", f"{_OF_MI325X}: 831 of 1300 TFLOPS", "scaled"),
-        "f16": Figure(0.605, "of the peak", f"{_OF_MI325X}: 787 of 1300 TFLOPS", "scaled"),
-        "8": Figure(0.540, "of the peak", f"{_OF_MI325X}: 1409 of 2610 TFLOPS", "scaled"),
+        "bf16": scaled(0.639, "of the peak", f"{_OF_MI325X}: 831 of 1300 TFLOPS"),
+        "f16": scaled(0.605, "of the peak", f"{_OF_MI325X}: 787 of 1300 TFLOPS"),
+        "8": scaled(0.540, "of the peak", f"{_OF_MI325X}: 1409 of 2610 TFLOPS"),
     },
 )
 

@@ -45,6 +45,10 @@ def measured(value: float, unit: str, source: str = "MT4G") -> Figure:
     return Figure(value, unit, source, "measured")
 
 
+def scaled(value: float, unit: str, source: str) -> Figure:
+    return Figure(value, unit, source, "scaled")
+
+
 def assumed(value: float, unit: str, source: str) -> Figure:
     return Figure(value, unit, source, "assumed")
 

@@ -18,16 +18,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flydsl.arch.products import PRODUCTS
-from flydsl.arch.timing_figures import Figure, Timing, assumed, measured, published
+from flydsl.arch.timing_figures import Figure, Timing, assumed, measured, published, scaled
 
 _CHASE = "a chase on an RX 7900 XTX"
 _ROCM = "ROCm, AMD GPU specifications"
 _OF_PEAK = 0.94  # of GDDR6 less refresh and turnarounds
-
-
-def _scaled(value: float, unit: str, source: str) -> Figure:
-    return Figure(value, unit, source, "scaled")
-
 
 RX_7900_XTX = Timing(
     xcds=published(1, "dies", "RX 7900 XTX, with compute units"),
@@ -50,19 +45,19 @@ RX_7900_XTX = Timing(
         128, "bytes a cycle", "tinygrad's traces of RDNA 3: a store of 16 bytes is issued in 5 cycles, one of 8 in 3"
     ),
     lds_port_out_bytes=published(128, "bytes a cycle", "RDNA: half of what 64 banks give"),
-    lds_latency=_scaled(52, "cycles", "MT4G on an MI300X; 48 to 52 on all of CDNA"),
+    lds_latency=scaled(52, "cycles", "MT4G on an MI300X; 48 to 52 on all of CDNA"),
     scalar_cache_latency=assumed(30, "cycles", "ACO, for loads that hit"),
     scalar_miss_latency=assumed(200, "cycles", "ACO, for loads that miss"),
     vector_caches=published(2, "caches", "RDNA: one for each pair of SIMDs"),
     l1_bytes=published(32 * 1024, "bytes", f"{_ROCM}: L0 vector cache"),
-    l1_ways=_scaled(32, "ways", "as that of RDNA 2"),
+    l1_ways=scaled(32, "ways", "as that of RDNA 2"),
     l1_bytes_per_cycle=published(128, "bytes a cycle", "RDNA: a line of the L0 a cycle"),
     l1_fill_bytes_per_cycle=published(64, "bytes a cycle", "RDNA: from the next cache to an L0"),
     l1_latency=measured(81, "cycles", _CHASE),
     l1_address_cycles=assumed(1, "cycles", "32 addresses a cycle, twice those of GCN"),
     l2_bytes=published(6 << 20, "bytes", _ROCM),
     l2_ways=published(16, "ways", "RDNA"),
-    l2_channels=_scaled(24, "channels", "one for each 256 KiB, as on RDNA 2"),
+    l2_channels=scaled(24, "channels", "one for each 256 KiB, as on RDNA 2"),
     l2_read_bytes_per_cycle=published(64, "bytes a cycle and channel", "RDNA"),
     l2_write_bytes_per_cycle=published(64, "bytes a cycle and channel", "RDNA"),
     l2_latency=measured(227, "cycles", _CHASE),
@@ -73,7 +68,7 @@ RX_7900_XTX = Timing(
         _OF_PEAK * 960e9, "bytes a second", "960e9 less refresh and turnarounds: no published stream was found"
     ),
     memory_write_bytes_per_second=assumed(_OF_PEAK * 960e9, "bytes a second", "as for reads"),
-    memory_latency_ns=_scaled(
+    memory_latency_ns=scaled(
         278, "ns", "hipfire's chase on gfx1201; the chase here has 825 ns over 24 GiB, most of it translation"
     ),
     launch_us=assumed(1.5, "us", "what profilers show for empty kernels; nobody publishes it for this GPU"),
@@ -92,12 +87,12 @@ def _smaller(name: str, infinity_cache_mib: int, infinity_cache_tera: Figure, en
         compute_units_per_xcd=published(product.multiprocessors, "workgroup processors", _ROCM),
         clock_mhz=published(product.clock_mhz, "MHz", f"{product.name}, boost clock"),
         l2_bytes=published(product.l2_mib << 20, "bytes", _ROCM),
-        l2_channels=_scaled(4 * product.l2_mib, "channels", "one for each 256 KiB, as on RDNA 2"),
-        l1_latency=_scaled(81, "cycles", _CHASE),
-        l2_latency=_scaled(227, "cycles", _CHASE),
+        l2_channels=scaled(4 * product.l2_mib, "channels", "one for each 256 KiB, as on RDNA 2"),
+        l1_latency=scaled(81, "cycles", _CHASE),
+        l2_latency=scaled(227, "cycles", _CHASE),
         infinity_cache_bytes=published(infinity_cache_mib << 20, "bytes", _ROCM),
         infinity_cache_bytes_per_second=infinity_cache_tera,
-        infinity_cache_latency_ns=_scaled(150.3, "ns", "Chips and Cheese on an RX 7900 XTX"),
+        infinity_cache_latency_ns=scaled(150.3, "ns", "Chips and Cheese on an RX 7900 XTX"),
         memory_read_bytes_per_second=memory,
         memory_write_bytes_per_second=memory,
         dispatch_cycles_per_wave=assumed(4 // min(engines, 4), "cycles", "each shader engine: a wave in four cycles"),
@@ -105,7 +100,7 @@ def _smaller(name: str, infinity_cache_mib: int, infinity_cache_tera: Figure, en
 
 
 def _of_chiplets(tera: float, count: int) -> Figure:
-    return _scaled(tera * 1e12, "bytes a second", f"3.5e12 of the RX 7900 XTX with six memory dies, here {count}")
+    return scaled(tera * 1e12, "bytes a second", f"3.5e12 of the RX 7900 XTX with six memory dies, here {count}")
 
 
 _NO_CACHE = published(0, "bytes a second", f"{_ROCM}: there is none")
@@ -114,7 +109,7 @@ _LPDDR_LATENCY = assumed(350, "ns", "LPDDR5X answers later than GDDR6; nobody pu
 RX_7800_XT = _smaller("rx7800xt", 64, _of_chiplets(2.33, 4), 3)
 RX_7600 = replace(
     _smaller("rx7600", 32, _of_chiplets(1.17, 2), 2),
-    infinity_cache_latency_ns=_scaled(95, "ns", "Tom's Hardware: that of the RX 7900 XTX takes up to 58 % longer"),
+    infinity_cache_latency_ns=scaled(95, "ns", "Tom's Hardware: that of the RX 7900 XTX takes up to 58 % longer"),
 )
 RADEON_780M = replace(_smaller("780m", 0, _NO_CACHE, 1), memory_latency_ns=_LPDDR_LATENCY)
 RADEON_890M = replace(_smaller("890m", 0, _NO_CACHE, 1), memory_latency_ns=_LPDDR_LATENCY)
