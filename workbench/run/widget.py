@@ -7,13 +7,14 @@ from typing import Any
 
 from flydsl.binary import BinaryLaunch
 from flydsl.compiler import Launch
+from flydsl.compiler.arguments.copies import on_cpu
 from flydsl.errors import FlyError
+from flydsl.simulator import Simulation
 from flydsl.simulator.counters import LaunchCounters
 from workbench.kit.controls import dropdown
 from workbench.kit.html import details, escape, message, title
 from workbench.kit.live_view import HtmlPart, LiveView
 from workbench.kit.notebook import ipywidgets as widgets
-from workbench.run.copies import simulate_copies
 from workbench.run.counted_lines import linked_levels
 from workbench.run.counters import LEGEND, launches_html, totals_html
 from workbench.run.measures import limiting, nonzero_measures
@@ -118,7 +119,7 @@ class Stepping(widgets.VBox):
             )
             return
         try:
-            stepper = Stepper(simulate_copies(self._launch, (x, y, z)))
+            stepper = Stepper(_simulate_copies(self._launch, (x, y, z)))
         except FlyError as error:
             self._show(HtmlPart(message(str(error))))
             return
@@ -129,3 +130,14 @@ class Stepping(widgets.VBox):
         shown, self._shown.children = self._shown.children, [content]
         for old in shown:
             old.close()
+
+
+def _simulate_copies(launch: Launch | BinaryLaunch, workgroup: tuple[int, int, int] = (0, 0, 0)) -> Simulation:
+    """Simulate a launch on copies of its tensors in their present state, which includes the results of the launch.
+
+    Raises as `JitFunction.simulate` and `BinaryKernel.simulate` do.
+    """
+    if isinstance(launch, BinaryLaunch):
+        grid, block, smem = launch.grid, launch.block, launch.smem
+        return launch.kernel.simulate(*on_cpu(launch.arguments), grid=grid, block=block, smem=smem, workgroup=workgroup)
+    return launch.function.simulate(*on_cpu(launch.arguments), workgroup=workgroup)

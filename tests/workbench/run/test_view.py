@@ -17,6 +17,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 import workbench
 from flydsl.arch import get_arch
+from flydsl.compiler.arguments.copies import on_cpu
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.simulator import checking, counting, tracing
 from flydsl.simulator.counters.roofline import NO_ESTIMATE
@@ -26,7 +27,6 @@ from tests.workbench.test_page import Reader
 from tests.workbench.widgets import control, text
 from workbench.display import VIEWS
 from workbench.run import counted_lines, roofline
-from workbench.run.copies import on_cpu
 from workbench.run.counted_lines import hottest, isa_lines, linked_levels, source_lines
 from workbench.run.counters import counters_html, counters_text
 from workbench.run.measures import INSTRUCTIONS, LDS_CONFLICTS, MEASURES, limiting, nonzero_measures
