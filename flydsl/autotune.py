@@ -115,7 +115,10 @@ class Autotuner:
 
     def _checked(self, configs: Any) -> Sequence[Config]:
         if not configs or not all(isinstance(config, Config) for config in configs):
-            raise ArgumentError(f"autotune of {self.fn!r}: configs={configs!r}", hint="pass a list of flydsl.Config")
+            raise ArgumentError(
+                f"autotune of {self.fn!r}: configs must be a list of flydsl.Config, got {configs!r}",
+                hint="pass [flydsl.Config(tile=64), ...], for example",
+            )
         return list(configs)
 
     @untraced
@@ -142,7 +145,7 @@ class Autotuner:
         configs = self._checked(self.configs(*args, **kwargs)) if callable(self.configs) else self.configs
         chosen = sorted(set(arguments).intersection(*(config.kwargs for config in configs)))
         if chosen:
-            raise ArgumentError(f"{', '.join(chosen)}: autotune chooses it", hint="leave it out of the call")
+            raise ArgumentError(f"{', '.join(chosen)}: autotune chooses it", hint="omit it from the call")
         key = self._key_of(arguments)
         if key in self.cache:
             return self.cache[key]
@@ -194,8 +197,8 @@ class Autotuner:
         selected = self.select_config(pairs)
         if not any(selected[0] is config for config, _ in pairs):
             raise ArgumentError(
-                f"select_config returned {selected!r}",
-                hint="return one of the pairs (configuration, time in ms) it got",
+                f"select_config must return one of its pairs, got {selected!r}",
+                hint="return one of the pairs (configuration, time in ms) that it was called with",
             )
         return selected[0]
 

@@ -169,7 +169,7 @@ class CompiledArtifact(Explained):
 
         if place != "cpu":
             raise argument_error(
-                f"{self.pipeline.name}: the tensors are on {place}, and what is simulated runs on CPU tensors",
+                f"{self.pipeline.name}: the tensors are on {place}, but the simulator takes CPU tensors",
                 "move them with .cpu()",
             )
         session = self._run(payloads, recording_device())

@@ -51,7 +51,9 @@ def custom_op(
     if not isinstance(launcher, JitFunction):
         raise argument_error(f"custom_op takes a @flyc.jit function, not {launcher!r}", "decorate it: @flyc.jit")
     if not isinstance(name, str) or name.count("::") != 1:
-        raise argument_error(f"custom_op of the name {name!r}", 'it is "namespace::name", such as "mine::scale"')
+        raise argument_error(
+            f'the name of a custom_op must be "namespace::name", got {name!r}', 'pass "mine::scale", for example'
+        )
     made, written = dict(outputs or {}), tuple(mutates_args)
     _check_names(launcher, [*made, *written, *fixed])
     taken = [p for p in launcher.signature.parameters if p.name not in (*made, *fixed) and p.kind is not Stream]

@@ -33,7 +33,7 @@ class DecoratedFunction(Explained):
             )
         if function.__code__.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             raise TraceError(
-                f"{function.__name__} is `async`, which the device has nothing for",
+                f"{function.__name__} is `async`, which the device cannot run",
                 at=definition_location(function.__code__),
                 hint=f"write `def {function.__name__}`",
             )

@@ -236,7 +236,7 @@ def _ended(output: str, text: str, passes: Sequence[str], name: str) -> CompileE
     what = f"MLIR ended its process: {words[:_MOST_WORDS] or 'it crashed without a word'}"
     if step != _READING:
         return CompileError(
-            f"{passes[step]}: {what}", hint="leave the pass out, or look for what in the module it meets"
+            f"{passes[step]}: {what}", hint="omit the pass, or find out which operation of the module it fails on"
         )
     line = _line_that_ends_the_process(text)
     return CompileError(f"reading the text: {what}", at=SourceLocation(name, line), hint="correct this line")

@@ -98,17 +98,17 @@ def all_hints(own: Mapping[str, Any]) -> dict[str, Any]:
 def _checked(hints: Mapping[str, Any]) -> CompileHints:
     for name, value in hints.items():
         if name not in _KNOWN:
-            raise argument_error(f"compile hint {name!r}", f"there is {', '.join(_KNOWN)}")
+            raise argument_error(f"there is no compile hint {name!r}", f"there are {', '.join(_KNOWN)}")
         if name in _NUMBERS and value is not None and (type(value) is not int or value < 1):
             raise argument_error(
-                f"compile hint {name}={value!r}: a positive integer",
-                "for example 2; omit the hint to let the compiler choose",
+                f"the compile hint {name} must be a positive integer, got {value!r}",
+                "pass 2, for example, or omit the hint to let the compiler choose",
             )
     options = hints.get("llvm_options") or {}
     if not isinstance(options, Mapping):
         raise argument_error(
-            f"compile hint llvm_options={options!r}: a dict of names and values",
-            'for example {"enable-post-misched": False}',
+            f"the compile hint llvm_options must be a dict of names and values, got {options!r}",
+            'pass {"enable-post-misched": False}, for example',
         )
     return CompileHints(
         hints.get("waves_per_eu"),

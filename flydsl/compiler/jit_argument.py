@@ -118,12 +118,12 @@ def _check_promises(tensor: Any, assumed_align: int | None, use_32bit_stride: bo
         raise argument_error(f"assumed_align must be a power of two, got {assumed_align!r}", "pass 16, for example")
     if assumed_align is not None and tensor.data_ptr() % assumed_align:
         raise argument_error(
-            f"from_dlpack with assumed_align={assumed_align} of memory at {tensor.data_ptr():#x}",
-            "align the memory so, or promise less",
+            f"from_dlpack: the memory at {tensor.data_ptr():#x} is not aligned to assumed_align={assumed_align}",
+            "align the memory, or pass a smaller assumed_align",
         )
     if use_32bit_stride and any(stride >= 2**31 for stride in tensor.stride()):
         raise argument_error(
-            f"from_dlpack with use_32bit_stride=True of the strides {tuple(tensor.stride())}", "leave it out"
+            f"from_dlpack: use_32bit_stride=True, but the strides are {tuple(tensor.stride())}", "omit it"
         )
 
 
@@ -229,7 +229,7 @@ def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> 
     """A struct as its fields. The fields that are known at compile time are part of its class."""
     if not isinstance(value, kind):
         raise argument_error(
-            f"{parameter.name} is a {kind.__name__}, got {value!r}", "make one of it, or pass what its annotation names"
+            f"{parameter.name} must be a {kind.__name__}, got {value!r}", "pass a value of the annotated type"
         )
     fields = runtime_fields(type(value)).items()
     adapted = [adapt(Parameter(f"{parameter.name}.{name}", kind), getattr(value, name)) for name, kind in fields]
@@ -394,13 +394,13 @@ def _check_tensor(name: str, tensor: Any) -> None:
 def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
     """A number as a parameter of type `kind` passes it."""
     if isinstance(value, Numeric) and value.dtype is not kind:
-        raise argument_error(f"{parameter.name} is {kind.__name__}, got {value!r}", f"fx.{kind.__name__}(...)")
+        raise argument_error(f"{parameter.name} must be {kind.__name__}, got {value!r}", f"fx.{kind.__name__}(...)")
     try:
         number = value if isinstance(value, Numeric) else _python_number(kind, value)
     except (TypeError, ValueError, OverflowError):
         shown = f"{value!r} ({type(value).__name__})"[:300]
         raise argument_error(
-            f"{parameter.name} is {kind.__name__}, got {shown}",
+            f"{parameter.name} must be {kind.__name__}, got {shown}",
             "convert it before the call, or annotate the parameter with its type",
         ) from None
     payload = kind.taken(parameter.name, number).value

@@ -49,7 +49,9 @@ def kernel_attribute(name: str, value: Any) -> ir.Attribute:
         )
     plain = _plain(value)
     if name in _FORMS and not re.fullmatch(_FORMS[name], str(plain)):
-        raise argument_error(f"value_attrs={{{name!r}: {value!r}}}: it has another form", f"its text is {_FORMS[name]}")
+        raise argument_error(
+            f"value_attrs={{{name!r}: {value!r}}}: the value has the wrong form", f"write it as {_FORMS[name]}"
+        )
     if isinstance(value, ir.Attribute):
         return value
     if isinstance(value, bool):
@@ -61,8 +63,8 @@ def kernel_attribute(name: str, value: Any) -> ir.Attribute:
     if isinstance(value, Sequence) and value and all(type(item) is int and abs(item) < 2**31 for item in value):
         return ir.DenseI32ArrayAttr.get(list(value))
     raise argument_error(
-        f"value_attrs={{{name!r}: {value!r}}}: not an attribute",
-        "pass an int, a bool, a text, a list of ints, or an attribute of MLIR",
+        f"value_attrs={{{name!r}: {value!r}}}: this is not an attribute",
+        "pass an int, a bool, a str, a list of ints, or an attribute of MLIR",
     )
 
 
@@ -86,6 +88,9 @@ def _entry(entry: Any) -> ir.Attribute:
         return entry
     parts = [entry] if isinstance(entry, str) else list(entry) if isinstance(entry, list | tuple) else []
     if not 1 <= len(parts) <= 2 or not isinstance(parts[0], str):
-        raise argument_error(f"passthrough {entry!r}: a name, or a name and a value", '["amdgpu-num-vgpr", "128"]')
+        raise argument_error(
+            f"an entry of passthrough must be a name, or a name and a value, got {entry!r}",
+            'pass ["amdgpu-num-vgpr", "128"], for example',
+        )
     texts = [ir.StringAttr.get(str(part)) for part in parts]
     return texts[0] if len(texts) == 1 else ir.ArrayAttr.get(texts)

@@ -164,8 +164,8 @@ def _as_annotated(parameter: Parameter, value: Any) -> Any:
     if kind is Constexpr:
         if isinstance(value, FlyValue) or (isinstance(value, Numeric) and not value.is_static):
             raise argument_error(
-                f"{parameter.name} is Constexpr, but {value!r} is a runtime value",
-                "pass it to the launcher as a parameter that is fx.Constexpr; sizes of tensors are runtime values",
+                f"{parameter.name} must be known at compile time (fx.Constexpr), got the runtime value {value!r}",
+                "make it a parameter of the launcher that is fx.Constexpr, too; sizes of tensors are runtime values",
             )
         parameter.check_constexpr(value)
     elif kind is Tensor and not isinstance(value, Tensor):
@@ -179,13 +179,13 @@ def _as_annotated(parameter: Parameter, value: Any) -> Any:
     elif kind is not None and issubclass(kind, Numeric):
         if not isinstance(value, ArithValue | bool | int | float):
             raise argument_error(
-                f"{parameter.name} is {kind.__name__}, got {shown(value)}", f"fx.{kind.__name__}(...) of a number"
+                f"{parameter.name} must be {kind.__name__}, got {shown(value)}", f"fx.{kind.__name__}(...) of a number"
             )
         return kind.taken(parameter.name, value)
     elif kind is not None and issubclass(kind, StructValue) and not isinstance(value, kind):
         raise argument_error(
-            f"{parameter.name} is a {kind.__name__}, got {value!r}",
-            "pass a value of the type that the parameter is annotated with",
+            f"{parameter.name} must be a {kind.__name__}, got {value!r}",
+            "pass a value of the annotated type",
         )
     elif parameter.part_types and isinstance(value, Container):
         return with_parts(value, [_as_annotated(part, item) for part, item in parameter.parts_of(value)])

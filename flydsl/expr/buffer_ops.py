@@ -86,8 +86,8 @@ def _clamped_size(num_records_bytes: Any) -> Any:
     size = as_numeric(num_records_bytes)
     if size.is_float:
         raise argument_error(
-            f"num_records_bytes={num_records_bytes!r}: an integer, in bytes",
-            "for example rows * columns * 4; omit it for the tensor's own size",
+            f"num_records_bytes must be an integer, in bytes, got {num_records_bytes!r}",
+            "pass rows * columns * 4, for example, or omit it for the tensor's own size",
         )
     if size.is_static:
         return Int64(min(max(int(size), 0), MAX_BYTES))
@@ -179,9 +179,13 @@ def _pieces(count: int, offset: Any, element: ir.Type, offset_is_bytes: bool) ->
 def _byte_offset(name: str, offset: Any, element: ir.Type, mask: Any, is_bytes: bool) -> Any:
     place = as_numeric(offset)
     if getattr(place, "is_float", True):
-        raise argument_error(f"the offset of {name}: an integer, not {offset!r}", "convert it: offset.to(fx.Int32)")
+        raise argument_error(
+            f"the offset of {name} must be an integer, got {offset!r}", "convert it: offset.to(fx.Int32)"
+        )
     if bits_of(element) < 8:
-        raise argument_error(f"{name} of {element}: elements of at least 8 bits", "load bytes, and take them apart")
+        raise argument_error(
+            f"{name} takes elements of at least 8 bits, not {element}", "load bytes, and take them apart"
+        )
     place = Int32.exactly(place) if is_bytes else Int32.exactly(place) * (bits_of(element) // 8)
     if mask is None:
         return place

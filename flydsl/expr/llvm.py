@@ -78,7 +78,7 @@ def _access(kind: PointerType, bits: int, order: int, syncscope: Any, flags: dic
 
 def _check_atomic(what: str, kind: ir.Type, bits: int, order: int) -> None:
     if order != AtomicOrdering.NotAtomic and (isinstance(kind, ir.VectorType) or bits not in (8, 16, 32, 64)):
-        raise argument_error(f"an atomic {what} of {kind}", "one number of 8, 16, 32 or 64 bits is atomic")
+        raise argument_error(f"an atomic {what} takes one number of 8, 16, 32 or 64 bits, not {kind}")
 
 
 def generic_load(
@@ -160,7 +160,7 @@ def atomic_cas(
     kind, address = address_of("atomic_cas", ptr, val)
     dtype = numeric_class(kind.element)
     if not issubclass(dtype, Integer) or dtype.width not in (32, 64):
-        raise argument_error(f"atomic_cas of {dtype.__name__}", "integers of 32 and 64 bits; recast the pointer")
+        raise argument_error(f"atomic_cas takes integers of 32 and 64 bits, not {dtype.__name__}", "recast the pointer")
     i64 = element_type("i64")
     attributes: dict[str, ir.Attribute] = extra_alignment(kind) | {
         "success_ordering": ir.IntegerAttr.get(i64, ordering_number("atomic_cas", success_ordering)),

@@ -173,7 +173,8 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         number = wrap_scalar(value) if isinstance(value, ir.Value) else value
         if isinstance(number, Numeric) and number.is_float and not cls.is_float:
             raise argument_error(
-                f"{where} is {cls.__name__}, got {type(number).__name__}", f"convert it with .to(fx.{cls.__name__})"
+                f"{where} must be {cls.__name__}, got {type(number).__name__}",
+                f"convert it with .to(fx.{cls.__name__})",
             )
         if issubclass(cls, Integer) and isinstance(number, int):
             cls._require_fit(where, number)

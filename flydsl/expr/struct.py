@@ -60,15 +60,16 @@ class Array:
         given = parameters if isinstance(parameters, tuple) else (parameters,)
         if len(given) not in (2, 3):
             raise argument_error(
-                f"fx.Array[{parameters!r}]: a type, a size, and an alignment",
-                "fx.Array[fx.Float32, 256] or fx.Array[fx.Float32, 256, 16]",
+                f"fx.Array takes a type, a size and perhaps an alignment, got {parameters!r}",
+                "write fx.Array[fx.Float32, 256] or fx.Array[fx.Float32, 256, 16], for example",
             )
         dtype, size, align = (*given, None)[:3]
         if dtype is not Empty and not is_struct_type(dtype):
             _check_number("fx.Array", dtype)
         if not isinstance(size, int) or size < 1:
             raise argument_error(
-                f"fx.Array of {size!r} elements: a positive integer", "its size is known at compile time: a Python int"
+                f"the size of fx.Array must be a positive Python int, got {size!r}",
+                "a size of run time needs dynamic shared memory: fx.get_dyn_shared",
             )
         return _array(dtype, size, align_of(dtype) if align is None else _checked_alignment(align))
 
@@ -108,8 +109,8 @@ class Align:
     def __class_getitem__(cls, parameters: Any) -> type[Align]:
         if not isinstance(parameters, tuple) or len(parameters) != 2:
             raise argument_error(
-                f"fx.Align[{parameters!r}]: it is fx.Align[Type, N], N in bytes",
-                "pass fx.Align[fx.Float32, 16], for example",
+                f"fx.Align takes a type and a number of bytes, got {parameters!r}",
+                "write fx.Align[fx.Float32, 16], for example",
             )
         dtype, align = parameters
         if _checked_alignment(align) < align_of(dtype):
@@ -146,7 +147,7 @@ def _checked_alignment(align: Any) -> int:
 def _check_number(what: str, dtype: Any) -> None:
     if not (isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name")):
         raise argument_error(
-            f"{what} of {dtype!r}: it takes a Numeric subclass or another Storable type", "pass fx.Float16, for example"
+            f"{what} takes a Numeric subclass or another Storable type, not {dtype!r}", "pass fx.Float16, for example"
         )
     dtype.__dsl_size_of__()  # raises for one that is not whole bytes
 
@@ -193,7 +194,7 @@ class _Composite:
         if cls is None:
             return self
         if not isinstance(cls, type):
-            raise argument_error(f"fx.{self._name} of {cls!r}: it takes a class", "write it above a class: @fx.struct")
+            raise argument_error(f"fx.{self._name} takes a class, not {cls!r}", f"write @fx.{self._name} above a class")
         return _composite(cls, cls.__name__, _annotations(cls), self._is_union)
 
     def __getitem__(self, parts: Any) -> type:
@@ -255,7 +256,7 @@ def _kind(where: str, name: str, kind: Any) -> Any:
 def _check_name(where: str, name: str) -> None:
     if name.startswith("_"):
         raise argument_error(
-            f"{where}: the name {name!r} of a field must not start with underscore",
+            f"{where}: the name {name!r} of a field must not start with an underscore",
             "only fields without a name have one: _0, _1",
         )
     if name in ("peek", "poke", "replace", "dsl_fields"):

@@ -154,7 +154,10 @@ def insert(
         position = _one_position(static_position, dynamic_position)
     if isinstance(position, tuple | list):
         if len(position) != 1:
-            raise argument_error(f"insert at {position!r}", "pass one position: an integer, or a list of one")
+            raise argument_error(
+                f"the position of insert must be an integer, or a list of one, got {position!r}",
+                "pass [0], for example",
+            )
         (position,) = position
     return insertelement(vector, value, position)
 

@@ -108,7 +108,7 @@ def test_loaded_in_another_process(artifact: flyc.CompiledArtifact, tmp_path: Pa
         ((torch.ones(8), 2.0, 8, 4), "step: this was compiled for 3, got 4"),
         ((torch.ones(8), 2.0, 8, True), "step: this was compiled for 3, got True"),
         ((torch.ones(8), 2.0), "scale misses n"),
-        ((torch.ones(8), 2.0, 8.5), "n is Int32, got 8.5"),
+        ((torch.ones(8), 2.0, 8.5), "n must be Int32, got 8.5"),
     ],
 )
 def test_wrong_arguments_of_a_loaded_artifact(
@@ -173,9 +173,9 @@ def test_pointers_constants_and_parameters_without_annotation(tmp_path: Path) ->
         (lambda: TensorSpec(fx.Float32, 2, 2), "unit_stride must be one of the 2 dimensions, got 2"),
         (lambda: TensorSpec("f32"), "not supported"),
         (lambda: TensorSpec(fx.Float32, layout="(4):(1)"), "layout must be a layout"),
-        (lambda: flyc.compile(scale, TensorSpec(fx.Float32), TensorSpec(fx.Float32), 1), "factor is Float32, got"),
-        (lambda: flyc.compile(scale, TensorSpec(fx.Float32), 1.0, fx.Float32), "n is Int32, got"),
-        (lambda: flyc.compile(scale, fx.Float32, 1.0, 1), "A is Tensor, got"),
+        (lambda: flyc.compile(scale, TensorSpec(fx.Float32), TensorSpec(fx.Float32), 1), "factor must be Float32, got"),
+        (lambda: flyc.compile(scale, TensorSpec(fx.Float32), 1.0, fx.Float32), "n must be Int32, got"),
+        (lambda: flyc.compile(scale, fx.Float32, 1.0, 1), "A must be Tensor, got"),
         (lambda: scale(TensorSpec(fx.Float32), 1.0, 1), "A takes a tensor, got"),
     ],
 )
@@ -219,7 +219,7 @@ def test_a_struct_of_the_program_cannot_be_saved() -> None:
 )
 def test_other_files_are_refused(damage: Any, artifact: flyc.CompiledArtifact, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(damage(saved.to_bytes(artifact)))
-    with pytest.raises(ArgumentError, match="no artifact of this version of flydsl"):
+    with pytest.raises(ArgumentError, match="not a complete artifact of this version of flydsl"):
         flyc.load(tmp_path / "a")
 
 
@@ -230,7 +230,7 @@ def test_records_that_make_no_sense_are_refused(field: str, value: Any, artifact
     start = content.index(b"\n") + 1
     record = unpacked(content[start:])
     assert record is not None
-    with pytest.raises(ArgumentError, match="no artifact"):
+    with pytest.raises(ArgumentError, match="not a complete artifact"):
         saved.from_bytes(content[:start] + packed({**record, field: value}))
 
 
@@ -254,7 +254,7 @@ def test_values_that_are_no_literals_are_refused(text: str, artifact: flyc.Compi
     record = unpacked(content[start:])
     assert record is not None
     parameters = [["n", "Int32", ["scalar", "Int32"], ["plain", text]]]
-    with pytest.raises(ArgumentError, match="no artifact"):
+    with pytest.raises(ArgumentError, match="not a complete artifact"):
         saved.from_bytes(content[:start] + packed({**record, "parameters": parameters, "positional": 1}))
 
 

@@ -65,14 +65,14 @@ A = torch.zeros(64)
         (lambda: launch(3), ["A takes a tensor", "3 (int)"]),  # here
         (lambda: launch(None), ["A takes a tensor", "None"]),  # here
         (lambda: launch([1.0, 2.0]), ["A takes a tensor", "list"]),  # here
-        (lambda: launch(A, 1.5), ["n is Int32", "1.5 (float)"]),  # here
-        (lambda: launch(A, "1"), ["n is Int32", "'1' (str)"]),  # here
+        (lambda: launch(A, 1.5), ["n must be Int32", "1.5 (float)"]),  # here
+        (lambda: launch(A, "1"), ["n must be Int32", "'1' (str)"]),  # here
         (lambda: launch(A, 1 << 40), ["n must be Int32, from -2147483648 to 2147483647, got 1099511627776"]),  # here
         (lambda: launch(A, 3_000_000_000), ["n must be Int32", "got 3000000000", "unsigned", "mask"]),  # here
-        (lambda: launch(A, A), ["n is Int32", "Tensor"]),  # here
-        (lambda: launch(A, fx.Int64(1)), ["n is Int32", "Int64(1)"]),  # here
-        (lambda: launch(A, 1, "x"), ["f is Float32", "'x'"]),  # here
-        (lambda: launch(A, c=1.0), ["c is Constexpr[int]", "1.0 (float)"]),  # here
+        (lambda: launch(A, A), ["n must be Int32", "Tensor"]),  # here
+        (lambda: launch(A, fx.Int64(1)), ["n must be Int32", "Int64(1)"]),  # here
+        (lambda: launch(A, 1, "x"), ["f must be Float32", "'x'"]),  # here
+        (lambda: launch(A, c=1.0), ["c must be Constexpr[int]", "1.0 (float)"]),  # here
         (lambda: launch(torch.zeros(8, dtype=torch.complex64)), ["torch.complex64"]),  # here
         (lambda: launch(torch.zeros(1).expand(1 << 32)), ["A: dimension 0 must have", "got 4294967296"]),  # here
         (lambda: launch(torch.tensor(1.0)), ["A: a tensor without dimensions", "(1,)"]),  # here

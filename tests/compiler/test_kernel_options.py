@@ -88,7 +88,7 @@ def test_a_kernel_that_is_launched_again() -> None:
 @pytest.mark.parametrize(
     ("size", "kind", "said"),
     [
-        ([64, 1], ValueError, "exactly 3 elements, not 2"),
+        ([64, 1], ValueError, "exactly 3 elements, got 2"),
         ([1, 2, 3, 4], ValueError, "exactly 3 elements"),
         ([64, 0, 1], ValueError, "0 must be positive"),
         ([64.0, 1, 1], TypeError, "64.0 must be an int"),
@@ -109,7 +109,7 @@ def test_hints_reach_the_machine_code() -> None:
     launch(a, 4)
     assert torch.equal(a, torch.full((64,), 2.0))
     assert '"amdgpu-waves-per-eu"="4"' in launch.lower(a, 4).artifact.code.llvm_ir
-    with pytest.raises(ArgumentError, match="it has another form"):
+    with pytest.raises(ArgumentError, match="the value has the wrong form"):
         launch(a, 0)
 
 

@@ -155,7 +155,7 @@ def test_what_cannot_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
         fx.printf("{}", x)
 
     launch = launcher_of(kernel, grid=(1,), block=(1,))
-    with pytest.raises(ArgumentError, match="printf of Tensor"):
+    with pytest.raises(ArgumentError, match="printf cannot print Tensor"):
         launch(X)
 
 

@@ -196,7 +196,7 @@ def test_containers_are_launcher_arguments() -> None:
     ("pair", "says"),
     [
         ((torch.zeros(64), object()), r"pair\[1\] takes a tensor or a number"),
-        ((torch.zeros(64),), "pair is a tuple of 2, got 1 parts"),
+        ((torch.zeros(64),), "pair must be a tuple of 2, got 1 parts"),
         ((torch.zeros(64), fx.Stream(None)), r"pair\[1\] is a stream"),
         ((torch.zeros(64), torch.zeros(64, device="meta")), r"pair\[1\]: a tensor that is on device meta"),
     ],
@@ -220,9 +220,9 @@ def test_annotations_of_parts_are_the_types_of_the_numbers() -> None:
     out = torch.zeros(2, dtype=torch.float64)
     launch(out, {"a": [0.1]}, (3,))
     assert out.tolist() == [0.1, 0.5]
-    with pytest.raises(ArgumentError, match=r"count\[0\] is Constexpr\[int\], got 'x'"):
+    with pytest.raises(ArgumentError, match=r"count\[0\] must be Constexpr\[int\], got 'x'"):
         launch(out, {"a": [0.1]}, ("x",))
-    with pytest.raises(ArgumentError, match=r"numbers\['a'\]\[0\] is Float64, got 'x'"):
+    with pytest.raises(ArgumentError, match=r"numbers\['a'\]\[0\] must be Float64, got 'x'"):
         launch(out, {"a": ["x"]}, (3,))
 
 

@@ -185,14 +185,17 @@ def test_one_instruction_each() -> None:
     [
         (lambda A: buffer_ops.create_buffer_resource(3), "takes a tensor in global memory, not 3"),
         (lambda A: buffer_ops.create_buffer_resource(A, 16), "unsupported stride=16"),
-        (lambda A: buffer_ops.create_buffer_resource(A, num_records_bytes=1.5), "num_records_bytes=1.5"),
+        (
+            lambda A: buffer_ops.create_buffer_resource(A, num_records_bytes=1.5),
+            "num_records_bytes must be an integer, in bytes, got 1.5",
+        ),
         (lambda A: buffer_ops.buffer_load(A, 0), "the resource of raw_ptr_buffer_load"),
-        (lambda A: buffer_ops.buffer_load(rsrc(A), 0.5), "the offset of buffer_load: an integer"),
+        (lambda A: buffer_ops.buffer_load(rsrc(A), 0.5), "the offset of buffer_load must be an integer"),
         (lambda A: buffer_ops.buffer_load(rsrc(A), 0, vec_width=3, dtype=T.f16), "48 bits"),
         (lambda A: buffer_ops.buffer_load(rsrc(A), 0, mask=A[0]), "the mask of buffer_load: it takes i1, not f32"),
         (lambda A: buffer_ops.buffer_load(rsrc(A), 0, dtype="f32"), "'f32' is not a type"),
         (lambda A: buffer_ops.buffer_load(rsrc(A), 0, is_scalar=True, mask=True), "is_scalar=True: mask"),
-        (lambda A: buffer_ops.buffer_load(rsrc(A), 0, 2, is_scalar=True), "s_buffer_load of 2 words"),
+        (lambda A: buffer_ops.buffer_load(rsrc(A), 0, 2, is_scalar=True), "s_buffer_load reads 1 or 4 words, not 2"),
         (lambda A: buffer_ops.buffer_store(A, rsrc(A), 0), "is not a value of the program"),
     ],
 )

@@ -73,10 +73,13 @@ def test_wrong_orders_are_refused(trace: Callable[..., Any]) -> None:
         (lambda p: fx.generic_load(p, memory_order=fx.AtomicOrdering.Release), "a load with ordering"),
         (lambda p: fx.generic_store(p, 1.0, memory_order="acquire"), "a store with ordering 'acquire'"),
         (lambda p: fx.generic_load(p, syncscope="agent"), "an access that is not atomic"),
-        (lambda p: fx.generic_load(p, count=2, memory_order="monotonic"), "an atomic load of vector"),
+        (
+            lambda p: fx.generic_load(p, count=2, memory_order="monotonic"),
+            "an atomic load takes one number of 8, 16, 32 or 64 bits, not vector",
+        ),
         (lambda p: fx.memory_fence(ordering=fx.AtomicOrdering.Monotonic), "memory_fence with ordering"),
-        (lambda p: fx.memory_fence(syncscope="planet"), "syncscope='planet'"),
-        (lambda p: fx.atomic_cas(p, 1.0, 2.0), "atomic_cas of Float32"),
+        (lambda p: fx.memory_fence(syncscope="planet"), "no syncscope 'planet'"),
+        (lambda p: fx.atomic_cas(p, 1.0, 2.0), "atomic_cas takes integers of 32 and 64 bits, not Float32"),
         (lambda p: fx.generic_load(3), "takes a pointer to global or shared memory"),
     ]
     for call, message in wrong:

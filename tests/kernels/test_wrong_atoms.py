@@ -91,7 +91,7 @@ def copy_dtype16(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(fx.make_copy_atom(fx.UniversalCopy(32), fx.Float16), tile_of(A, 4), tile_of(C, 4))  # here
 
 
-@programs.kernel("pred=3")
+@programs.kernel("pred must be a comparison or a register tensor of fx.Boolean, got 3")
 def copy_pred_int(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), tile_of(A, 4), tile_of(C, 4), pred=3)  # here
 

@@ -257,7 +257,7 @@ def step_negated(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
         I[i] = 1
 
 
-@programs.kernel("range of Float32(?): its arguments are integers")
+@programs.kernel("range takes integers, not Float32(?)")
 def range_float(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     for i in range(n * 0.5):  # here
         I[i] = 1
@@ -328,7 +328,7 @@ def and_types(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0, 0] = n > 3 and A[0, 0]  # here
 
 
-@programs.kernel("Tensor(!fly.memref<f32, global, (?,?):(?{i64},1)>) as a truth value")
+@programs.kernel("a tensor has no truth value: Tensor(!fly.memref<f32, global, (?,?):(?{i64},1)>)")
 def not_tensor(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     if not A:  # here
         I[0] = 1

@@ -462,7 +462,7 @@ def fourth_of_three(A, C, I, n):
     I[fx.thread_idx.w] = 1  # here
 
 
-@habit("which is the place of it", ".peek()[i]")
+@habit("which is the place of an array", ".peek()[i]")
 def shared_array_indexed(A, C, I, n):
     s = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 64])
     s[fx.thread_idx.x] = 1.0  # here

@@ -57,12 +57,12 @@ def swapped(A: fx.Tensor, n: fx.Int32):
     kk(n, A).launch(grid=1, block=64)  # here
 
 
-@programs.launcher("n is Constexpr, but Int32(?) is a runtime value")
+@programs.launcher("n must be known at compile time (fx.Constexpr), got the runtime value Int32(?)")
 def constexpr(A: fx.Tensor, n: fx.Int32):
     kc(A, n).launch(grid=1, block=64)  # here
 
 
-@programs.launcher("n is Int32, got 'x' (str)")
+@programs.launcher("n must be Int32, got 'x' (str)")
 def uses_str(A: fx.Tensor, n: fx.Int32):
     kk(A, "x").launch(grid=1, block=64)  # here
 
@@ -102,7 +102,7 @@ def gridstr(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid="1", block=64)  # here
 
 
-@programs.launcher("grid=(1, 1, 1, 1): 1 to 3 dimensions, not 4")
+@programs.launcher("grid must have 1 to 3 dimensions, got (1, 1, 1, 1)")
 def grid4(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=(1, 1, 1, 1), block=64)  # here
 
@@ -112,7 +112,7 @@ def gridnone(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=None, block=64)  # here
 
 
-@programs.launcher("grid=(): 1 to 3 dimensions, not 0")
+@programs.launcher("grid must have 1 to 3 dimensions, got ()")
 def gridempty(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=(), block=64)  # here
 
@@ -152,7 +152,7 @@ def smembig(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=1, block=64, smem=1 << 20)  # here
 
 
-@programs.launcher("smem=1.5: an integer, in bytes")
+@programs.launcher("smem must be an integer, in bytes, got 1.5")
 def smemfloat(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=1, block=64, smem=1.5)  # here
 
@@ -212,7 +212,7 @@ def print_tensor(A: fx.Tensor, n: fx.Int32):
     float(A[0, 0])  # here
 
 
-@programs.launcher("block=(Int32(?), Int32(?), Int32(?), Int32(?)): 1 to 3 dimensions, not")
+@programs.launcher("block must have 1 to 3 dimensions, got (Int32(?), Int32(?), Int32(?), Int32(?))")
 def block_rt(A: fx.Tensor, n: fx.Int32):
     kk(A, n).launch(grid=1, block=(n, n, n, n))  # here
 

@@ -41,7 +41,7 @@ def prof(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout((4, (2, 2)), (1, 4))  # here
 
 
-@programs.kernel("Float32(?) in a shape, stride or coordinate: an integer belongs there")
+@programs.kernel("a shape, stride or coordinate must consist of integers, got Float32(?)")
 def rtfloat(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout((4, A[0, 0]))  # here
 

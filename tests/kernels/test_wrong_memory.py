@@ -71,7 +71,7 @@ def deref(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0, 0] = fx.get_iter(A)  # here
 
 
-@programs.kernel("1.5 in a shape, stride or coordinate: an integer belongs there")
+@programs.kernel("a shape, stride or coordinate must consist of integers, got 1.5")
 def add(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.get_iter(A) + 1.5  # here
 
@@ -106,7 +106,7 @@ def atomic_and_f(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.atomic_and(fx.get_iter(A), 1)  # here
 
 
-@programs.kernel("fx.Array of -4 elements: a positive integer")
+@programs.kernel("the size of fx.Array must be a positive Python int, got -4")
 def lds_neg(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.SharedAllocator().allocate(fx.Array[fx.Float32, -4])  # here
 
@@ -154,7 +154,7 @@ def b_store(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.buffer_ops.buffer_store("x", r, n)  # here
 
 
-@programs.kernel("the offset of buffer_load: an integer, not Float32(?)")
+@programs.kernel("the offset of buffer_load must be an integer, got Float32(?)")
 def off(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     r = fx.buffer_ops.create_buffer_resource(A)
     fx.buffer_ops.buffer_load(r, A[0, 0], vec_width=1)  # here

@@ -63,7 +63,7 @@ def deque_in_a_branch(A, C, I, n):
     I[0] = len(q)
 
 
-@programs.kernel("q is changed in a runtime `if`, and is an array of the host")
+@programs.kernel("q is changed in a runtime `if`, but it is an array of the host")
 def numpy_array_in_a_branch(A, C, I, n):
     q = np.zeros(4, dtype=np.int32)
     if n > 8:  # here
@@ -71,7 +71,7 @@ def numpy_array_in_a_branch(A, C, I, n):
     I[0] = int(q[0])
 
 
-@programs.kernel("q is changed in a runtime loop, and is an array of the host")
+@programs.kernel("q is changed in a runtime loop, but it is an array of the host")
 def torch_tensor_in_a_loop(A, C, I, n):
     q = torch.zeros(4)
     for i in range(n):
@@ -79,7 +79,7 @@ def torch_tensor_in_a_loop(A, C, I, n):
     A[0, 0] = q[0].item()
 
 
-@programs.kernel("q[1] is changed in a runtime `if`, and is an array of the host")
+@programs.kernel("q[1] is changed in a runtime `if`, but it is an array of the host")
 def bytes_in_a_branch(A, C, I, n):
     q = [bytearray(4), array.array("i", [1])]
     if n > 8:  # here

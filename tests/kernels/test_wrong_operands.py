@@ -210,12 +210,12 @@ def store_complex(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0, 0] = 1j  # here
 
 
-@programs.kernel("0.5 in a shape, stride or coordinate: an integer belongs there")
+@programs.kernel("a shape, stride or coordinate must consist of integers, got 0.5")
 def index_float(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0.5, 0] = 1.0  # here
 
 
-@programs.kernel("Float32(?) in a shape, stride or coordinate: an integer belongs there")
+@programs.kernel("a shape, stride or coordinate must consist of integers, got Float32(?)")
 def index_rt_float(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[A[0, 0], 0] = 1.0  # here
 
@@ -258,7 +258,7 @@ def uses_enumerate(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
         I[i] = 1
 
 
-@programs.kernel("Tensor(!fly.memref<f32, global, (?,?):(?{i64},1)>) as a truth value")
+@programs.kernel("a tensor has no truth value: Tensor(!fly.memref<f32, global, (?,?):(?{i64},1)>)")
 def bool_tensor(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     if A:  # here
         I[0] = 1
@@ -356,7 +356,7 @@ def tid_add(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = fx.thread_idx + 1  # here
 
 
-@programs.kernel("gpu.thread_id('w'): a dimension is 'x', 'y' or 'z'")
+@programs.kernel("the dimension of gpu.thread_id must be 'x', 'y' or 'z', got 'w'")
 def thread_id_w(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = fx.thread_id("w")  # here
 

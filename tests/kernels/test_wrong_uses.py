@@ -102,12 +102,12 @@ def filled_like_a_list(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.Vector.filled_like([1, 2], 0)  # here
 
 
-@programs.kernel("insert at [1, 2]")
+@programs.kernel("the position of insert must be an integer, or a list of one, got [1, 2]")
 def two_positions(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.vector.insert(1.0, fx.Vector.filled(4, 0.0, fx.Float32), [1, 2])  # here
 
 
-@programs.kernel("insert at []")
+@programs.kernel("the position of insert must be an integer, or a list of one, got []")
 def no_position(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.vector.insert(1.0, fx.Vector.filled(4, 0.0, fx.Float32))  # here
 

@@ -49,7 +49,7 @@ class JitArgumentRegistry:
         """
         if not isinstance(py_type, type):
             raise argument_error(
-                f"JitArgumentRegistry.register({py_type!r}): a Python class",
+                f"JitArgumentRegistry.register must be given a Python class, got {py_type!r}",
                 "register(PythonClass, dsl_type=ClassOfTheKernel)",
             )
         if dsl_type is not None and not hasattr(dsl_type, "__construct_from_ir_values__"):
@@ -86,8 +86,8 @@ OWN.append(lambda kind: JitArgumentRegistry.find(kind) is not None)
 
 def _no_dsl_type(py_type: type, given: Any) -> ArgumentError:
     return argument_error(
-        f"JitArgumentRegistry.register({py_type.__name__}, dsl_type={given!r}): a class with "
-        "__construct_from_ir_values__"
+        f"JitArgumentRegistry.register({py_type.__name__}): dsl_type must be a class with "
+        f"__construct_from_ir_values__, got {given!r}"
     )
 
 

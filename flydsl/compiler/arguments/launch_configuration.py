@@ -21,10 +21,12 @@ def known_block_size_of(size: Sequence[int]) -> tuple[int, ...]:
     what = f"known_block_size={size!r}"
     if not isinstance(size, tuple | list):
         raise argument_error(
-            f"{what}: a sequence of 3 positive integers", "pass known_block_size=[256, 1, 1], for example"
+            f"{what} must be a sequence of 3 positive integers", "pass known_block_size=[256, 1, 1], for example"
         )
     if len(size) != 3:
-        raise LaunchError(f"{what}: exactly 3 elements, not {len(size)}", at=user_location(), hint="1 stands for none")
+        raise LaunchError(
+            f"{what} must have exactly 3 elements, got {len(size)}", at=user_location(), hint="add dimensions of 1"
+        )
     for extent in size:
         if type(extent) is not int:
             raise argument_error(f"{what}: {extent!r} must be an int")
@@ -38,9 +40,9 @@ def dimensions(what: str, value: Any) -> list[Any]:
     given = list(value) if isinstance(value, tuple | list) else [value]
     if not 1 <= len(given) <= 3:
         raise LaunchError(
-            f"{what}={value!r}: 1 to 3 dimensions, not {len(given)}",
+            f"{what} must have 1 to 3 dimensions, got {value!r}",
             at=user_location(),
-            hint="make one of several, and take it apart in the kernel with // and %",
+            hint="merge some of them, and take the index apart in the kernel with // and %",
         )
     numbers = [_dimension(what, value, item) for item in given]
     located(launch_limits.check_extents, what, [int(number) if number.is_static else None for number in numbers])
@@ -61,7 +63,7 @@ def smem_bytes(smem: Any, allocated_bytes: int, arch: Arch) -> Int32:
     """
     number = _integer(allocated_bytes if smem is None else smem)
     if number is None:
-        raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location(), hint=_whole(smem))
+        raise LaunchError(f"smem must be an integer, in bytes, got {smem!r}", at=user_location(), hint=_whole(smem))
     if number.is_static:
         located(launch_limits.check_lds, arch, 0, int(number))
         if int(number) < allocated_bytes:

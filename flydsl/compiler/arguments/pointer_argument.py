@@ -49,7 +49,8 @@ def from_c_void_p(
     memory = _memory_at(number) if number else torch.empty(0, dtype=torch.uint8)
     if number and assumed_align and number % assumed_align:
         raise argument_error(
-            f"{number:#x} is not a multiple of assumed_align={assumed_align}", "align the memory so, or promise less"
+            f"{number:#x} is not a multiple of assumed_align={assumed_align}",
+            "align the memory, or pass a smaller assumed_align",
         )
     return MemoryAt(pointer_argument(element_name(elem_type), str(memory.device), assumed_align), memory)
 

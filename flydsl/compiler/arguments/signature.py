@@ -101,8 +101,8 @@ class Parameter:
         kinds = self.part_types[:1] * len(items) if self.part_types[1:] == (...,) else self.part_types
         if kinds and len(kinds) != len(items):
             raise argument_error(
-                f"{self.name} is a tuple of {len(kinds)}, got {len(items)} parts",
-                "tuple[T, ...] is one of any length",
+                f"{self.name} must be a tuple of {len(kinds)}, got {len(items)} parts",
+                "annotate it tuple[T, ...] for any length",
             )
         form = ".{}" if isinstance(container, SimpleNamespace) else "[{!r}]"
         names = [self.name + form.format(key) for key in (range(keys) if isinstance(keys, int) else keys)]
@@ -114,7 +114,7 @@ class Parameter:
         """Raise ArgumentError unless a compile-time argument has its type."""
         if self.constexpr_type is not None and not isinstance(value, self.constexpr_type):
             raise argument_error(
-                f"{self.name} is {self._shown_type()}, got {shown(value)}",
+                f"{self.name} must be {self._shown_type()}, got {shown(value)}",
                 "such a value is known at compile time: pass one of that type",
             )
 

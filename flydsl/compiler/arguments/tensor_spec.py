@@ -95,6 +95,6 @@ def argument_of_type(parameter: Parameter, value: Any) -> Argument:
     elif parameter.kind in (value, None):
         return STREAM if issubclass(value, Stream) else scalar_argument(value)
     raise argument_error(
-        f"{parameter.name} is {getattr(parameter.kind, '__name__', parameter.kind)}, got {value!r}",
+        f"{parameter.name} must be {getattr(parameter.kind, '__name__', parameter.kind)}, got {value!r}",
         "pass fx.Int32 or another scalar type for a number, flyc.TensorSpec(...) for a tensor",
     )

@@ -46,11 +46,11 @@ def register_backend(name: str, backend_cls: type[BaseBackend], *, force: bool =
     """Register a backend under a name. force: replace the one of that name."""
     if not (isinstance(backend_cls, type) and issubclass(backend_cls, BaseBackend)):
         raise ArgumentError(
-            f"register_backend({name!r}, {backend_cls!r}): it takes a class",
+            f"register_backend({name!r}, ...) must be given a class, got {backend_cls!r}",
             hint="pass a subclass of BaseBackend, such as one of RocmBackend",
         )
     if name.lower() in _BACKENDS and not force:
-        raise ArgumentError(f"there is a backend {name!r} already", hint="force=True replaces it")
+        raise ArgumentError(f"there is already a backend {name!r}", hint="pass force=True to replace it")
     _BACKENDS[name.lower()] = backend_cls
     _make_backend.cache_clear()
 
@@ -69,7 +69,7 @@ _BACKENDS: dict[str, type[BaseBackend]] = {RocmBackend.name: RocmBackend}
 
 def _class_of(name: str) -> type[BaseBackend]:
     if name not in _BACKENDS:
-        raise ArgumentError(f"there is no backend {name!r}", hint=f"there is {', '.join(_BACKENDS)}")
+        raise ArgumentError(f"there is no backend {name!r}", hint=f"there are {', '.join(_BACKENDS)}")
     return _BACKENDS[name]
 
 

@@ -119,7 +119,7 @@ def from_bytes(content: bytes, name: str = "these bytes") -> CompiledArtifact:
     found = None if record is None else _artifact(record)
     if found is None:
         raise argument_error(
-            f"{name}: no artifact of this version of flydsl, or not all of it", "compile and save it again"
+            f"{name}: this is not a complete artifact of this version of flydsl", "compile and save it again"
         )
     return found
 

@@ -50,7 +50,7 @@ def _stopped(error: SimulatorError, launcher: Simulated, values: Sequence[Any]) 
             return recording
         raise
     raise SimulatorError(
-        f"the {type(error).__name__} does not come again in workgroup {workgroup}: the failed launch has changed what "
-        "the kernel reads, or other workgroups have a part in it",
-        hint="make the tensors as they were, and step through with .simulate(...)",
+        f"the {type(error).__name__} does not happen again in workgroup {workgroup}: the failed launch changed what "
+        "the kernel reads, or other workgroups contribute to it",
+        hint="restore the tensors, and step through with .simulate(...)",
     )

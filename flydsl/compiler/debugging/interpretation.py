@@ -48,7 +48,7 @@ def interpret(
     elsewhere = next((a.device for a in arguments if a.device not in (None, "cpu")), None)
     if elsewhere is not None:
         raise ArgumentError(
-            f"{function.__name__}: the tensors are on {elsewhere}, and what is interpreted runs on CPU tensors",
+            f"{function.__name__}: the tensors are on {elsewhere}, but the interpreter takes CPU tensors",
             at=user_location(),
             hint="move them with .cpu()",
         )

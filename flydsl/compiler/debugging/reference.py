@@ -134,7 +134,7 @@ def compare_reference(
     """
     for function, what in ((launch, "launcher"), (reference, "reference")):
         if not callable(function):
-            raise ArgumentError(f"{function!r} is no {what}", at=user_location(), hint="pass a function")
+            raise ArgumentError(f"{function!r} is not a {what}", at=user_location(), hint="pass a function")
     names = names_of(launch, len(args), kwargs)
     own, other = copied((args, kwargs)), copied((args, kwargs))
     with interpreting(False):

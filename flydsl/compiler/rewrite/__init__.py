@@ -127,7 +127,7 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
         if not _may_loop(code):
             return None
         raise TraceError(
-            f"the source of {code.co_name} is not to be had, and its loops must be rewritten",
+            f"the source of {code.co_name} cannot be read, and its loops must be rewritten",
             at=definition_location(code),
             hint=WITH_SOURCE,
         ) from None

@@ -271,7 +271,10 @@ buffer_elements.copy = _copy_element
 def _in_register(condition: Any) -> Tensor:
     """A Boolean as a register tensor of one element."""
     if not isinstance(condition, bool | Boolean):
-        raise argument_error(f"pred={condition!r}", "a comparison is a predicate, or a register tensor of fx.Boolean")
+        raise argument_error(
+            f"pred must be a comparison or a register tensor of fx.Boolean, got {condition!r}",
+            "pass i < n, for example",
+        )
     tensor = memref_alloca(algebra.Layout(1, 0), Boolean)
     memref_store(Boolean(condition), tensor, 0)
     return tensor

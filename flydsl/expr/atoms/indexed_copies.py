@@ -83,7 +83,7 @@ def _modes(what: str, tensor: Tensor) -> list[int]:
     shape = get_shape(get_layout(tensor))
     if not is_static(shape):
         raise argument_error(
-            f"{what} with {tensor.type}: extents that are known at compile time",
+            f"{what} takes tensors whose extents are known at compile time, not {tensor.type}",
             "offsets and data lie in registers: fx.make_fragment_like(...)",
         )
     return [int(size(mode)) for mode in (shape if isinstance(shape, tuple) else (shape,))]
@@ -94,7 +94,7 @@ def _data_modes(what: str, data: Tensor) -> list[int]:
     shape = get_shape(get_layout(data))
     if not isinstance(shape, tuple) or not isinstance(shape[0], tuple) or len(shape[0]) != 2 or not is_static(shape):
         raise argument_error(
-            f"{what} with data of {data.type}: ((values, calls), rest...) is its shape",
+            f"{what} takes data of shape ((values, calls), rest...), not {data.type}",
             "a part of a tiled copy has it: thr_copy.partition_D(tensor)",
         )
     return [int(size(shape[0][1])), *(int(size(mode)) for mode in shape[1:])]

@@ -253,8 +253,8 @@ def make_tiled_mma(
     if permutation is not None and not isinstance(permutation, Tile):
         if not isinstance(permutation, tuple | list):
             raise argument_error(
-                f"make_tiled_mma with the permutation {permutation!r}",
-                "pass a tile of M, N and K, such as fx.make_tile(None, None, 32)",
+                f"the permutation of make_tiled_mma must be a tile of M, N and K, got {permutation!r}",
+                "pass fx.make_tile(None, None, 32), for example",
             )
         tile = located(algebra.make_tile, *permutation)
     return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)), atom.values)
@@ -297,7 +297,7 @@ def mma_make_fragment(
     attributes: dict[str, Any] = {"operand": _operand(operand)}
     if stages is not None:
         if not isinstance(stages, int) or not 0 < stages < 2**31:
-            raise argument_error(f"a fragment of stages={stages!r}: a positive int", "pass stages=2, for example")
+            raise argument_error(f"stages must be a positive int, got {stages!r}", "pass stages=2, for example")
         attributes["stages"] = stages
     return Tensor(emit_fly("mma.make_fragment", operands, attributes=attributes).result)
 
@@ -351,7 +351,10 @@ def _with_scales(operand: Any) -> tuple[Any, Any]:
     if not isinstance(operand, tuple | list):
         return operand, None
     if len(operand) != 2:
-        raise argument_error(f"gemm with an operand of {len(operand)} parts", "[fragment, scales]")
+        raise argument_error(
+            f"an operand of gemm must be a fragment or [fragment, scales], got {len(operand)} parts",
+            "pass [a, scale_a], for example",
+        )
     return operand[0], operand[1]
 
 
@@ -385,13 +388,15 @@ def _places(fragments: Sequence[Tensor], order: Any, layout: Any) -> Iterable[tu
     if layout is None:
         name = DEFAULT_ORDER if order is None else _order(order)
         if name not in TRAVERSAL_ORDERS:
-            raise argument_error(f"a gemm in the order {name!r}", f"orders: {', '.join(TRAVERSAL_ORDERS)}")
+            raise argument_error(
+                f"gemm has no traversal order {name!r}", f"the orders are {', '.join(TRAVERSAL_ORDERS)}"
+            )
         return traversal(extents, name)
     total = prod(extents)
     numbers = [layout(i) for i in range(total)] if algebra.size(layout) == total else []
     if sorted(numbers) != list(range(total)):
         raise argument_error(
-            f"gemm with traversal_layout={layout} for {extents} calls", f"a layout of the numbers from 0 to {total - 1}"
+            f"traversal_layout must map {extents} calls to the numbers from 0 to {total - 1}, got {layout}"
         )
     return [(i % extents[0], i // extents[0] % extents[1], i // (extents[0] * extents[1])) for i in numbers]
 
@@ -414,7 +419,10 @@ def _call_by_call(
         if atom_callback is not None:
             call = atom_callback(call, (m, n, k))
             if not isinstance(call, MmaAtom):
-                raise argument_error(f"atom_callback returned {call!r}", "return the instruction that it got")
+                raise argument_error(
+                    f"atom_callback must return the instruction that it is called with, got {call!r}",
+                    "end it with `return call`",
+                )
         so_far = d if (m, n) in started else c
         mma_atom_call(call, _call_of(d, m, n), _call_of(a, m, k), _call_of(b, n, k), _call_of(so_far, m, n))
         started.add((m, n))
@@ -432,8 +440,8 @@ def _calls(fragment: Tensor) -> tuple[int, int]:
     modes = shape if isinstance(shape, tuple) else (shape,)
     if len(modes) > 3 or not is_static(shape):
         raise argument_error(
-            f"gemm call by call, and a fragment of {fragment.type}",
-            "fragments are (values, calls, calls) there, as make_fragment_A gives them",
+            f"gemm with an order of its calls, and a fragment of {fragment.type}",
+            "pass fragments of shape (values, calls, calls), as make_fragment_A makes them",
         )
     counts = [*(algebra.product(mode) for mode in modes[1:]), 1, 1]
     assert isinstance(counts[0], int), "it is static"

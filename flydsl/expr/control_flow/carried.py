@@ -45,7 +45,7 @@ class Slot:
             f"{self.label!r} is {a} before the loop and {b} after an iteration",
             at=at,
             hint=f"give it its final type before the loop, such as {self.label} = fx.Float32(0), or convert it back; "
-            "another value gets another name, and range_constexpr unrolls and lets values change",
+            "give another value another name; range_constexpr unrolls the loop, and lets types change",
         )
 
 

@@ -137,9 +137,9 @@ class Reachable:
         for (path, value), before in zip(self.data, self.data_before, strict=True):
             if _state_of_data(value) != before:
                 raise TraceError(
-                    f"{path} is changed in a runtime {word}, and is an array of the host",
+                    f"{path} is changed in a runtime {word}, but it is an array of the host",
                     at=change_within(at, path) or at,
-                    hint="it would change once, when this is traced, and whichever way the device goes: keep values of "
+                    hint="it would change once, while this is traced, whichever way the device goes: keep values of "
                     "the device in fx.make_rmem_tensor(4, fx.Float32), or unroll with range_constexpr",
                 )
 

@@ -181,7 +181,7 @@ def _initial_state(options: Mapping[str, Any]) -> list[Any] | None:
         )
     init = options.get("init")
     if init is not None and not isinstance(init, list | tuple):
-        raise trace_error(f"range with init={init!r}", "init is a list: init=[value]")
+        raise trace_error(f"init of range must be a list, got {init!r}", "pass init=[value]")
     return None if init is None else list(init)
 
 
@@ -200,7 +200,7 @@ def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
     for number in numbers:
         if not isinstance(number, Numeric) or number.is_float:
             raise trace_error(
-                f"range of {number!r}: its arguments are integers",
+                f"range takes integers, not {number!r}",
                 "convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
             )
     lower, upper = (Int32(0), numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])

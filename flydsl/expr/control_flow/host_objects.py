@@ -52,7 +52,7 @@ def require_own_iterator(value: Any, what: str) -> Any:
     if word := word_after(value):
         raise trace_error(
             f"{what} in a runtime {word}",
-            "it would go on once, when this is traced, and whichever way the device goes: count in a variable",
+            "it would advance once, while this is traced, whichever way the device goes: count in a variable",
         )
     return value
 

@@ -22,10 +22,12 @@ def unroll_hint(options: Mapping[str, Any]) -> str:
     """
     count, full = options.get("unroll", -1), options.get("unroll_full", False)
     if type(full) is not bool:
-        raise argument_error(f"range with unroll_full={full!r}: it is True or False", "unroll_full=True")
+        raise argument_error(
+            f"unroll_full of range must be True or False, got {full!r}", "pass unroll_full=True, for example"
+        )
     if type(count) is not int or (count < 1 and count != -1):
         raise argument_error(
-            f"range with unroll={count!r}: the number of copies of the body, a positive Python int",
+            f"unroll of range must be a positive Python int, the number of copies of the body, got {count!r}",
             "pass unroll=4, for example",
         )
     if full and count != -1:

@@ -130,7 +130,7 @@ class BlockReduce(_Block):
         combine, items = combination(op), cls._items(value)
         if keeps_order(op) and cls.algorithm.name.endswith(("COMMUTATIVE_ONLY", "NONDETERMINISTIC")):
             raise argument_error(
-                f"{cls.algorithm} by a function that does not say that it commutes", "set function.commutative = True"
+                f"{cls.algorithm} needs a function that is marked as commutative", "set function.commutative = True"
             )
         own = reduce(combine, items)
         if valid_items is not None:

@@ -55,7 +55,7 @@ def _named(op: Any) -> ReductionOp:
         return ReductionOp(op.lower() if isinstance(op, str) else op)
     except ValueError:
         names = ", ".join(member.value for member in ReductionOp)
-        raise argument_error(f"reduction by {op!r}", f"pass a function, or {names}") from None
+        raise argument_error(f"the operation of a reduction must be a function, or {names}, got {op!r}") from None
 
 
 def identity_of(op: Any, dtype: type[Numeric], given: Any = None) -> Any:

@@ -77,7 +77,10 @@ class Primitive(metaclass=_PrimitiveMeta):
         named = dict(zip(names, given, strict=False))
         types = named["dtype"] if isinstance(named["dtype"], tuple) else (named["dtype"],)
         if len(types) > (2 if cls.has_pairs else 1):
-            raise argument_error(f"{cls.__name__} of {types!r}", "pass one type")
+            raise argument_error(
+                f"{cls.__name__} takes one type, not {types!r}",
+                f"write fx.coop.{cls.__name__}[fx.Float32, 256], for example",
+            )
         key, value = ([require_numeric(cls.__name__, kind) for kind in types] + [None])[:2]
         size = cls._checked_size(named.get("threads"))
         items = cls._checked_items(named.get("items")) if cls.has_items else 1
@@ -92,7 +95,8 @@ class Primitive(metaclass=_PrimitiveMeta):
     def _checked_items(cls, items: Any) -> int:
         if type(items) is not int or items < 1:
             raise argument_error(
-                f"{cls.__name__} with {items!r} items of each thread: a positive Python int", "pass 4, for example"
+                f"the items per thread of {cls.__name__} must be a positive Python int, got {items!r}",
+                "pass 4, for example",
             )
         return items
 
@@ -103,7 +107,8 @@ class Primitive(metaclass=_PrimitiveMeta):
         default = next(iter(cls.algorithms))
         if algorithm is not None and not isinstance(algorithm, cls.algorithms):
             raise argument_error(
-                f"{cls.__name__} by {algorithm!r}", f"pass a member of {cls.algorithms.__name__}: {default}"
+                f"the algorithm of {cls.__name__} must be a member of {cls.algorithms.__name__}, got {algorithm!r}",
+                f"pass {default}, for example",
             )
         return default if algorithm is None else algorithm
 
@@ -124,7 +129,7 @@ class Primitive(metaclass=_PrimitiveMeta):
         items = list(value) if isinstance(value, Vector | list | tuple) else [value]
         if not items or (count is not None and len(items) != count):
             raise argument_error(
-                f"{cls.__name__}: {len(items)} {what} of each thread, where it is for {count or 'one or more'}",
+                f"{cls.__name__} takes {count or 'one or more'} {what} per thread, got {len(items)}",
                 f"fx.Vector.from_elements([...]), and as many in the brackets of {cls.__name__}",
             )
         return [dtype(item) for item in items]
@@ -138,8 +143,8 @@ class Primitive(metaclass=_PrimitiveMeta):
         if not isinstance(part, ArrayInMemory) or len(part) < wanted.size:
             size = f": it needs {wanted.size} elements, which is {len(part)}" if isinstance(part, ArrayInMemory) else ""
             raise argument_error(
-                f"{cls.__name__} in {storage!r}{size}",
-                f"it takes shared memory: storage=fx.SharedAllocator().allocate({cls.__name__}.SharedStorage).peek()",
+                f"the storage of {cls.__name__} must be shared memory of its SharedStorage, got {storage!r}{size}",
+                f"pass storage=fx.SharedAllocator().allocate({cls.__name__}.SharedStorage).peek()",
             )
         return Slots(part, wanted.dtype)
 
@@ -185,7 +190,7 @@ class BlockPrimitive(Primitive):
         good = len(sizes) == 3 and all(type(extent) is int and extent > 0 for extent in sizes)
         if not good or prod(sizes) > _MAX_THREADS:
             raise argument_error(
-                f"{cls.__name__} of a block of {size!r}: 1 to {_MAX_THREADS} threads, or those along x, y and z",
+                f"the threads of {cls.__name__} must be 1 to {_MAX_THREADS}, or those along x, y and z, got {size!r}",
                 f"fx.coop.{cls.__name__}[fx.Float32, 256{', 4' if cls.has_items else ''}]",
             )
         return sizes

@@ -191,7 +191,7 @@ class BlockRadixSort(_RadixPrimitive):
 
 def _checked_bits(bits: Any) -> int:
     if type(bits) is not int or not 1 <= bits <= 30:
-        raise argument_error(f"radix_bits={bits!r}: 1 to 30 bits", "pass 4, or omit it")
+        raise argument_error(f"radix_bits must be 1 to 30, got {bits!r}", "pass 4, or omit it")
     return bits
 
 

@@ -40,7 +40,7 @@ class BlockRunLengthDecode(BlockPrimitive):
     def _offset_dtype(cls) -> type[Integer]:
         dtype = Int32 if cls.value_dtype is None else cls.value_dtype
         if not issubclass(dtype, Integer):
-            raise argument_error(f"{cls.__name__} with offsets of {dtype.__name__}", "pass fx.Int32 or fx.Int64")
+            raise argument_error(f"the offsets of {cls.__name__} must be fx.Int32 or fx.Int64, got {dtype.__name__}")
         return dtype
 
     @classmethod
@@ -106,7 +106,7 @@ class RunLengthDecoder:
         dtype = of._offset_dtype()
         if type(count) is not int or count < 1:
             raise argument_error(
-                f"{count!r} decoded items of each thread: a positive Python int", "pass 4, for example"
+                f"the decoded items per thread must be a positive Python int, got {count!r}", "pass 4, for example"
             )
         first = dtype(offset) + dtype(of.thread()) * dtype(count)
         items, relative = [], []

@@ -234,7 +234,7 @@ def _attributes(name: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
     numbers = [static_operand(item) for item in (arguments[0] if listed else arguments)]
     if not all(isinstance(number, int) and abs(number) < 2**31 for number in numbers):
         raise argument_error(
-            f"{name} with {arguments!r}: integers belong there, known at compile time",
+            f"{name} takes integers that are known at compile time, not {arguments!r}",
             "pass Python ints or fx.Constexpr values",
         )
     return {"indices" if listed else "args": numbers}
@@ -340,7 +340,7 @@ def _all_parts(what: str, compare: Callable[[Any, Any], Any], lhs: Any, rhs: Any
     if isinstance(lhs, _TUPLES) or isinstance(rhs, _TUPLES):
         if not (isinstance(lhs, _TUPLES) and isinstance(rhs, _TUPLES) and len(lhs) == len(rhs)):
             raise argument_error(
-                f"{what} of {lhs} and {rhs}: they are not of one shape", "compare or combine tuples of equal nesting"
+                f"{what} takes tuples of one shape, not {lhs} and {rhs}", "compare or combine tuples of equal nesting"
             )
         parts = [_all_parts(what, compare, a, b) for a, b in zip(lhs, rhs, strict=True)]
         return functools.reduce(operator.and_, parts, True)

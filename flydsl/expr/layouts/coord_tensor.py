@@ -72,7 +72,9 @@ class CoordTensor(Coordinates):
     def at(cls, origin: Any, layout: Any) -> CoordTensor:
         """The coordinate tensor that begins at a coordinate: integers, nested like the layout's strides."""
         if not isinstance(layout, Layout | LayoutValue):
-            raise argument_error(f"a coordinate tensor with {layout}", "it takes a layout: fx.make_layout(...)")
+            raise argument_error(
+                f"a coordinate tensor takes a layout, not {layout}", "make one with fx.make_layout(...)"
+            )
         start = origin.unpack() if isinstance(origin, IntTuple) else origin
         return cls(start, layout)
 
@@ -143,7 +145,9 @@ class CoordTensor(Coordinates):
             parts = () if isinstance(step, int) else tuple(step)
             moved = [start + parts[mode] if mode < len(parts) else start for mode, start in enumerate(self.origin)]
         except TypeError:
-            raise argument_error(f"a coordinate moved by {step!r}", "a step is a coordinate, such as (0, 16)") from None
+            raise argument_error(
+                f"a coordinate is moved by a coordinate, not by {step!r}", "pass (0, 16), for example"
+            ) from None
         return as_int_tuple(tuple(moved))
 
     def __repr__(self) -> str:
@@ -193,7 +197,7 @@ def make_identity_tensor(shape: IntTupleLike) -> CoordTensor:
         )
     if depth(layout) > 1:
         raise argument_error(
-            f"a coordinate tensor of {shape}: its modes are flat",
+            f"a coordinate tensor takes a flat shape, not {shape}",
             "make it of a flat shape, and divide it with fx.zipped_divide",
         )
     return CoordTensor((0,) * rank(layout), layout)

@@ -190,5 +190,8 @@ def atomic_of(family: type[atoms.AtomicCopy], op: AtomicOp, val_type: ScalarType
     name = ("s" if dtype.signed else "u") + op.value if signed else op.value
     width: int = dtype.width
     if width not in family.widths:
-        raise argument_error(f"{family.__name__} of {dtype.__name__}: 16 to 64 bits", "use a type of 16, 32 or 64 bits")
+        raise argument_error(
+            f"{family.__name__} takes types of 16, 32 or 64 bits, not {dtype.__name__}",
+            "recast the memory to a wider type",
+        )
     return located(family, values * width, name, dtype.mlir_name)

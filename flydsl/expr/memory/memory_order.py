@@ -49,7 +49,7 @@ def scope_name(syncscope: Any) -> str:
     name = "" if name == "system" else name
     if name not in _SCOPES:
         known = ", ".join(sorted(_SCOPES - {""}))
-        raise argument_error(f"syncscope={syncscope!r}", f"there is system, {known}")
+        raise argument_error(f"there is no syncscope {syncscope!r}", f"there are system, {known}")
     return name
 
 

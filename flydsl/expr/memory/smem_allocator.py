@@ -97,7 +97,7 @@ def get_index_value(value: Any) -> ir.Value:
     number = as_numeric(value)
     if not isinstance(number, Numeric) or number.is_float:
         raise argument_error(
-            f"an index into LDS: {value!r} is not an integer",
+            f"an index into LDS must be an integer, got {value!r}",
             "convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
         )
     return Index.exactly(number).ir_value()
@@ -241,7 +241,7 @@ class SmemAllocator:
         kind = _ir_type(dtype)
         if not isinstance(num_elems, int) or num_elems < 1:
             raise argument_error(
-                f"an LDS array of {num_elems!r} elements: an integer from 1 on",
+                f"the size of an LDS array must be a positive integer, got {num_elems!r}",
                 "its size is known at compile time: a Python int",
             )
         offset = self._reserve(get_mlir_type_size(kind) * num_elems, alignment or get_mlir_type_align(kind))

@@ -185,14 +185,16 @@ class Storage:
             self.kind.__poke_into_ptr__(self._place.pointer(Int8.memory_name), value)
         elif is_composite_type(self.kind) or issubclass(self.kind, Array):
             raise trace_error(
-                f"poke of {value!r} into {self!r}: it is for numbers and values of structs",
+                f"poke into {self!r} takes a number or the value of a struct, not {value!r}",
                 "write to an array by its .view(...), and to a field by .field.poke(...)",
             )
         else:
             memref_store(value, self._number(), 0)
 
     def __getitem__(self, index: Any) -> NoReturn:
-        raise trace_error(f"an index into {self!r}, which is the place of it", "storage.peek()[i]")
+        raise trace_error(
+            f"an index into {self!r}, which is the place of an array", "index the array: storage.peek()[i]"
+        )
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self[index]
@@ -267,7 +269,7 @@ class Arena:
             raise argument_error(f"alignment must be a number of bytes, got {alignment!r}", "16, for example")
         if isinstance(what, int):
             if what < 1:
-                raise argument_error(f"allocate({what}): it must be > 0", "pass a number of bytes")
+                raise argument_error(f"allocate takes a positive number of bytes, not {what}", "pass 1024, for example")
             kind: Any = Array.__class_getitem__((Uint8, what, alignment or self._base_alignment))
         else:
             kind = what if alignment is None else Align.__class_getitem__((what, max(alignment, align_of(what))))

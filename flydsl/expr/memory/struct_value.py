@@ -29,7 +29,7 @@ class Known:
     def check(self, where: str, value: Any) -> None:
         """Raise ArgumentError for a value of another type, or one that cannot be part of a type."""
         if self.kind is not None and not isinstance(value, self.kind):
-            raise argument_error(f"{where} is {self.__name__}, got {value!r}", "pass a value of that type")
+            raise argument_error(f"{where} must be {self.__name__}, got {value!r}", "pass a value of that type")
         try:
             hash(value)
         except TypeError:
@@ -80,7 +80,7 @@ class StructValue(SimpleNamespace):
         if issubclass(kind, Numeric):
             value = kind.taken(where, value)
         elif not isinstance(value, kind) and not (_is_memory(kind) and _is_of_the_host(value)):
-            raise argument_error(f"{where} is a {kind.__name__}, got {value!r}", "convert it: value.to(dtype)")
+            raise argument_error(f"{where} must be a {kind.__name__}, got {value!r}", "convert it: value.to(dtype)")
         return super().__setattr__(name, value)
 
     def __eq__(self, other: object) -> Any:

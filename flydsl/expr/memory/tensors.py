@@ -138,7 +138,9 @@ class Pointer(FlyValue, shows=(PointerType,)):
     def __sub__(self, offset: Any) -> Pointer:
         number = as_numeric(offset)
         if not isinstance(number, Numeric):
-            raise argument_error(f"{self!r} moved back by {offset!r}", "an offset is one integer")
+            raise argument_error(
+                f"the offset of a pointer must be one integer, got {offset!r}", "pass a number of elements, such as 4"
+            )
         return add_offset(self, -number)
 
     def view(self, layout: Any) -> Tensor:
@@ -250,7 +252,8 @@ class Tensor(FlyValue, shows=(MemRefType,)):
 
     def __bool__(self) -> NoReturn:
         raise trace_error(
-            f"{self!r} as a truth value", "compare an element, such as tensor[i] > 0, or ask whether it `is None`"
+            f"a tensor has no truth value: {self!r}",
+            "compare an element, such as tensor[i] > 0, or ask whether it `is None`",
         )
 
     def __eq__(self, other: object) -> bool:
@@ -402,8 +405,8 @@ def make_ptr(
             isinstance(value, int) and 0 <= value < 2**63 for value in dict_attrs.values()
         ):
             raise argument_error(
-                f"make_ptr with dict_attrs={dict_attrs!r}: positive ints",
-                'for example dict_attrs={"allocSize": 16}, the number of elements',
+                f"dict_attrs of make_ptr must be positive ints, got {dict_attrs!r}",
+                'pass dict_attrs={"allocSize": 16}, for example, the number of elements',
             )
         sizes = {name: ir.IntegerAttr.get(element_type("i64"), value) for name, value in dict_attrs.items()}
         attributes["dictAttrs"] = ir.DictAttr.get(sizes)

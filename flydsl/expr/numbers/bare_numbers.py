@@ -71,7 +71,7 @@ def arith_const(value: Value, ty: ScalarType | None = None) -> Result:
     if isinstance(value, ir.Value | ArithValue):
         return value
     if not is_python_number(value):
-        raise argument_error(f"arith_const({value!r}): it is no number", "pass a Python number")
+        raise argument_error(f"arith_const({value!r}): this is not a number", "pass a Python number")
     if ty is None:
         kinds = {bool: "i1", int: "i32", float: "f32"}
         ty = named_type(next((name for kind, name in kinds.items() if isinstance(value, kind)), "f32"))

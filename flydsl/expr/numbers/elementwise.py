@@ -104,7 +104,9 @@ def overflow_attribute(flags: Any) -> dict[str, ir.Attribute]:
         return {"overflowFlags": flags}
     names = [name.strip() for name in str(flags).replace("|", ",").split(",")]
     if any(name not in _OVERFLOWS for name in names):
-        raise argument_error(f"overflow_flags={flags!r}", f"flags, with commas between: {', '.join(_OVERFLOWS)}")
+        raise argument_error(
+            f"there are no overflow_flags {flags!r}", f"join some of these by commas: {', '.join(_OVERFLOWS)}"
+        )
     return {"overflowFlags": ir.Attribute.parse(f"#arith.overflow<{', '.join(names)}>")}
 
 

@@ -32,7 +32,9 @@ def fastdivmod_magic(divisor: int) -> tuple[int, int]:
     [0, 1, 306783378]
     """
     if not 0 < divisor < _END:
-        raise argument_error(f"division by {divisor}", "the divisor is a positive number of 31 bits")
+        raise argument_error(
+            f"the divisor must be a positive number of 31 bits, got {divisor}", "divide with // by other numbers"
+        )
     shift = max((divisor - 1).bit_length() - 1, 0)
     return -(-(1 << (32 + shift)) // divisor), shift
 

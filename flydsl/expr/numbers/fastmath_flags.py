@@ -50,7 +50,9 @@ def flag_names(fastmath: Any) -> str:
     names = [name.strip() for name in str(fastmath).replace("|", ",").split(",")]
     known = list(FastMathFlags.__members__)
     if any(name not in known for name in names):
-        raise argument_error(f"fastmath={fastmath!r}", f"flags, with commas between: {', '.join(known)}")
+        raise argument_error(
+            f"there are no fastmath flags {fastmath!r}", f"join some of these by commas: {', '.join(known)}"
+        )
     return ",".join(names)
 
 

@@ -190,9 +190,7 @@ class Vector(ArithValue):
     def reshape(self, shape: Any) -> Vector:
         """The same elements in the same order with other extents."""
         if prod(_extents(shape)) != self.numel:
-            raise argument_error(
-                f"{self!r} has not the elements of shape {_extents(shape)}", "the product of the extents stays"
-            )
+            raise argument_error(f"{self!r} cannot be reshaped to {_extents(shape)}", "keep the number of elements")
         return Vector(self.value, shape, self.dtype)
 
     def broadcast_to(self, target_shape: Any) -> Vector:
@@ -358,7 +356,9 @@ def _extents(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple. Raises ArgumentError for an empty one, which LLVM does not support."""
     extents = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     if not extents or not all(isinstance(n, int) and n >= 1 for n in extents):
-        raise argument_error(f"a vector of shape {extents}", "extents are integers from 1 on")
+        raise argument_error(
+            f"the extents of a vector must be positive integers, got {extents}", "pass (4,), for example"
+        )
     return extents
 
 
@@ -368,7 +368,9 @@ def _flat_position(coordinate: Sequence[Any], shape: tuple[int, ...]) -> Numeric
     for part, extent in zip(coordinate, shape, strict=True):
         number = as_numeric(part) if is_python_number(part) or isinstance(part, ArithValue | ir.Value) else None
         if not isinstance(number, Numeric) or number.is_float:
-            raise argument_error(f"{part!r} as the position in a vector", "pass an integer of Python or of the device")
+            raise argument_error(
+                f"the position in a vector must be an integer, got {part!r}", "convert it: .to(fx.Int32), or int(...)"
+            )
         total = total * extent + (_checked(int(number), extent) if number.is_static else number)
     return as_numeric(total)
 
@@ -398,7 +400,10 @@ def _axis(part: Any, extent: int) -> list[int]:
             return list(range(extent))[part or slice(None)]
         return [_checked(part.__index__(), extent)]
     except (AttributeError, TypeError):
-        raise argument_error(f"{part!r} in a slice of a vector", "its bounds are known at compile time") from None
+        raise argument_error(
+            f"the bounds of a slice of a vector must be known at compile time, got {part!r}",
+            "index single elements by runtime values: v[i]",
+        ) from None
 
 
 def _positions(shape: tuple[int, ...], axes: list[list[int]]) -> list[int]:

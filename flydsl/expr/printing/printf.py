@@ -83,7 +83,7 @@ def make_format(
     format_ = Format(text, tuple(kind_of(value, leaves) for value in values), refusal)
     if len(leaves) > _MOST_LEAVES:
         raise argument_error(
-            f"{name} of {len(leaves)} numbers: at most {_MOST_LEAVES} at once", "print them in several calls"
+            f"{name} prints at most {_MOST_LEAVES} numbers at once, got {len(leaves)}", "print them in several calls"
         )
     try:
         format_.check()
@@ -116,7 +116,7 @@ def kind_of(value: Any, leaves: list[ir.Value]) -> Kind:
     if isinstance(value, tuple | IntTuple):
         return ["tuple", *(kind_of(item, leaves) for item in value)]
     if isinstance(value, FlyValue):
-        raise argument_error(f"printf of {value!r}", "print its elements, such as t[0], or t.load()")
+        raise argument_error(f"printf cannot print {value!r}", "print its elements, such as t[0], or t.load()")
     number = as_numeric(value) if isinstance(value, ir.Value) else value
     if isinstance(number, Vector):
         return ["list", *(kind_of(number[i], leaves) for i in range(number.numel))]

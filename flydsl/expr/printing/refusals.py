@@ -177,7 +177,7 @@ def _in_function(parents: list[ast.AST]) -> str:
     """The hint about a branch or loop that is not traced. parents: those of what asks."""
     function = next((parent for parent in parents if isinstance(parent, _FUNCTIONS)), None)
     if not parents:
-        return "the source of this line is not to be had, so its branches are Python's: " + WITH_SOURCE
+        return "the source of this line cannot be read, so its branches are Python's: " + WITH_SOURCE
     if function is None:
         return (
             "`if`, `while`, `and`, `or` and `not` are traced in kernels, launchers, and functions decorated with "

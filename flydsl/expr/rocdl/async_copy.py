@@ -119,7 +119,9 @@ def cluster_load_async_to_lds(
     name = "cluster_load_async_to_lds"
     size = immediate(f"the size of {name}", size_bytes, 1, 16)
     if size not in _SIZES:
-        raise argument_error(f"{name} of {size} bytes: 1, 4, 8 or 16", "copy in several calls, or use another size")
+        raise argument_error(
+            f"{name} copies 1, 4, 8 or 16 bytes, not {size}", "copy in several calls, or use another size"
+        )
     globals()[f"{name}_{_SIZES[size]}"](global_ptr, lds_ptr, offset, cpol, mask)
 
 

@@ -77,7 +77,7 @@ def s_buffer_load(ptr: Any, offset: Any, *, count: int = 1, cache_modifier: int 
     """
     number = immediate("the count of s_buffer_load", count, 1, 4)
     if number not in (1, 4):
-        raise argument_error(f"s_buffer_load of {number} words", "it reads 1 or 4")
+        raise argument_error(f"s_buffer_load reads 1 or 4 words, not {number}", "read the others by another call")
     i32 = element_type("i32")
     words = ir.VectorType.get([4], i32)
     bits = emit("llvm.ptrtoint", [llvm_pointer("s_buffer_load", ptr, 8)], [element_type("i128")]).result

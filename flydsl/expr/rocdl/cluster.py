@@ -72,7 +72,7 @@ def compute_mcast_masks(local_x: Any, local_y: Any, cluster_m: int, cluster_n: i
         for name, value in (("cluster_m", cluster_m), ("cluster_n", cluster_n))
     )
     if m * n > _MOST_WORKGROUPS:
-        raise argument_error(f"a cluster of {m} x {n} workgroups: at most {_MOST_WORKGROUPS}", "use smaller clusters")
+        raise argument_error(f"a cluster has at most {_MOST_WORKGROUPS} workgroups, got {m} x {n}")
     column, row = sum(1 << (y * m) for y in range(n)), (1 << m) - 1
     return Int32(column) << Int32(local_x), Int32(row) << (Int32(local_y) * m)
 

@@ -80,7 +80,7 @@ def WMMA(
     }
     for name, value in {**signs, "clamp": clamp}.items():
         if not isinstance(value, bool):
-            raise argument_error(f"WMMA with {name}={value!r}: True or False", "pass a Python bool")
+            raise argument_error(f"{name} of WMMA must be True or False, got {value!r}", "pass a Python bool")
     arch = target_name() or env.text("ARCH") or env.text("FLYDSL_GPU_ARCH")
     return located(atoms.wmma_of, arch, (m, n, k), (a, b, acc), (*signs.values(), clamp))
 

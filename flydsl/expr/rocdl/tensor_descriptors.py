@@ -77,11 +77,15 @@ def compute_padding_encoding(pad_interval: int, pad_amount: int, elem_bits: int 
     interval, amount = (number * elem_bits // 32 for number in (pad_interval, pad_amount))
     if interval * 32 != pad_interval * elem_bits or interval not in (2, 4, 8, 16, 32, 64, 128, 256):
         raise argument_error(
-            f"padding after {pad_interval} elements of {elem_bits} bits",
-            "after 2 to 256 words of 32 bits, a power of two",
+            "pad_interval must be 2 to 256 words of 32 bits, a power of two, got "
+            f"{pad_interval} elements of {elem_bits} bits",
+            "pass the elements of a row, for example",
         )
     if amount * 32 != pad_amount * elem_bits or not 1 <= amount <= 128:
-        raise argument_error(f"padding of {pad_amount} elements of {elem_bits} bits", "1 to 128 words of 32 bits")
+        raise argument_error(
+            f"pad_amount must be 1 to 128 words of 32 bits, got {pad_amount} elements of {elem_bits} bits",
+            "pass as many elements as fill whole words",
+        )
     return interval.bit_length() - 2, amount - 1
 
 
@@ -108,7 +112,8 @@ def _log2_bytes(elem_bytes: Any) -> int:
     size = immediate("elem_bytes of a tensor descriptor", elem_bytes, 1, 8)
     if size not in (1, 2, 4, 8):
         raise argument_error(
-            f"a tensor descriptor of elements of {size} bytes: 1, 2, 4 or 8", "describe elements of such a size"
+            f"the elements of a tensor descriptor must have 1, 2, 4 or 8 bytes, got {size}",
+            "describe the memory as elements of such a size",
         )
     return size.bit_length() - 1
 
@@ -278,7 +283,7 @@ def make_tensor_gather_dgroup0(
     """The addresses of a gather descriptor. index_size: bits of a row's number, 16 or 32."""
     require_target("make_tensor_gather_dgroup0", GFX1250)
     if index_size not in (16, 32):
-        raise argument_error(f"rows with numbers of {index_size!r} bits: 16 or 32", "pass index_size=32, for example")
+        raise argument_error(f"index_size must be 16 or 32 bits, got {index_size!r}", "pass index_size=32, for example")
     address = global_address(global_ptr)
     if global_byte_offset is not None:
         address = address + Int64(unsigned(global_byte_offset))
@@ -314,12 +319,14 @@ def make_tensor_gather_descriptor(
     most = 8 * 32 // index_size
     if not 1 <= len(row_indices) <= most:
         raise argument_error(
-            f"{len(row_indices)} rows with numbers of {index_size} bits: 1 to {most}", "gather in several calls"
+            f"a gather takes 1 to {most} rows with numbers of {index_size} bits, got {len(row_indices)}",
+            "gather in several calls",
         )
     width = immediate("the row_width of a gather descriptor", row_width, 1, _FIELD_MAX)
     if width * elem_bytes % _DWORD_BYTES:
         raise argument_error(
-            f"rows of {width * elem_bytes} bytes: a multiple of {_DWORD_BYTES}", "make the rows whole dwords"
+            f"the bytes of a row must be a multiple of {_DWORD_BYTES}, got {width * elem_bytes}",
+            "make the rows whole dwords",
         )
     count = len(row_indices) if gather_tile_dim1 is None else gather_tile_dim1
     bits = _bits(elem_bytes, _Padding(pad_interval, pad_amount), False, False)

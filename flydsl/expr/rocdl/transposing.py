@@ -92,6 +92,7 @@ def lds_transpose_load(result_type: Any, lds_memref: Any, elem_offset: Any, elem
     load = {2: ds_load_tr16_b128, 1: ds_load_tr8_b64}.get(elem_bytes)
     if load is None:
         raise argument_error(
-            f"{name} of elements of {elem_bytes!r} bytes: 1 or 2", "pass elem_bytes=2 for 16-bit elements, for example"
+            f"elem_bytes of {name} must be 1 or 2, got {elem_bytes!r}",
+            "pass elem_bytes=2 for 16-bit elements, for example",
         )
     return load(result_type, lds_pointer(name, lds_memref, elem_offset * elem_bytes))

@@ -18,7 +18,8 @@ _DIMENSIONS = ("x", "y", "z")
 def _id(operation: str, dimension: str) -> Any:
     if dimension not in _DIMENSIONS:
         raise argument_error(
-            f"gpu.{operation}({dimension!r}): a dimension is 'x', 'y' or 'z'", "fx.thread_idx.x is thread_id('x')"
+            f"the dimension of gpu.{operation} must be 'x', 'y' or 'z', got {dimension!r}",
+            "fx.thread_idx.x is thread_id('x')",
         )
     require_trace(f"gpu.{operation}")
     attribute = ir.Attribute.parse(f"#gpu<dim {dimension}>")

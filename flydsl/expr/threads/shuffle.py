@@ -145,7 +145,8 @@ def _words(value: ir.Value) -> list[Any]:
         return _words(emit("arith.index_cast", [value], [element_type("i64")]).result)
     if isinstance(kind, ir.VectorType) and len(kind.shape) != 1:
         raise argument_error(
-            f"shuffle of {kind}: a scalar or a vector of one dimension", "vector.reshape(count) has one dimension"
+            f"shuffle takes a scalar or a vector of one dimension, not {kind}",
+            "vector.reshape(count) has one dimension",
         )
     bits = bits_of(kind)
     if bits < 32:

@@ -202,7 +202,7 @@ def _leaf(value: Any) -> tuple[Any, list[ir.Value]]:
     number = as_numeric(value)
     if not isinstance(number, Numeric) or number.is_float:
         raise argument_error(
-            f"{value!r} in a shape, stride or coordinate: an integer belongs there",
+            f"a shape, stride or coordinate must consist of integers, got {value!r}",
             "convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
         )
     if number.is_static:

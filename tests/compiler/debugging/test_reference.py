@@ -104,5 +104,5 @@ def test_tolerances_and_what_is_given_stays():
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(ArgumentError, match="is no reference"):
+    with pytest.raises(ArgumentError, match="is not a reference"):
         flydsl.compare_reference(bugs.short_grid, torch.zeros(160), *bugs.ARGUMENTS["short_grid"]())

@@ -122,7 +122,7 @@ def test_a_call_has_the_values_that_its_callback_sets(monkeypatch: pytest.Monkey
         ({"traversal_layout": fx.make_layout(6, 1)}, "numbers from 0 to 11"),
         ({"traversal_layout": fx.make_layout(12, 2)}, "numbers from 0 to 11"),
         ({"traversal_order": "MMK", "atom_callback": lambda call, at: call}, "order 'MMK'"),
-        ({"atom_callback": lambda call, at: None}, "return the instruction that it got"),
+        ({"atom_callback": lambda call, at: None}, "must return the instruction that it is called with"),
     ],
 )
 def test_what_is_no_order_or_instruction_is_refused(

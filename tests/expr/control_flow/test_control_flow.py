@@ -235,7 +235,7 @@ def test_a_loop_says_how_often_its_body_is_repeated() -> None:
     assert "full = true" in compiled(-1, True).source_ir
     with pytest.raises(ValueError, match="mutually exclusive"):
         compiled(4, True)
-    with pytest.raises(TypeError, match=r"unroll=0: the number of copies(?s:.*)for _ in range"):
+    with pytest.raises(TypeError, match=r"unroll of range must be a positive Python int.*, got 0(?s:.*)for _ in range"):
         compiled(0)
 
 

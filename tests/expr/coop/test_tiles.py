@@ -160,7 +160,10 @@ def test_groups_of_lanes_load_store_and_exchange(width: int, target: str, run: R
         (lambda x: coop.BlockLoad[fx.Int32, 64], "fx.coop.BlockLoad|positive Python int"),
         (lambda x: coop.BlockLoad[fx.Int32, 64, 0], "0 items of each thread: a positive"),
         (lambda x: coop.BlockLoad[fx.Int32, 2048, 4], "of a block of 2048"),
-        (lambda x: coop.BlockLoad[fx.Int32, 64, 4, "direct"], "BlockLoad by 'direct'"),
+        (
+            lambda x: coop.BlockLoad[fx.Int32, 64, 4, "direct"],
+            "the algorithm of BlockLoad.* must be a member of .*, got 'direct'",
+        ),
         (lambda x: coop.BlockLoad[fx.Int32, 48, 4](x), "of 48 threads"),
         (lambda x: coop.BlockLoad(x), "without its type"),
         (lambda x: coop.BlockExchange[fx.Int32, 64, 4].blocked_to_striped([1, 2], storage=None), "2 items of each"),

@@ -343,7 +343,11 @@ def test_memory_allocated_too_late() -> None:
     [
         (lambda: SmemAllocator(None, arch="gfx9999"), ArchError, "gfx9999"),
         (lambda: SmemAllocator().allocate_array("f16", 4), ArgumentError, "'f16' is not an element type"),
-        (lambda: SmemAllocator().allocate_array(T.f16, 0), ArgumentError, "an LDS array of 0 elements"),
+        (
+            lambda: SmemAllocator().allocate_array(T.f16, 0),
+            ArgumentError,
+            "the size of an LDS array must be a positive integer, got 0",
+        ),
         (lambda: SmemAllocator().allocate_array(T.i4, 8), ArgumentError, "i4 has 4 bits, not whole bytes"),
         (lambda: SmemAllocator().allocate_array(T.f16, 4, alignment=24), ArgumentError, "24 bytes in LDS"),
         (lambda: SmemAllocator().allocate(type("Empty", (), {})), ArgumentError, "no annotated fields"),

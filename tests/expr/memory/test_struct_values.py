@@ -144,7 +144,7 @@ def test_an_argument_of_a_kernel_must_be_of_its_struct() -> None:
     def launch(x: fx.Tensor):
         kernel(x, Best(1.0, 2)).launch(grid=(1,), block=(LANES,))
 
-    with pytest.raises(ArgumentError, match="pair is a Pair, got Best"):
+    with pytest.raises(ArgumentError, match="pair must be a Pair, got Best"):
         launch(torch.zeros(LANES))
 
 
@@ -173,7 +173,7 @@ def test_an_argument_of_a_launcher() -> None:
     assert y.tolist() == [-5, float(1 << 30), 1.5, 7.25]
     launch(y, Numbers(6, 4, 2.5, Best(0.5, 8)))
     assert y.tolist() == [6, 2, 2.5, 8.5]
-    with pytest.raises(ArgumentError, match="numbers is a Numbers, got Best"):
+    with pytest.raises(ArgumentError, match="numbers must be a Numbers, got Best"):
         launch(y, Best(1.0, 2))
 
 
@@ -183,9 +183,12 @@ def number_kernel(y: fx.Tensor, n: fx.Int32) -> None:
 
 
 WRONG_KINDS = {
-    "of a kernel's argument": (lambda y, x: number_kernel(y, x).launch(grid=1, block=1), "n is Int32, got Float32"),
-    "of a field": (lambda y, x: Best(1.0, x), "Best.index is Int32, got Float32"),
-    "of a field that is set": (lambda y, x: setattr(Best(1.0, 2), "index", x), "Best.index is Int32, got Float32"),
+    "of a kernel's argument": (
+        lambda y, x: number_kernel(y, x).launch(grid=1, block=1),
+        "n must be Int32, got Float32",
+    ),
+    "of a field": (lambda y, x: Best(1.0, x), "Best.index must be Int32, got Float32"),
+    "of a field that is set": (lambda y, x: setattr(Best(1.0, 2), "index", x), "Best.index must be Int32, got Float32"),
     "of a number": (lambda y, x: Best(1.0, 2.5), "Best.index expects Int32: Int32\\(2.5\\): not an integer"),
 }
 
@@ -218,10 +221,10 @@ WRONG = {
     "a field too many": (lambda x, i: Best(1.0, 2, 3), ArgumentError, "Best has the fields value, index"),
     "a field twice": (lambda x, i: Best(1.0, 2, value=3), ArgumentError, "Best has the fields value, index"),
     "no such field": (lambda x, i: setattr(Best(1.0, 2), "indx", 3), ArgumentError, "no field 'indx'"),
-    "a number for a struct": (lambda x, i: Pair(1.0, 2.0), ArgumentError, "Pair.first is a Best"),
+    "a number for a struct": (lambda x, i: Pair(1.0, 2.0), ArgumentError, "Pair.first must be a Best"),
     "a union": (lambda x, i: Bits(1.0), ArgumentError, "a union is memory that its fields share"),
     "a known field": (lambda x, i: setattr(Scaled(1.0, 2), "n", 3), ArgumentError, "n is known at compile time"),
-    "a known field of run time": (lambda x, i: Scaled(1.0, i), ArgumentError, r"n is Constexpr\[int\]"),
+    "a known field of run time": (lambda x, i: Scaled(1.0, i), ArgumentError, r"n must be Constexpr\[int\]"),
 }
 
 

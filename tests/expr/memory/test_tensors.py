@@ -149,8 +149,16 @@ def test_static_operands_compute_at_once() -> None:
         (lambda A, Out: fx.select(A, [fx.thread_idx.x]), TraceError, "not a Python integer"),
         (lambda A, Out: fx.logical_divide(A), ArgumentError, "missing a required argument"),
         (lambda A, Out: fx.const_expr(Out[0]), TraceError, "runtime value"),
-        (lambda A, Out: fx.make_identity_tensor((4, 4)).moved(fx.Float32), ArgumentError, "a coordinate moved by"),
-        (lambda A, Out: fx.make_identity_tensor((4, 4)).moved(fx.Layout(4, 1)), ArgumentError, "a coordinate moved by"),
+        (
+            lambda A, Out: fx.make_identity_tensor((4, 4)).moved(fx.Float32),
+            ArgumentError,
+            "a coordinate is moved by a coordinate",
+        ),
+        (
+            lambda A, Out: fx.make_identity_tensor((4, 4)).moved(fx.Layout(4, 1)),
+            ArgumentError,
+            "a coordinate is moved by a coordinate",
+        ),
         (lambda A, Out: fx.ThrMma((4,), 0), ArgumentError, "takes a tiled MMA"),
         (lambda A, Out: fx.ThrCopy((4,), 0), ArgumentError, "takes a tiled copy"),
         (lambda A, Out: buffer_ops.extract_base_index(A, address_space="1"), ArgumentError, "address_space of"),
@@ -199,7 +207,11 @@ def test_a_pointer_is_as_aligned_as_what_it_comes_from(trace: Callable[..., Any]
 
 @pytest.mark.parametrize(
     ("stages", "error", "message"),
-    [("x", ArgumentError, "stages='x'"), (0, ArgumentError, "stages=0"), (1 << 20, LayoutError, "bytes of registers")],
+    [
+        ("x", ArgumentError, "stages must be a positive int, got 'x'"),
+        (0, ArgumentError, "stages must be a positive int, got 0"),
+        (1 << 20, LayoutError, "bytes of registers"),
+    ],
 )
 def test_stages_of_a_fragment(trace: Callable[..., Any], stages: Any, error: Any, message: str) -> None:
     def make(A: Any, Out: Any) -> Any:

@@ -64,7 +64,7 @@ def test_constants_have_the_type_that_is_asked_for() -> None:
 
 
 def test_a_constant_of_something_else_is_refused() -> None:
-    with pytest.raises(FlyError, match="it is no number"):
+    with pytest.raises(FlyError, match="this is not a number"):
         computed(lambda x: arith.arith_const("a"), torch.ones(1), torch.ones(1))
 
 

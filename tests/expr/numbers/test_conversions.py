@@ -107,7 +107,7 @@ def test_vectors(elementwise: Callable[..., torch.Tensor]) -> None:
         (lambda v: v + fx.Vector.filled([2], 1, fx.Int32), "types differ"),
         (lambda v: v.bitcast(fx.Index), "bitcast"),
         (lambda v: fx.Vector.filled([3], 1, fx.Int8).bitcast(fx.Int16), "not a multiple"),
-        (lambda v: fx.Vector.filled([0], 1, fx.Int8), "a vector of shape"),
+        (lambda v: fx.Vector.filled([0], 1, fx.Int8), "the extents of a vector"),
         (lambda v: fx.Vector.from_elements([]), "list of scalars"),
         (lambda v: (v > 0).select(fx.Vector.filled([2], 1, fx.Int32), 0), "different shapes"),
         (lambda v: v[4], "element 4"),

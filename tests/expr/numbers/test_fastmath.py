@@ -73,7 +73,7 @@ def test_the_flags_of_a_compilation_by_name() -> None:
 
     both = {"fastmath": fx.FastMathFlags.nnan | fx.FastMathFlags.ninf, "fast_fp_math": True}
     assert flags(traced(body, **both)) == {"arith.mulf": "contract", "arith.addf": "nnan,ninf"}
-    with pytest.raises(ArgumentError, match="fastmath='quick'"):
+    with pytest.raises(ArgumentError, match="no fastmath flags 'quick'"):
         traced(body, fastmath="quick")
 
 
@@ -82,5 +82,5 @@ def test_flags_that_do_not_exist() -> None:
         with fx.fastmath("quick"):
             return x + y
 
-    with pytest.raises(ArgumentError, match="fastmath='quick'"):
+    with pytest.raises(ArgumentError, match="no fastmath flags 'quick'"):
         traced(body)

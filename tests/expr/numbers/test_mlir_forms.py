@@ -29,7 +29,7 @@ def test_promises_of_no_overflow(trace: Callable[..., Any], flags: Any, written:
 
 
 def test_promises_that_are_none(trace: Callable[..., Any]) -> None:
-    with pytest.raises(ArgumentError, match=r"overflow_flags='fast'(?s:.*)none, nsw, nuw"):
+    with pytest.raises(ArgumentError, match=r"no overflow_flags 'fast'(?s:.*)none, nsw, nuw"):
         trace(lambda A, Out: arith.addi(fx.Int32(fx.thread_idx.x), 3, overflow_flags="fast"))
 
 

@@ -89,7 +89,7 @@ def test_what_does_not_come_again_is_said() -> None:
     x = torch.tensor([1 << 20], dtype=torch.int32)
     with pytest.raises(MemoryFault) as caught:
         launch(x, torch.zeros(4, dtype=torch.int32))
-    with pytest.raises(SimulatorError, match="does not come again in workgroup"):
+    with pytest.raises(SimulatorError, match="does not happen again in workgroup"):
         _ = caught.value.simulation
 
 
