@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.cuda.nccl
+import torch.cuda.tunable
 import torch.nested
 import torch.nn.parallel.comm
 
@@ -18,10 +19,16 @@ from flydsl.gpu.tensor import GpuTensor, gpu_index, tensors_in
 
 _NO_LIBRARY = "torch's products run on the host, without hipBLAS"
 _NO_DRIVER = "there is no driver to ask"
+_NO_ALLOCATOR = "memory is the host's, which torch.cuda.memory_stats counts"
 _NO_NCCL = 'torch.distributed with backend="gloo" takes these tensors'
 _ONE_PROCESS = "torch.nn.parallel.DistributedDataParallel with gloo takes these tensors"
 _COLLECTIVES = (
     "version", "unique_id", "init_rank", "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
+)  # fmt: skip
+_OF_TUNING = (
+    "enable", "is_enabled", "tuning_enable", "tuning_is_enabled", "record_untuned_enable", "set_filename",
+    "set_max_tuning_duration", "set_max_tuning_iterations", "get_results", "get_validators", "write_file", "read_file",
+    "tune_gemm_in_file",
 )  # fmt: skip
 _OF_DATA_PARALLEL = ("broadcast", "broadcast_coalesced", "reduce_add", "scatter", "gather")
 
@@ -32,8 +39,12 @@ _ABSENT: dict[ModuleType, dict[str, str]] = {
         "device_memory_used": _NO_DRIVER, "list_gpu_processes": _NO_DRIVER,
         "memory_snapshot": "torch.cuda.memory_stats has what is allocated",
         "caching_allocator_alloc": "torch.empty allocates", "caching_allocator_delete": "torch.empty allocates",
+        "MemPool": _NO_ALLOCATOR, "host_memory_stats": _NO_ALLOCATOR,
+        "set_sync_debug_mode": "the host waits for nothing",
         "get_gencode_flags": "code is compiled for the architecture in get_device_properties",
     },
+    torch.cuda.memory: {"_record_memory_history": _NO_ALLOCATOR, "_snapshot": _NO_ALLOCATOR},
+    torch.cuda.tunable: dict.fromkeys(_OF_TUNING, _NO_LIBRARY),
     torch.cuda.nccl: dict.fromkeys(_COLLECTIVES, _NO_NCCL),
     torch.nn.parallel.comm: dict.fromkeys(_OF_DATA_PARALLEL, _ONE_PROCESS),
 }  # fmt: skip

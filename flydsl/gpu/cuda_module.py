@@ -35,6 +35,7 @@ class Posed:
             "current_device": lambda: MEMORY.current, "get_arch_list": lambda: [self.product.arch],
             "manual_seed": _seed, "manual_seed_all": _seed, "seed": lambda: None, "seed_all": lambda: None,
             "default_generators": (torch.default_generator,) * self.count,
+            "get_sync_debug_mode": lambda: 0, "get_allocator_backend": lambda: "native", "_sleep": self._spin,
             "initial_seed": torch.initial_seed, "ipc_collect": lambda: None,
             "_exchange_device": self._exchange, "_maybe_exchange_device": self._exchange,
             "get_rng_state": lambda device="cuda": torch.get_rng_state(),
@@ -93,6 +94,9 @@ class Posed:
 
     def synchronize(self, device: Any = None) -> None:
         CLOCK.synchronize()
+
+    def _spin(self, cycles: int) -> None:
+        CLOCK.advance(cycles / self.product.clock_mhz, "sleep")
 
     def current_stream(self, device: Any = None) -> Stream:
         return CLOCK.current

@@ -1,7 +1,8 @@
 """Tensors on "cuda" where torch was built without it: the operators that factories come down to.
 
 `torch.randn(..., device="cuda")` allocates with `aten::empty` or `aten::empty_strided` and fills what it gets. These
-two are registered for CUDA as long as a GPU poses, for every thread, and the few that do not allocate so.
+two are registered for CUDA as long as a GPU poses, for every thread, and the few that do not allocate so; so are the
+operators that only GPUs have.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 
+from flydsl.gpu.gpu_only_operators import WIDER
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.tensor import gpu_index, on_gpu
 
@@ -22,6 +24,8 @@ def register() -> torch.library.Library:
     library.impl("empty_strided", _empty_strided, "CUDA")
     for name in ("tril_indices", "triu_indices"):
         library.impl(name, _on_the_gpu(getattr(torch, name)), "CUDA")
+    for name, product in WIDER.items():
+        library.impl(name, product, "CPU")
     return library
 
 

@@ -18,7 +18,9 @@ import torch
 from torch._library.custom_ops import OPDEFS
 from torch._utils import _rebuild_device_tensor_from_cpu_tensor
 
+from flydsl.gpu.gpu_only_operators import INSTEAD, refuse
 from flydsl.gpu.memory import MEMORY
+from flydsl.gpu.storage import storage_of
 
 _OF_SEVERAL_DEVICES = frozenset(
     {
@@ -50,7 +52,8 @@ _QUESTIONS = frozenset(
 )
 """Functions of one tensor that make no other: a launch asks many of each operand."""
 
-_ADDRESSES = frozenset({torch.Tensor.data_ptr, torch.Tensor.untyped_storage})
+_STORAGE = torch.Tensor.untyped_storage
+_ADDRESSES = frozenset({torch.Tensor.data_ptr, _STORAGE})
 """Those with which a program reads memory past torch."""
 
 
@@ -66,9 +69,11 @@ class GpuTensor(torch.Tensor):
         if func in _QUESTIONS:
             if MEMORY.waiting and func in _ADDRESSES:
                 MEMORY.waiting.before_address()
+            if func is _STORAGE:
+                return storage_of(args[0], args[0].gpu_number)
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
-        kwargs = kwargs or {}
+        func, kwargs = INSTEAD.get(func, func), kwargs or {}
         before = _THREAD.host_is_asked
         with torch._C.DisableTorchFunctionSubclass():
             if getattr(func, "__name__", "") not in _OF_SEVERAL_DEVICES:
@@ -95,8 +100,12 @@ class GpuTensor(torch.Tensor):
             index, kwargs = _device_of(func, args, kwargs or {})
             if MEMORY.waiting:
                 MEMORY.waiting.before_operator(func, (*args, *kwargs.values()))
-            with torch._C._DisableTorchDispatch():
-                found = func(*args, **kwargs)
+            try:
+                with torch._C._DisableTorchDispatch():
+                    found = func(*args, **kwargs)
+            except NotImplementedError as missing:
+                refuse(missing)
+                raise
             if func._schema.is_mutable:
                 MEMORY.changes += 1
             found = found if index is None else _on_gpu(found, index)
@@ -173,6 +182,9 @@ class GpuTensor(torch.Tensor):
         if MEMORY.waiting:
             MEMORY.waiting.before_access((self,))
         return super().__dlpack__(*args, **kwargs)
+
+    def _typed_storage(self) -> Any:
+        return torch.TypedStorage(wrap_storage=storage_of(self, self.gpu_number), dtype=self.dtype, _internal=True)
 
     def pin_memory(self, device: Any = None) -> torch.Tensor:
         raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")

@@ -129,20 +129,31 @@ def of_torch() -> dict[str, Any]:
 _FACTORIES = (
     "empty", "zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange", "linspace", "logspace", "eye",
     "empty_strided", "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like",
+    "normal",
 )  # fmt: skip
 
 
 def _factory(make: Any) -> Any:
-    """A factory that takes the number of a GPU for its device, and pinned memory of the host."""
+    """A factory that takes the number of a GPU for its device, its tensors for `out`, and pinned memory of the host."""
 
     def made(*args: Any, **options: Any) -> torch.Tensor:
         if type(options.get("device")) is int:
             options["device"] = torch.device("cuda", options["device"])
+        if isinstance(options.get("out"), GpuTensor) and options.get("device") is not None:
+            _check_out(options.pop("device"), options["out"])
         if options.get("pin_memory") and not is_traced():
             return make(*args, **{**options, "pin_memory": False}).pin_memory()
         return make(*args, **options)
 
     return made
+
+
+def _check_out(device: Any, out: GpuTensor) -> None:
+    """Raise torch's RuntimeError if a factory is to fill a tensor of another device, which C++ takes for the host's."""
+    if gpu_index(device) != out.gpu_number:
+        raise RuntimeError(
+            f"device type {torch.device(device).type} does not match device type of out parameter ({out.device.type})"
+        )
 
 
 _places: dict[int, str] = {}

@@ -33,6 +33,7 @@ PLACES = (
     torch.cuda.nccl,
     torch.cuda.random,
     torch.cuda.streams,
+    torch.cuda.tunable,
     torch.nested,
     torch.nn.parallel.comm,
     torch.profiler,
@@ -225,7 +226,14 @@ def test_what_is_not_there_says_so() -> None:
         x = torch.ones(2, device="cuda")
         with torch.cuda.nvtx.range("a part"), pytest.raises(RuntimeError, match=r"cannot pin 'torch.cuda.FloatTensor'"):
             x.pin_memory()
-        for absent in (torch.cuda.current_blas_handle, torch.cuda.nccl.version, torch.cuda.utilization):
+        for absent in (
+            torch.cuda.current_blas_handle,
+            torch.cuda.nccl.version,
+            torch.cuda.utilization,
+            torch.cuda.MemPool,
+            torch.cuda.memory._record_memory_history,
+            torch.cuda.tunable.enable,
+        ):
             with pytest.raises(DeviceError, match=r"torch\.cuda\..*: a posed GPU has none\n  at .*test_posing.py:\d+"):
                 absent()
         with pytest.raises(
@@ -233,6 +241,8 @@ def test_what_is_not_there_says_so() -> None:
         ):
             torch.nested.nested_tensor([x, x], layout=torch.jagged)
         assert torch.nested.nested_tensor([x.cpu(), x.cpu()], layout=torch.jagged).is_nested
+        with pytest.raises(DeviceError, match=r"aten::_scaled_grouped_mm: torch has it for GPUs alone"):
+            torch._scaled_grouped_mm(x[None], x[None], x, x)
         from torch.utils import cpp_extension
 
         with pytest.raises(DeviceError, match=r"load_inline with CUDA sources: a posed GPU has none"):

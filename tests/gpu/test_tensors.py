@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import flydsl.gpu
 
@@ -360,3 +361,39 @@ def test_operators_of_a_program_run_on_the_gpu() -> None:
     assert seen == [(x.device, x.device)]
     assert y.device == x.device
     assert (y.tolist(), x.grad.tolist()) == ([2.0] * 3, [3.0] * 3)
+
+
+def test_what_the_program_sees_of_memory_is_on_the_gpu() -> None:
+    x = torch.arange(6.0, device="cuda:1")
+    storage = x[2:].untyped_storage()
+    assert (storage.device, storage.is_cuda, storage.data_ptr()) == (x.device, True, x.data_ptr())
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+        assert x.storage().device == x.device
+    copy = storage.clone()
+    assert (copy.device, copy.nbytes(), copy.cpu().device.type) == (x.device, 24, "cpu")
+    assert torch.empty(0, device="cuda:1").set_(copy.untyped(), 0, (24,)).device == x.device
+    assert torch.ones(2).untyped_storage().device.type == "cpu"
+
+
+def test_factories_fill_what_they_are_given() -> None:
+    x = torch.empty(3, device="cuda")
+    for made in (torch.ones(3, device="cuda", out=x), torch.full((3,), 2.0, device=0, out=x), torch.zeros(3, out=x)):
+        assert made is x
+    assert torch.normal(0.0, 1.0, (3,), device="cuda", out=x) is x
+    with pytest.raises(RuntimeError, match="does not match device type of out parameter"):
+        torch.ones(3, device="cpu", out=x)
+
+
+def test_operators_that_torch_has_for_gpus_alone() -> None:
+    a, b = torch.randn(2, 4, 8, device="cuda").bfloat16(), torch.randn(2, 8, 4, device="cuda").bfloat16()
+    c = torch.ones(2, 4, 4, device="cuda")
+    wide = a.float() @ b.float()
+    assert torch.equal(torch.mm(a[0], b[0], out_dtype=torch.float32), wide[0])
+    assert torch.equal(torch.bmm(a, b, out_dtype=torch.float32), wide)
+    assert torch.equal(torch.baddbmm(c, a, b, out_dtype=torch.float32, beta=2), 2 * c + wide)
+    out = torch.empty(4, 4, device="cuda")
+    assert torch.mm(a[0], b[0], out_dtype=torch.float32, out=out) is out
+    assert torch.equal(out, wide[0])
+    with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+        chosen = torch.nn.functional.scaled_dot_product_attention(a, a, a)
+    assert torch.allclose(chosen, torch.nn.functional.scaled_dot_product_attention(a, a, a), rtol=0.02, atol=0.02)
