@@ -25,7 +25,16 @@ def _attention(*args: Any, **options: Any) -> torch.Tensor:
         return _ATTENTION(*args, **options)
 
 
-INSTEAD: dict[Any, Callable[..., Any]] = {_ATTENTION: _attention}
+_RANK = torch.linalg.matrix_rank
+
+
+def _rank(*args: Any, out: torch.Tensor | None = None, **options: Any) -> torch.Tensor:
+    """The rank of matrices. Torch's C++ does not write to `out` for tensors of a class of their own."""
+    found = _RANK(*args, **options)
+    return found if out is None else out.resize_(found.shape).copy_(found)
+
+
+INSTEAD: dict[Any, Callable[..., Any]] = {_ATTENTION: _attention, _RANK: _rank}
 """Functions of torch, by what is called for tensors of a posed GPU."""
 
 

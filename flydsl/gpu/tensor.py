@@ -101,8 +101,7 @@ class GpuTensor(torch.Tensor):
             if MEMORY.waiting:
                 MEMORY.waiting.before_operator(func, (*args, *kwargs.values()))
             try:
-                with torch._C._DisableTorchDispatch():
-                    found = func(*args, **kwargs)
+                found = _run(func, args, kwargs)
             except NotImplementedError as missing:
                 refuse(missing)
                 raise
@@ -319,6 +318,22 @@ def on_gpu(tensor: torch.Tensor, index: int) -> GpuTensor:
     if index:
         found.gpu_number = index
     return found
+
+
+def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Run an operator in host memory.
+
+    Where Python has the word, torch takes tensors as if they were not conjugated or negated. Operators of complex
+    numbers conjugate some between them, so it is told to look at that again.
+    """
+    with torch._C._DisableTorchDispatch():
+        if not any(tensor.is_complex() for tensor in tensors_in(args)):
+            return func(*args, **kwargs)
+        with _HEEDING(_KEYS.Conjugate, False), _HEEDING(_KEYS.Negative, False):
+            return func(*args, **kwargs)
+
+
+_HEEDING, _KEYS = torch._C._SetExcludeDispatchKeyGuard, torch._C.DispatchKey
 
 
 def _on_gpu(found: Any, index: int) -> Any:

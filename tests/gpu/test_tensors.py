@@ -375,6 +375,17 @@ def test_what_the_program_sees_of_memory_is_on_the_gpu() -> None:
     assert torch.ones(2).untyped_storage().device.type == "cpu"
 
 
+def test_operators_conjugate_within() -> None:
+    x = torch.randn(5, 5, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(torch.linalg.pinv(x.cuda()).cpu(), torch.linalg.pinv(x), atol=1e-4)
+
+
+def test_the_rank_goes_where_it_is_asked_to() -> None:
+    rank = torch.zeros((), dtype=torch.int64, device="cuda")
+    assert torch.linalg.matrix_rank(torch.eye(5, device="cuda"), out=rank) is rank
+    assert rank.item() == 5
+
+
 def test_factories_fill_what_they_are_given() -> None:
     x = torch.empty(3, device="cuda")
     for made in (torch.ones(3, device="cuda", out=x), torch.full((3,), 2.0, device=0, out=x), torch.zeros(3, out=x)):
