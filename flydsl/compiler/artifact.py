@@ -11,7 +11,7 @@ from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.arguments.argument import STREAM, PointerArgument, TensorArgument
 from flydsl.compiler.arguments.pointer_argument import from_c_void_p
 from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
-from flydsl.compiler.lowering.host_launches import host_module
+from flydsl.compiler.lowering.host_part import formats_of, launcher_of
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import argument_error
@@ -19,8 +19,10 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import numeric_class
 from flydsl.garbage import collection_paused
 from flydsl.missing_attributes import Explained
+from flydsl.printing import FORMATS, HOST_FORMATS
 from flydsl.runtime import device as devices
-from flydsl.runtime.host import HostProgram, TooLarge
+from flydsl.runtime.argument_slots import TooLarge
+from flydsl.runtime.host import HostProgram
 from flydsl.runtime.interface import Device, Dim3
 
 if TYPE_CHECKING:
@@ -221,15 +223,15 @@ class CompiledArtifact(Explained):
 
     @collection_paused()
     def _host_program(self, device: Device) -> HostProgram:
-        """The host code for a device, compiled for this host when first needed."""
+        """The launcher for a device, made when first needed."""
         traced = self.pipeline.traced
         sites = {record.name: record.at for record in traced.kernels}
         with lock:
             if device not in self._programs:
-                module, kernels = host_module(traced.module)
-                self._programs[device] = HostProgram(
-                    module, traced.entry, self.codes, kernels, device, self.code, sites
-                )
+                printed, printed_by_host = (formats_of(traced.module, name) for name in (FORMATS, HOST_FORMATS))
+                codes = [*self.codes, "q"] if printed else self.codes
+                launcher = launcher_of(traced.module, traced.entry, codes)
+                self._programs[device] = HostProgram(launcher, device, self.code, sites, printed, printed_by_host)
         return self._programs[device]
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import weakref
@@ -13,7 +14,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.codegen import CodeObject
-from flydsl.runtime import host
+from flydsl.runtime import compiled_launcher, host
 from flydsl.runtime.device import use_device
 from flydsl.runtime.interface import Device, LoadedCode
 
@@ -92,48 +93,72 @@ def test_a_device_may_call_a_launcher() -> None:
     class Nested(Recorder):
         def launch(self, *arguments: Any) -> None:
             super().launch(*arguments)
+            given.append(ctypes.cast(arguments[5][2], ctypes.POINTER(ctypes.c_int32))[0])
             if len(self.launches) == 1:
                 with use_device(inner):
                     launch(torch.zeros(9), 640)
 
+    given: list[int] = []
     launch, inner = make_launch(), Recorder()
     with use_device(Nested()) as outer:
         launch(torch.zeros(5), 64)
+    assert given == [64, 2]
     assert [grid for _, grid, *_ in inner.launches] == [(10, 2, 1), (9, 1, 1)]
     assert [grid for _, grid, *_ in outer.launches] == [(1, 2, 1), (5, 1, 1)]
+
+
+def make_compiled_launch() -> flyc.JitFunction:
+    """A launcher that computes with floats, which no plan does."""
+
+    @flyc.jit
+    def launch(A: fx.Tensor, n: fx.Int32, x: fx.Float32):
+        kernel(A, (x * 2.0).to(fx.Int32)).launch(grid=n, block=1)
+
+    return launch
 
 
 def test_an_interrupt_between_compiled_code_and_python_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(method: Any) -> Any:
         raise KeyboardInterrupt
 
-    launch = make_launch()
+    launch = make_compiled_launch()
     with use_device(Recorder()) as device:
-        launch(torch.zeros(5), 1)
-        monkeypatch.setattr(host, "_alive", interrupt)
+        launch(torch.zeros(5), 1, 1.0)
+        monkeypatch.setattr(compiled_launcher, "_alive", interrupt)
         hook = sys.unraisablehook
         with pytest.raises(KeyboardInterrupt):
-            launch(torch.zeros(5), 1)
+            launch(torch.zeros(5), 1, 1.0)
         assert sys.unraisablehook is hook
         monkeypatch.undo()
-        launch(torch.zeros(5), 1)
-    assert len(device.launches) == 4
+        launch(torch.zeros(5), 1, 1.0)
+    assert len(device.launches) == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("of the device")], ids=repr)
+def test_what_a_device_raises_comes_out_of_compiled_code(error: BaseException) -> None:
+    launch = make_compiled_launch()
+    with use_device(Recorder()) as device:
+        device.fails = error
+        with pytest.raises(type(error)):
+            launch(torch.zeros(5), 1, 1.0)
+        device.fails = None
+        launch(torch.zeros(5), 3, 1.0)
+    assert [grid for _, grid, *_ in device.launches] == [(1, 1, 1), (3, 1, 1)]
 
 
 def test_a_launcher_that_nobody_has_any_more_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
-    launchers, engines = weakref.WeakSet[host.HostProgram](), []
+    programs, engines = weakref.WeakSet[host.HostProgram](), []
 
-    class Engine(host.ExecutionEngine):  # type: ignore[misc]
+    class Engine(compiled_launcher.ExecutionEngine):  # type: ignore[misc]
         def __del__(self) -> None:
             engines.append("freed")
 
-    monkeypatch.setattr(host, "ExecutionEngine", Engine)
-    compile_it = host.HostProgram._compile
-    monkeypatch.setattr(
-        host.HostProgram, "_compile", lambda self, *arguments: (launchers.add(self), compile_it(self, *arguments))
-    )
+    monkeypatch.setattr(compiled_launcher, "ExecutionEngine", Engine)
+    run = host.HostProgram.run
+    monkeypatch.setattr(host.HostProgram, "run", lambda self, *given: (programs.add(self), run(self, *given)))
     with use_device(Recorder()):
         make_launch()(torch.zeros(5), 1)
+        make_compiled_launch()(torch.zeros(5), 1, 1.0)
         gc.collect()
     assert engines == ["freed"]
-    assert not launchers
+    assert not programs

@@ -12,7 +12,7 @@ from mlir import ir
 
 from flydsl.dialect import launch_func
 from flydsl.dialect.walk import blocks_inside, operations
-from flydsl.runtime.host import LAUNCH
+from flydsl.runtime.compiled_launcher import LAUNCH
 from flydsl.runtime.host_target import append
 
 _DECLARATION = f"llvm.func @{LAUNCH}({', '.join(['i64'] * 7)}, i32, !llvm.ptr, !llvm.ptr)"
