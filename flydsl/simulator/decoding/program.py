@@ -128,13 +128,14 @@ class Program:
             if name in listing.labels and kernel.wave_size in arch.vgpr_files  # others cannot be launched
         }
         size = wave_size or next(iter(starts.values()), arch.wave_size)
+        is_cdna5 = "cdna5" in arch.instruction_sets  # the one whose VGPRs' numbers have bits elsewhere
         for index, listed in enumerate(listing.instructions):
             size = starts.get(index, size)
-            branch = _far_branch(listed, index, listing.labels) if "cdna5" in arch.instruction_sets else None
+            branch = _far_branch(listed, index, listing.labels) if is_cdna5 else None
             instruction = decode(index, branch or listed, arch, register_indexing, size, high_bits)
             instruction = replace(instruction, listed=listed) if branch else instruction
             register_indexing = _register_indexing_after(instruction, register_indexing)
-            high_bits = _high_bits_after(instruction, high_bits)
+            high_bits = _high_bits_after(instruction, high_bits) if is_cdna5 else 0
             instructions.append(instruction)
         instructions = _without_unclear_branches(_with_true_distances(instructions), listing.labels)
         return cls(kernels, tuple(instructions), listing.labels, listing.constants, listing.variables, arch)

@@ -90,6 +90,14 @@ def test_offsets_and_modifiers_of_rdna_4_are_refused(text: str) -> None:
     assert program_of(f"\n{text}\n").instructions[0].problem.startswith("this form of")
 
 
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201"])
+def test_a_constant_for_mode_moves_registers_on_gfx1250_only(arch: str) -> None:
+    text = "s_setreg_imm32_b32 hwreg(HW_REG_MODE), 0xaf1f0\nv_mov_b32_e32 v5, v1"
+    copy = program_of(text, arch).instructions[1]
+    assert (copy.problem, copy.high_bits) == ("", 0)
+    assert [getattr(operand.atom, "first", None) for operand in (*copy.results, *copy.sources)] == [5, 1]
+
+
 def test_waves_meet_at_a_barrier(rdna3: Run) -> None:
     place = 4 * np.arange(96, dtype=np.uint32)
     text = "ds_store_b32 v0, v0\ns_waitcnt lgkmcnt(0)\ns_barrier\nv_sub_nc_u32 v1, 0x17c, v0\nds_load_b32 v2, v1\n"
