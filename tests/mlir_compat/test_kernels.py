@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -355,7 +356,8 @@ def test_raw_memory_of_the_allocator() -> None:
     assert torch.equal(out, (63 - lanes) * 3 + lanes * 3)
 
 
-def test_atoms_on_values() -> None:
+@pytest.mark.parametrize("operand", [lambda value: value, lambda value: [value]], ids=["value", "list"])
+def test_atoms_on_values(operand: Callable[[Any], Any]) -> None:
     @flyc.kernel
     def kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
         lane = gpu.thread_idx.x
@@ -363,7 +365,7 @@ def test_atoms_on_values() -> None:
         tiles = [fx.logical_divide(t, fx.make_layout(4, 1)) for t in (A, B)]
         a, b = (fly.copy_atom_call_ssa([T.vec(4, T.f16)], load, fx.slice(t, (None, lane))) for t in tiles)
         atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))
-        c = fly.mma_atom_call_ssa([T.vec(4, T.f32)], atom, a, b, fx.Vector.filled(4, 1.0, fx.Float32))
+        c = fly.mma_atom_call_ssa([T.vec(4, T.f32)], atom, operand(a), operand(b), fx.Vector.filled(4, 1.0, fx.Float32))
         store = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32)
         out = fx.logical_divide(C, fx.make_layout(4, 1))
         fly.copy_atom_call_ssa([], store, Vec(c) * 2.0, dst=fx.slice(out, (None, lane)))
@@ -379,6 +381,17 @@ def test_atoms_on_values() -> None:
 
     product = matrix(a) @ matrix(b).T + 1  # lane 16 q + n holds rows 4 q on of column n
     torch.testing.assert_close(c, product.view(4, 4, 16).permute(0, 2, 1).reshape(-1) * 2, atol=1e-2, rtol=1e-2)
+
+
+def test_a_matrix_instruction_on_two_values_of_an_operand() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))
+        a = fx.Vector.filled(4, 1.0, fx.Float16)
+        fly.mma_atom_call_ssa([T.vec(4, T.f32)], atom, [a, a], [a], fx.Vector.filled(4, 1.0, fx.Float32))
+
+    with pytest.raises(ArgumentError, match="operand a of mma_atom_call_ssa holds 2 values, not one"):
+        launcher_of(kernel, grid=1, block=64)(torch.zeros(1))
 
 
 class _LazyTile:

@@ -134,10 +134,14 @@ def _moved_dtype(atom: CopyAtom, tensor: Tensor) -> Any:
 
 @MlirBuilder
 def mma_atom_call_ssa(results: Sequence[Any], atom: MmaAtom, a: Any, b: Any, c: Any) -> Any:
-    """Execute a matrix instruction once on a thread's values of A, B and C: D = A B^T + C."""
+    """Execute a matrix instruction once on a thread's values of A, B and C: D = A B^T + C.
+
+    A and B are vectors or, as in FlyDSL, lists that hold one.
+    """
     if not isinstance(atom, MmaAtom):
         raise argument_error(f"mma_atom_call_ssa takes an MMA atom first, not {atom!r}", how_made.MMA_ATOM)
-    fragments = [_fragment(atom, name, value) for name, value in zip("abc", (a, b, c), strict=True)]
+    values = {"a": _only(a, "a"), "b": _only(b, "b"), "c": c}
+    fragments = [_fragment(atom, name, value) for name, value in values.items()]
     _mma_atom_call(atom, fragments[2], *fragments)
     return _as_type("the result of mma_atom_call_ssa", fragments[2].load().ir_value(), results[0])
 
@@ -147,6 +151,18 @@ def get_scalar(int_tuple: Any) -> Any:
     """The number in a tuple of one leaf, as a value even where it is known at compile time."""
     number = primitive.get_scalar(int_tuple)
     return as_ir_value(number if isinstance(number, ArithValue) else Int32(int(number)))
+
+
+def _only(operand: Any, name: str) -> Any:
+    """The value of an operand that FlyDSL gives as a list."""
+    if not isinstance(operand, list | tuple):
+        return operand
+    if len(operand) != 1:
+        raise argument_error(
+            f"operand {name} of mma_atom_call_ssa holds {len(operand)} values, not one",
+            "set scales on the atom by set_value",
+        )
+    return operand[0]
 
 
 def _fragment(atom: MmaAtom, name: str, value: Any) -> Tensor:
