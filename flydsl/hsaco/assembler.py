@@ -41,10 +41,14 @@ def assemble(listing: str, gpu: str) -> bytes:
     return _run(listing, "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", *halves, "-c", "-x", "assembler")
 
 
-def canonical_text(listing: str, gpu: str) -> str:
-    """Assembly text as LLVM prints it, without macros. gpu: a processor without features. Raises as `assemble`."""
-    options = ("-cc1as", "-triple", "amdgcn-amd-amdhsa", "-target-cpu", gpu, "-filetype", "asm")
-    return _run(listing, *options).decode()
+def canonical_text(listing: str, gpu: str, *options: str) -> str:
+    """Assembly text as LLVM prints it, without macros. Raises as `assemble`.
+
+    gpu: a processor without features. options: those of clang -cc1as, besides.
+    """
+    return _run(
+        listing, "-cc1as", "-triple", "amdgcn-amd-amdhsa", "-target-cpu", gpu, "-filetype", "asm", *options
+    ).decode()
 
 
 def _run(listing: str, *options: str) -> bytes:

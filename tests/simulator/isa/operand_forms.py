@@ -65,13 +65,22 @@ def _others(operand: str, signed: bool) -> Iterator[str]:
 
 def assembled(lines: list[str], arch: Arch) -> list[str]:
     """The lines that LLVM's assembler takes, as it prints them."""
+    printed = (line.strip() for line in taken(lines, arch)[1].splitlines() if line.startswith("\t"))
+    return [line for line in printed if line[0] != "."]
+
+
+def taken(lines: list[str], arch: Arch, *options: str) -> tuple[list[int], str]:
+    """The numbers of the lines that LLVM's assembler takes, from 0 on, and the text that it prints of them.
+
+    options: those of clang -cc1as, besides.
+    """
+    numbers = list(range(len(lines)))
     for _ in range(_TRIES):
         try:
-            text = canonical_text("\n".join(["L:", *lines, ""]), arch.name)
+            text = canonical_text("\n".join(["L:", *(lines[number] for number in numbers), ""]), arch.name, *options)
         except AssemblerError as error:
             wrong = {int(number) for number in re.findall(r":(\d+):\d+: error", str(error))}
-            lines = [line for number, line in enumerate(lines, 2) if number not in wrong]
+            numbers = [number for place, number in enumerate(numbers, 2) if place not in wrong]
         else:
-            printed = (line.strip() for line in text.splitlines() if line.startswith("\t"))
-            return [line for line in printed if line[0] != "."]
-    raise AssertionError(f"the assembler still refuses some of {len(lines)} lines")
+            return numbers, text
+    raise AssertionError(f"the assembler still refuses some of {len(numbers)} lines")
