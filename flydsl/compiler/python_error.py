@@ -15,6 +15,7 @@ from mlir import ir
 
 import flydsl.expr as fx
 from flydsl.errors import SourceLocation, TraceError, did_you_mean
+from flydsl.expr.control_flow import recursion
 from flydsl.expr.flydsl_names.other_names import OTHER_NAMES
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.threads.positions import Tuple3D
@@ -101,7 +102,7 @@ def _recursive(error: Exception) -> TracebackType:
 
 def _message(error: Exception) -> str:
     if isinstance(error, RecursionError):
-        return f"{_recursive(error).tb_frame.f_code.co_name} calls itself without end while it is traced"
+        return recursion.without_end(_recursive(error).tb_frame.f_code.co_name)
     if isinstance(error, KeyError) and error.args:
         return f"there is no key {error.args[0]!r}"
     if isinstance(error, OSError) and error.filename is not None:
@@ -121,7 +122,7 @@ def _of_module(error: AttributeError) -> tuple[str, str]:
 
 def _hint(error: Exception) -> str:
     if isinstance(error, RecursionError):
-        return "what a runtime condition decides is traced on both ways: write a loop, which runs on the device"
+        return recursion.HINT
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], ArithValue | FlyValue):
         return "a runtime value is known on the device only: look it up in a tensor, or use a compile-time key"
     if isinstance(error, AttributeError):

@@ -15,6 +15,7 @@ from mlir import ir
 
 from flydsl.dialect.location import mlir_location, source_location
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.expr.control_flow.recursion import MOST_CALLS, refuse_endless_calls
 from flydsl.expr.control_flow.tree import flatten, leaf_like, leaf_type, leaf_value, typed
 
 # Regions that operations go to, innermost last. One thread traces at a time.
@@ -38,7 +39,9 @@ class TracedRegion:
         self._insertion = ir.InsertionPoint(self._block)
 
     def open(self) -> None:
-        """Insert following operations at the end of this region."""
+        """Insert following operations at the end of this region. Raises TraceError for a recursion without end."""
+        if len(_open) >= MOST_CALLS:
+            refuse_endless_calls()
         self._insertion.__enter__()
         _open.append(self)
 
