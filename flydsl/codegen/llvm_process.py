@@ -42,7 +42,7 @@ class Job:
         self._stderr = temporary_file()
         ours, theirs = socket.socketpair()
         with theirs:
-            _send([theirs.fileno(), self._stderr.fileno()])
+            _send(request.target, [theirs.fileno(), self._stderr.fileno()])
         self._stream = ours.makefile("rwb")
         ours.close()  # once the stream is
         with contextlib.suppress(OSError):  # of a process that has ended; `result` says so
@@ -83,13 +83,13 @@ def start(*target: str) -> None:
         _started(*target)
 
 
-def _send(descriptors: list[int]) -> None:
+def _send(target: bytes, descriptors: list[int]) -> None:
     with _lock:
         try:
-            socket.send_fds(_started(), [b"."], descriptors)
+            socket.send_fds(_started(), [target], descriptors)
         except OSError:  # somebody has ended it
             _forget()
-            socket.send_fds(_started(), [b"."], descriptors)
+            socket.send_fds(_started(), [target], descriptors)
 
 
 def _started(*target: str) -> socket.socket:

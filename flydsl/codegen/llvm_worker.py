@@ -28,6 +28,7 @@ TRIPLE = "amdgcn-amd-amdhsa"
 
 _STDERR = 2
 _DESCRIPTOR_BYTES = 4
+_TARGET_BYTES = 64
 _PATIENCE_S = 0.2
 _SMALL_BYTES = 16 << 10  # of bitcode: a softmax, not a GEMM
 
@@ -61,6 +62,12 @@ class Request:
         self.emitter_options = emitter_options
         self.needs_object = needs_object
         self.in_order = in_order
+
+    @property
+    def target(self) -> bytes:
+        """GPU, features and level as the message that goes before a module; blank if they do not fit into it."""
+        text = f"{self.cpu} {self.features} {self.opt_level}".encode()
+        return text.ljust(_TARGET_BYTES) if len(text) <= _TARGET_BYTES else b" " * _TARGET_BYTES
 
 
 Result = tuple[bytes, bytes | None, str] | str
@@ -237,9 +244,10 @@ def _compile(descriptor: int, stderr: int) -> None:
 def serve(requests: _socket.socket, steps: list[Callable[[], object]]) -> None:
     """Take connections, one with each message, until nobody holds the other end any more.
 
-    steps: what to do for the copies while nobody asks.
+    steps: what to do for the copies while nobody asks. A target that was asked for is one of them: as a rule, somebody
+    asks for it again.
     """
-    patience_s = 0.0
+    patience_s, asked = 0.0, set[bytes]()
     while True:
         message, sent, _, _ = _next(requests, steps, patience_s)
         if not message:
@@ -251,6 +259,9 @@ def serve(requests: _socket.socket, steps: list[Callable[[], object]]) -> None:
         for descriptor in descriptors:
             os.close(descriptor)
         patience_s = _PATIENCE_S  # the copy has the processor
+        if message.strip() and message not in asked:
+            asked.add(message)
+            steps.append(_getting_ready(*message.decode().split()))
 
 
 def _next(
@@ -260,19 +271,25 @@ def _next(
     while True:
         requests.settimeout(patience_s if steps else None)
         try:
-            return requests.recvmsg(1, _socket.CMSG_LEN(2 * _DESCRIPTOR_BYTES))
+            return requests.recvmsg(_TARGET_BYTES, _socket.CMSG_LEN(2 * _DESCRIPTOR_BYTES))
         except (BlockingIOError, TimeoutError):
             steps.pop(0)()
 
 
 def _get_ready(cpu: str, features: str, opt_level: int) -> None:
-    """Emit a little, which takes a machine three times as long at first."""
+    """Emit a little, unless that is done: it takes a machine three times as long at first."""
+    if (cpu, features, opt_level) in _machines:
+        return
     machine = _new_machine(cpu, features, opt_level)
     module = llvm_functions.Module(_LITTLE)
     machine.prepare(module)
     machine.optimize(module, opt_level)
     machine.emit(module, is_object=True)
     _machines[cpu, features, opt_level] = machine
+
+
+def _getting_ready(cpu: str, features: str, opt_level: str) -> Callable[[], object]:
+    return lambda: _get_ready(cpu, features, int(opt_level))
 
 
 _LITTLE = """
@@ -301,6 +318,5 @@ def main(descriptor: int, library: str, *target: str) -> None:
     llvm_functions.load(library)
     steps: list[Callable[[], object]] = [llvm_bugs.load]
     if target:
-        cpu, features, opt_level = target
-        steps.insert(0, lambda: _get_ready(cpu, features, int(opt_level)))
+        steps.insert(0, _getting_ready(*target))
     serve(_socket.socket(fileno=descriptor), steps)
