@@ -72,6 +72,7 @@ def waves(arch: Arch, info: dict[str, int], workgroup_size: int, wave_size: int 
 
 
 @pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
+@pytest.mark.diagonal(3)
 def test_equals_llvms(arch: Arch) -> None:
     rng = random.Random(arch.name)
     kernels = [random_kernel(rng, arch, i) for i in range(KERNELS_PER_ARCH)]

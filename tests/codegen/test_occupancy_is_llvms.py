@@ -36,6 +36,7 @@ def assert_llvms(code: CodeObject) -> set[int]:
 
 
 @EVERY_ARCH
+@pytest.mark.diagonal(3)
 def test_for_ranges_of_workgroup_sizes(arch: Arch) -> None:
     rng = random.Random(7)
     kernels = []
@@ -47,6 +48,7 @@ def test_for_ranges_of_workgroup_sizes(arch: Arch) -> None:
 
 
 @EVERY_ARCH
+@pytest.mark.diagonal(3)
 def test_for_kernels_that_ask_for_few_waves(arch: Arch) -> None:
     asked = ("1,1", "2,4", "3,5", "1,6", "8")
     made = itertools.product(asked, (64, 256), (10, 60), (0, 9000))

@@ -18,7 +18,7 @@ from flydsl.gpu.of_triton import chosen_by, do_bench
 from flydsl.gpu.waiting import WAITING
 from kernels.vector_add import vector_add
 
-N = 1 << 14
+N = 1 << 11
 
 
 @pytest.fixture(autouse=True)

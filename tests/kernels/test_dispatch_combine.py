@@ -18,7 +18,7 @@ def test_tokens_go_to_their_experts_and_results_come_back() -> None:
     assert ranks.run(on_ranks.experts, 4, 4, [0, 1, 2, 3]) == [[]] * 4
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_workgroups_that_are_chosen_by_measurement() -> None:
     """Other numbers of them for dispatch and combine, one launch after the other."""
     assert ranks.run(on_ranks.experts, 2, 2, [1, 0], None) == [[]] * 2

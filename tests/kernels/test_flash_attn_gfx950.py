@@ -40,24 +40,26 @@ def compare(dtype: str, batch: int, length: int, heads: int, kv_heads: int, caus
 
 
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
+@pytest.mark.diagonal(2)
 def test_equals_torch(shape: tuple[int, int, int, int]) -> None:
     compare("bf16", *shape, causal=True)
 
 
-@pytest.mark.parametrize(("dtype", "length"), [("f16", 129), ("bf16", 400)])
+@pytest.mark.parametrize(("dtype", "length"), [("f16", 129), pytest.param("bf16", 400, marks=pytest.mark.sweep)])
 def test_without_a_mask(dtype: str, length: int) -> None:
     compare(dtype, 1, length, 1, 1, causal=False)
 
 
 @pytest.mark.parametrize(
     ("dtype", "splits", "batch", "length", "causal"),
-    [("bf16", 2, 2, 1, True), ("f16", 2, 1, 390, False)],
+    [pytest.param("bf16", 2, 2, 1, True, marks=pytest.mark.sweep), ("f16", 2, 1, 390, False)],
 )
 def test_workgroups_that_share_keys(dtype: str, splits: int, batch: int, length: int, causal: bool) -> None:
     """One query, whose second part has no key; parts of different lengths. More parts are in sweep_attention."""
     compare(dtype, batch, length, 2, 1, causal, num_kv_splits=splits)
 
 
+@pytest.mark.sweep
 def test_parts_of_keys_with_nans() -> None:
     """A NaN among the queries, and one among the keys of the second part, which the first queries do not see."""
     q, k, v = operands("bf16", *[(1, 400, 1, 128)] * 3)
@@ -65,6 +67,7 @@ def test_parts_of_keys_with_nans() -> None:
     check(attention(q, k, v, num_kv_splits=2), kernel.reference(q, k, v))
 
 
+@pytest.mark.sweep
 def test_sums_that_are_multiplied_for_every_tile() -> None:
     compare("bf16", 1, 260, 1, 1, causal=True, dualwave_swp_lazy_rescale=False)
 

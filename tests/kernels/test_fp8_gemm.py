@@ -34,6 +34,7 @@ def product(launch: Any, m: int, n: int, k: int, arch: str, shuffled: bool = Fal
 
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("shape", kernel.SHAPES[:2], ids=str)
+@pytest.mark.diagonal(2)
 def test_four_waves(shape: tuple[int, int, int], shuffled: bool) -> None:
     product(compile_fp8_gemm_4w(K=shape[2], **SMALL, b_preshuffled=shuffled), *shape, "gfx942", shuffled)
 
@@ -46,7 +47,7 @@ def test_four_waves_on_cdna4(shuffled: bool, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("shuffled", [False, pytest.param(True, marks=pytest.mark.sweep)])
 def test_eight_waves_on_cdna4(shuffled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCH", "gfx950")
     product(compile_fp8_gemm_8w(K=256, BLOCK_M=128, b_preshuffled=shuffled), 150, 330, 256, "gfx950", shuffled)

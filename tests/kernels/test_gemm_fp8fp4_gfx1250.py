@@ -84,7 +84,7 @@ def test_product(data_format: str, mode: str) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("data_format", ["fp8", "fp4"])
-@pytest.mark.diagonal(4)
+@pytest.mark.diagonal(5)
 def test_choices(data_format: str, options: dict[str, Any]) -> None:
     product(64, 128, 768, data_format, **options)
 

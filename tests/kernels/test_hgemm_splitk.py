@@ -88,6 +88,7 @@ def test_signals_of_a_launch_that_ends_early_are_forgotten(monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
+@pytest.mark.diagonal(2)
 def test_sizes_without_a_tile(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     a, b, bias = (whole_numbers(*size).to(torch.bfloat16) for size in ((m, k), (n, k), (n,)))

@@ -129,12 +129,14 @@ def stage2(layer: Layer, a_dtype: str, tile: tuple[int, int] = (128, 256), **opt
 
 
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     options: dict[str, Any] = ({}, {"use_async_copy": True}, {"gate_mode": kernel.GateMode.INTERLEAVE})[number]
     Stage1(Layer.of(shape), ("fp4", "fp8", "fp4")[number], out_dtype=("f16", "bf16", "bf16")[number], **options).check()
 
 
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_stage2_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     options: dict[str, Any] = ({}, {"accumulate": False, "enable_bias": True}, {"persist_m": 1})[number]
     stage2(Layer.of(shape), ("fp8", "fp4", "fp8")[number], out_dtype=("f16", "bf16", "f32")[number], **options)
@@ -163,7 +165,7 @@ def test_activations_without_scales() -> None:
     Stage1(Layer.of((9, 256, 128, 3, 2, 32)), "fp8", a_scale_one=True, out_dtype="bf16").check()
 
 
-@pytest.mark.parametrize("out_dtype", ["fp4", "fp8"])
+@pytest.mark.parametrize("out_dtype", ["fp4", pytest.param("fp8", marks=pytest.mark.sweep)])
 def test_result_with_scales_is_what_stage2_reads(out_dtype: str) -> None:
     """Both stages, in terms of what torch makes of the rounded numbers."""
     layer = Layer.of((21, 256, 256, 4, 2, 32))

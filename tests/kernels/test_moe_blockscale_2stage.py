@@ -59,12 +59,14 @@ def stage2(
 
 
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     tile = ((64, 128), (256, 128), (128, 128))[number]
     stage1(Layer.of(shape), tile=tile, weighted=number == 1, out_dtype=("f16", "bf16", "f16")[number])
 
 
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_stage2_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     tile, options = ((256, 128), (128, 256), (128, 128))[number], ({}, {"out_dtype": "bf16"}, {"accumulate": False})
     stage2(Layer.of(shape), tile=tile, **options[number])

@@ -82,18 +82,21 @@ def stage2(
 
 
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     layer = Layer.of(shape)
     stage1(layer, ("bf16", "fp16")[number % 2], out_dtype=("f16", "bf16")[number // 2], weighted=number == 1)
 
 
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_stage2_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     stage2(Layer.of(shape), ("fp16", "bf16")[number % 2], out_dtype=("f16", "bf16", "f32")[number])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "dtype"), [*enumerate(kernel.SCALED)])
+@pytest.mark.diagonal(2)
 def test_scaled_types(number: int, dtype: str) -> None:
     layer = Layer.of((33, 256, 256, 3, 2, 32))
     stage1(layer, dtype, weighted=number == 0, use_cshuffle_epilog=number < 2)
@@ -165,7 +168,7 @@ def test_nan_and_inf_stay_in_their_rows() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("accumulate", [True, False])
+@pytest.mark.parametrize("accumulate", [True, pytest.param(False, marks=pytest.mark.sweep)])
 def test_a_layer_from_routing_to_sum(accumulate: bool) -> None:
     """Sorting, both stages and the reduction, one kernel's results being the next one's operands."""
     layer = Layer.of((37, 256, 128, 6, 2, 16))
@@ -221,7 +224,7 @@ def test_rows_summed_in_order(masked: bool) -> None:
     torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=2e-2, atol=1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_tiles_chosen_by_measurement() -> None:
     layer = Layer.of((6, 256, 128, 4, 2, 16))
     x, w, *memory = operands("bf16", 6, 4, 2 * layer.i, layer.d)
@@ -263,7 +266,7 @@ def test_unsupported() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scales", ["rows", "f32", "bf16"])
+@pytest.mark.parametrize("scales", ["rows", pytest.param("f32", marks=pytest.mark.sweep), "bf16"])
 def test_bf16_times_int4(scales: str) -> None:
     """Scales of rows, and of groups, which lie in the weights themselves."""
     layer = Layer.of((21, 256, 128, 3, 2, 16))

@@ -108,6 +108,7 @@ RUNS = executed_on("gfx1250", "tensor_load_to_lds")
 @RUNS
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(plain.SHAPES)], ids=str)
+@pytest.mark.diagonal(2)
 def test_sixteen_bits(number: int, shape: tuple[int, ...]) -> None:
     layer, dtype = Layer.of(shape), ("fp16", "bf16", "bf16")[number]
     first: dict[str, Any] = ({}, {"doweight_stage1": True}, {"num_buffers": 2})[number]
@@ -121,7 +122,7 @@ def test_sixteen_bits(number: int, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("dtype", "number"), [("fp8", 0), ("fp4", 0), ("fp8", 1), ("a8w4", 1), ("fp4", 2), ("a8w4", 2)]
 )
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(3)
 def test_scales_of_blocks(dtype: str, number: int) -> None:
     layer, tile_n = Layer.of(scaled.SHAPES[number]), (128, 64, 64)[number]
     first: dict[str, Any] = ({"enable_bias": True}, {"act": "swiglu"}, {})[number]

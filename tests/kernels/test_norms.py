@@ -110,7 +110,7 @@ def test_the_builders_have_the_documented_parameters(name: str) -> None:
         assert [p.name for p in launcher.signature.parameters] == [*expected, "m_in", "stream"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @EVERY_NORM
 def test_threads_chosen_by_measurement(name: str) -> None:
     module = MODULES[name]

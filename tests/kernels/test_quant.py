@@ -30,7 +30,7 @@ def decoded(codes: torch.Tensor, quant: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", kernel.DTYPES)
 @pytest.mark.parametrize("quant", kernel.QUANTS)
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(3)
 def test_rows(quant: str, dtype: str) -> None:
     for m, n in kernel.SHAPES:
         x = strided(matrix(m, n, dtype), 3)

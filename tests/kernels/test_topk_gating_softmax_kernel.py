@@ -57,7 +57,7 @@ def test_rows_of_nan_give_valid_experts() -> None:
     assert experts.tolist() == [[0, 1]] * 2
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_waves_chosen_by_measurement() -> None:
     gating = different(10, 64, "f16")
     weights, experts, ids = results(10, 3)

@@ -63,7 +63,7 @@ def test_product_of_f32(arch: str) -> None:
 
 
 @pytest.mark.parametrize(("n", "dtype"), [(1, "f32"), (100, "f16"), (512, "bf16"), (1999, "f32")])
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_softmax(n: int, dtype: str) -> None:
     a, c = matrix(9, n, dtype, scale=2), torch.full((9, n), torch.nan, dtype=matrix(1, 1, dtype).dtype)
     with checking():
@@ -72,7 +72,7 @@ def test_softmax(n: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("mean", "n", "quant"), [(True, 200, None), (False, 512, "i8"), (True, 1500, "i8")])
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(3)
 def test_norm(mean: bool, n: int, quant: str | None) -> None:
     norm = Norm(columns=n, dtype="bf16", mean=mean, residual=True, smooth=False, quant=quant)
     given = norms.operands(norm, 5)
@@ -83,12 +83,13 @@ def test_norm(mean: bool, n: int, quant: str | None) -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 1024, 4), (9, 8, 2), (5, 128, 3)], ids=str)
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_gating(shape: tuple[int, int, int]) -> None:
     check_gating(topk_gating_softmax_kernel.DTYPES.index("f32"), shape, True)
 
 
 @pytest.mark.parametrize("head_dim", [64, 256])
+@pytest.mark.diagonal(2)
 def test_rotation(head_dim: int) -> None:
     check_rotation(0, (3, 4, 2, head_dim), (True, False, True, False))
 

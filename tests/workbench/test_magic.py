@@ -96,6 +96,7 @@ def test_values_that_the_cell_passes_are_shown_as_text(notebook, read):
 
 
 @pytest.mark.parametrize("arch", [arch.name for arch in ARCHS])
+@pytest.mark.diagonal(3)
 def test_compiling_for_another_target(notebook, arch, read):
     outcome = notebook.run(f"%%flykernel --arch {arch}\n{RUN}\nresult = torch.equal(C, A + B)")
     assert outcome.error is None, outcome.text

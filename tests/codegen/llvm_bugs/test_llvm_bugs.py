@@ -625,6 +625,7 @@ def choices(hsaco: bytes, listing: str) -> list[list[int]]:
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx1201"])
 @pytest.mark.parametrize("opt_level", range(4))
 @pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.diagonal(3)
 def test_a_branch_and_a_choice_by_one_condition(condition: str, opt_level: int, arch: str) -> None:
     for branch, expected in ((("first", "second"), [[1, 7], [0, 0]]), (("second", "first"), [[0, 9], [1, 7]])):
         llvm_ir = kernel_of_condition(CONDITIONS[condition], *branch)

@@ -104,6 +104,7 @@ def with_registers(kernel, arch: str, vgprs: int, agprs: int = 0):
 
 
 @pytest.mark.parametrize("arch", ARCH_NAMES)
+@pytest.mark.diagonal(3)
 def test_the_view_says_what_llvm_says(arch, read):
     """The `; Occupancy:` line of LLVM's assembly."""
     artifact = vector_add.lower(*(torch.ones(4096) for _ in range(3)), arch=arch).artifact
