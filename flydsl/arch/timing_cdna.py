@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flydsl.arch.timing_figures import Timing, assumed, measured, published, scaled
+from flydsl.arch.timing_figures import Timing, assumed, fitted, measured, published, scaled
+
+_ATOMICS = "AMD's times of mixtures of experts on an MI355X, at whose end each workgroup adds a tile; see ACCURACY.md"
 
 MI300X = Timing(
     xcds=published(8, "dies", "CDNA 3"),
@@ -50,6 +52,7 @@ MI300X = Timing(
     l2_channels=published(16, "channels", "CDNA 3"),
     l2_read_bytes_per_cycle=published(128, "bytes a cycle and channel", "CDNA 3"),
     l2_write_bytes_per_cycle=published(64, "bytes a cycle and channel", "CDNA 3"),
+    l2_atomic_cycles=scaled(14, "cycles", f"as on the MI355X: {_ATOMICS}"),
     l2_latency=measured(288, "cycles"),
     infinity_cache_bytes=published(256 << 20, "bytes", "CDNA 3"),
     infinity_cache_bytes_per_second=measured(
@@ -83,6 +86,7 @@ MI355X = replace(
     scalar_miss_latency=measured(167, "cycles", _MI350P),
     l1_latency=measured(112, "cycles", _MI350P),
     l2_latency=measured(256, "cycles", _MI350P),
+    l2_atomic_cycles=fitted(14, "cycles", _ATOMICS),
     infinity_cache_latency_ns=measured(202, "ns", f"{_MI350P}: 444 cycles at 2.2 GHz"),
     memory_latency_ns=measured(349, "ns", f"{_MI350P}: 768 cycles at 2.2 GHz"),
     memory_read_bytes_per_second=scaled(5.98e12, "bytes a second", "75 % of 8e12, as on the MI300X"),

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 _TIMES = ("cycles", "ns", "us")
-_OFF = {"published": 0.0, "measured": 0.1, "scaled": 0.3, "assumed": 1.0}
-"""How far off a figure may be: others measure within a tenth, generations differ by less than a third; of what is
-assumed, nothing is known but its order of magnitude."""
+_OFF = {"published": 0.0, "measured": 0.1, "fitted": 0.2, "scaled": 0.3, "assumed": 1.0}
+"""How far off a figure may be: others measure within a tenth, what is fitted to times of kernels
+takes in what else they lose, generations differ by less than a third; of what is assumed, nothing is known but its
+order of magnitude."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with its unit and source. sure: "published", "measured" by others, "scaled" from another GPU's, or
-    "assumed" where nobody says."""
+    """A number with its unit and source. sure: "published", "measured" by others, "fitted" to times of kernels,
+    "scaled" from another GPU's, or "assumed" where nobody says."""
 
     value: float
     unit: str
@@ -45,6 +46,10 @@ def measured(value: float, unit: str, source: str = "MT4G") -> Figure:
     return Figure(value, unit, source, "measured")
 
 
+def fitted(value: float, unit: str, source: str) -> Figure:
+    return Figure(value, unit, source, "fitted")
+
+
 def scaled(value: float, unit: str, source: str) -> Figure:
     return Figure(value, unit, source, "scaled")
 
@@ -60,8 +65,9 @@ class Timing:
     A compute unit is what a workgroup runs on: of RDNA, a workgroup processor. vector_caches, lds_pipes: of a compute
     unit; a cache serves the SIMDs next to it, a pipe the workgroups whose LDS is behind it. l1_address_cycles: of an
     access of a wave of the usual size. lds_port_in_bytes: what a pair of SIMDs sends to the LDS in a cycle, addresses
-    of four bytes included; lds_port_out_bytes: what it gets from there. *_latency: cycles from issue to the first
-    instruction that can use the result.
+    of four bytes included; lds_port_out_bytes: what it gets from there. l2_atomic_cycles: for which an atomic operation
+    holds a channel, whatever part of 64 bytes it changes. *_latency: cycles from issue to the first instruction that
+    can use the result.
     """
 
     xcds: Figure
@@ -95,6 +101,7 @@ class Timing:
     l2_channels: Figure
     l2_read_bytes_per_cycle: Figure
     l2_write_bytes_per_cycle: Figure
+    l2_atomic_cycles: Figure
     l2_latency: Figure
     infinity_cache_bytes: Figure
     infinity_cache_bytes_per_second: Figure

@@ -60,6 +60,7 @@ RX_7900_XTX = Timing(
     l2_channels=scaled(24, "channels", "one for each 256 KiB, as on RDNA 2"),
     l2_read_bytes_per_cycle=published(64, "bytes a cycle and channel", "RDNA"),
     l2_write_bytes_per_cycle=published(64, "bytes a cycle and channel", "RDNA"),
+    l2_atomic_cycles=assumed(1, "cycles", "as a store of 64 bytes"),
     l2_latency=measured(227, "cycles", _CHASE),
     infinity_cache_bytes=published(96 << 20, "bytes", _ROCM),
     infinity_cache_bytes_per_second=published(3.5e12, "bytes a second", "AMD, effective bandwidth with the memory's"),

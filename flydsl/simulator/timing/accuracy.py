@@ -19,7 +19,7 @@ _OF_ATTENTION = 0.1
 _COMPARED = (GFX942.name, GFX950.name)
 _ERROR_PERCENT = {
     "short": 20.0,
-    "parts": 45.0,
+    "parts": 25.0,
     "memory": 25.0,
     "matrix": 35.0,
     "latency": 55.0,

@@ -45,6 +45,18 @@ def l2_tera(arch: str) -> float:
     return bytes_ / (many.time_us - few.time_us) * 1e-6
 
 
+def added_giga(arch: str, lane_bytes: int) -> float:
+    """Billions of dwords a second that all lanes add to memory, each lane lane_bytes after the one before."""
+    place = lines(
+        f"v_mul_u32_u24 v40, {lane_bytes}, $1", "s_and_b32 s40, $2, 255", "s_lshl_b32 s40, s40, 12",
+        "v_add_u32 v40, s40, v40",
+    )  # fmt: skip
+    body = place + "\\0A" + lines("global_atomic_add v40, v16, $0", times=8)
+    size: dict[str, Any] = {"workgroups": WORKGROUPS[arch], "arch": arch, "size_bytes": 1 << 20}
+    few, many = (trace_of(body, "v16 v40 s40 scc", repeats=repeats, **size) for repeats in (4, 12))
+    return 256 * 8 * 8 * WORKGROUPS[arch] / (many.time_us - few.time_us) * 1e-3
+
+
 def copy_tera(arch: str, *, in_place: bool = False) -> float:
     """Terabytes a second that a copy of 256 MiB, or changing as much in place, reads and writes."""
     workgroups = 16384

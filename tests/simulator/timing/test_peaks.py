@@ -11,11 +11,17 @@ from flydsl.arch.instruction_costs import mfma_operations
 from flydsl.arch.timing import timing
 from flydsl.simulator.timing import Trace
 from tests.simulator.timing.loops import busy_us, lines, trace_of
-from tests.simulator.timing.peaks import WORKGROUPS, copy_tera, l2_tera, lds_bytes_per_cycle, matrix_tera
+from tests.simulator.timing.peaks import WORKGROUPS, added_giga, copy_tera, l2_tera, lds_bytes_per_cycle, matrix_tera
 
 pytestmark = pytest.mark.slow
 
 WAVES_OF_RDNA = 8
+
+
+@pytest.mark.parametrize(("lane_bytes", "giga"), [(4, 351), (16, 88)])
+def test_atomics(lane_bytes: int, giga: float) -> None:
+    """An operation holds a channel for 14 cycles, whether 16 lanes or 4 add to its 64 bytes."""
+    assert added_giga("gfx950", lane_bytes) == pytest.approx(giga, rel=0.1)
 
 
 @pytest.mark.parametrize(

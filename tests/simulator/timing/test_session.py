@@ -243,7 +243,7 @@ def test_every_figure_has_a_source() -> None:
     for arch in filter(is_timed, ARCHS):
         for name, figure in timing(arch).figures():
             assert figure.source, name
-            assert figure.sure in ("published", "measured", "scaled", "assumed"), name
+            assert figure.sure in ("published", "measured", "fitted", "scaled", "assumed"), name
             assert figure.value > 0 or name.startswith("infinity_cache"), name
 
 

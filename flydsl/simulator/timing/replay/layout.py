@@ -61,7 +61,7 @@ class Gpu(Shared):
         double lds_bytes_per_cycle;
         u64 scalar_hit_latency, scalar_miss_latency, l1_sets, l1_ways, l1_latency;
         double l1_bytes_per_cycle, l1_fill_bytes_per_cycle;
-        u64 l2_sets, l2_ways, l2_channels, l2_latency;
+        u64 l2_sets, l2_ways, l2_channels, l2_latency, l2_atomic_cycles;
         double l2_read_bytes, l2_write_bytes;
         u64 cache_latency;
         double cache_bytes_per_cycle, cache_keeps;
