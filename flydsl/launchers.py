@@ -79,16 +79,19 @@ def _parameter(kind: Any) -> Any:
 
 def tuned(
     name: str, tensors: str, launch: Callable[..., None], key: Sequence[str], choices: Sequence[Mapping[str, Any]], /,
-    prune: Any = None, **others: Any,
+    prune: Any = None, restore: Sequence[str] = (), **others: Any,
 ) -> Any:  # fmt: skip
     """A `launcher` whose last parameters, before the stream, are chosen by measurement.
 
     choices: their values by name. key: the parameters for whose values there is a choice each. prune: as
-    `flydsl.autotune` has prune_configs_by.
+    `flydsl.autotune` has prune_configs_by. restore: tensors that a launch changes, its
+    restore_value.
     """
     chosen = {n: type(value) for n, value in choices[0].items()}
     function = launcher(name, tensors, launch, **others, **chosen)
-    return flydsl.autotune([flydsl.Config(**c) for c in choices], list(key), prune_configs_by=prune)(function)
+    return flydsl.autotune(
+        [flydsl.Config(**c) for c in choices], list(key), prune_configs_by=prune, restore_value=restore
+    )(function)
 
 
 def chosen(tensors: str, key: str, choices: Sequence[Any]) -> Callable[[Callable[..., None]], Any]:

@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
-from kernels import qk_norm_rope_quant
+from kernels import gdr_decode, qk_norm_rope_quant
 from kernels.fused_rope_cache_kernel import build_fused_rope_cache_module
 from kernels.norms import Norm, build
 from kernels.quant import build_block_quant_module, build_quant_module
 from kernels.silu_and_mul_fq import build_silu_and_mul_fq_module
 from kernels.softmax_kernel import build_softmax_module
 from kernels.topk_gating_softmax_kernel import build_topk_gating_softmax_module
-from tests.kernels import test_fused_rope_cache_kernel, test_qk_norm_rope_quant, test_silu_and_mul_fq
+from tests.kernels import test_fused_rope_cache_kernel, test_gdr_decode, test_qk_norm_rope_quant, test_silu_and_mul_fq
 from tests.kernels.cases import ARCHS, Case, originals
 from tests.kernels.norms import CODES, operands
 
@@ -107,6 +107,12 @@ def qk(group: int | None) -> tuple[Any, tuple[Any, ...]]:
     return qk_norm_rope_quant.build(tuple(tensors), heads), (*tensors.values(), 32)
 
 
+def gated_delta(state: str, tokens: int = 1) -> tuple[Any, tuple[Any, ...]]:
+    given = test_gdr_decode.operands((4, tokens, 4, 16, 128, 128), TYPES[state])
+    launcher = gdr_decode.build_gdr_decode_module(4, 16, state_dtype=state, tokens=tokens)
+    return launcher, (*given.values(), 4)
+
+
 QUANT_CASES = {
     "quant_pertoken_f16_n8192": Case("quant", "f16, i8", lambda: quant(8192, "f16", "i8")),
     "quant_pertoken_bf16_fp8": Case("quant", "bf16, fp8", lambda: quant(8192, "bf16", "fp8")),
@@ -139,6 +145,9 @@ _CASES: dict[str, Case] = {
     **ropes(),
     "qk_norm_rope_bf16": Case("qk_norm_rope_quant", "bf16", lambda: qk(None)),
     "qk_norm_rope_fp8_g128": Case("qk_norm_rope_quant", "bf16, fp8", lambda: qk(128)),
+    "gdr_decode_f32": Case("gdr_decode", "bf16, f32", lambda: gated_delta("f32")),
+    "gdr_decode_bf16": Case("gdr_decode", "bf16", lambda: gated_delta("bf16")),
+    "gdr_decode_f32_l4": Case("gdr_decode", "bf16, f32", lambda: gated_delta("f32", 4)),
 }
 RDNA4 = "gfx1201"
 # On RDNA 4 as well where there is a figure to compare with: of f32 and bf16.
