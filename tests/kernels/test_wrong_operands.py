@@ -356,6 +356,11 @@ def tid_add(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = fx.thread_idx + 1  # here
 
 
+@programs.kernel("the operation of a Tuple3D must be one of 'thread_id', 'block_id', 'block_dim', 'grid_dim', got")
+def position_of_a_number(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    I[0] = fx.Tuple3D(n).x  # here
+
+
 @programs.kernel("the dimension of gpu.thread_id must be 'x', 'y' or 'z', got 'w'")
 def thread_id_w(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = fx.thread_id("w")  # here

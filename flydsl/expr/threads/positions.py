@@ -13,6 +13,7 @@ from flydsl.expr.numeric import Index, Int32, as_numeric
 from flydsl.expr.tracing.emit import emit, require_trace
 
 _DIMENSIONS = ("x", "y", "z")
+_POSITIONS = ("thread_id", "block_id", "block_dim", "grid_dim")
 
 
 def _id(operation: str, dimension: str) -> Any:
@@ -29,9 +30,17 @@ def _id(operation: str, dimension: str) -> Any:
 
 
 class Tuple3D:
-    """Three Int32 values, read at the point of use: `.x`, `.y`, `.z`, or unpacked."""
+    """Three Int32 values, read at the point of use: `.x`, `.y`, `.z`, or unpacked.
+
+    operation: "thread_id", "block_id", "block_dim" or "grid_dim". ArgumentError for anything else.
+    """
 
     def __init__(self, operation: str) -> None:
+        if not isinstance(operation, str) or operation not in _POSITIONS:
+            raise argument_error(
+                f"the operation of a Tuple3D must be one of {', '.join(map(repr, _POSITIONS))}, got {operation!r}",
+                "fx.thread_idx, fx.block_idx, fx.block_dim and fx.grid_dim are there already",
+            )
         self._operation = operation
 
     def _read(self, dimension: str) -> Any:
