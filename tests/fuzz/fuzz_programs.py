@@ -3,7 +3,7 @@
 Integers, floats and vectors of all widths; uniform values and values that differ by lane; branches, loops, memory of a
 thread that is indexed at run time, LDS across the waves of a workgroup with barriers. The listing of each must assemble
 to the machine code of its HSACO. They are for each of the GPUs that the simulator executes; for those that the
-environment names, such as ARCH=gfx1250,gfx1201. On gfx90a those that need scratch are left out, as they are refused.
+environment names, such as FUZZED_ARCHS=gfx1250. On gfx90a those that need scratch are left out, as they are refused.
 """
 
 from __future__ import annotations
