@@ -222,14 +222,19 @@ def takes_alias_scopes(function: Callable[_P, _R]) -> Callable[..., _R]:
     @wraps(function)
     def taking(*arguments: Any, alias_scopes: Any = None, noalias_scopes: Any = None, **named: Any) -> _R:
         __tracebackhide__ = True
-        if alias_scopes is None and noalias_scopes is None:
-            return function(*arguments, **named)
         given = {"alias_scopes": alias_scopes, "noalias_scopes": noalias_scopes}
-        token = _scopes.set({name: _scope_list(name, scopes) for name, scopes in given.items() if scopes is not None})
+        scopes = {name: _scope_list(name, value) for name, value in given.items() if value is not None}
+        token = _scopes.set(scopes) if scopes else None
         try:
             return function(*arguments, **named)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise  # not of this call
+            shown, problem = ", ".join(inspect.signature(function).parameters), str(error).rpartition("() ")[2]
+            raise argument_error(f"{taking.__name__}({shown}): {problem}", "pass each of its parameters once") from None
         finally:
-            _scopes.reset(token)
+            if token is not None:
+                _scopes.reset(token)
 
     return taking
 

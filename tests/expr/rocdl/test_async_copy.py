@@ -100,6 +100,7 @@ def test_prefetches(with_lds: Callable[..., str]) -> None:
         (lambda A, lds: rocdl.global_load_async_to_lds_b32(lds, lds), "gfx1250", ArgumentError, "in global memory"),
         (lambda A, lds: rocdl.global_load_async_to_lds_b32(A, A), "gfx1250", ArgumentError, "in LDS"),
         (lambda A, lds: rocdl.global_load_async_to_lds_b32(A, lds, 1 << 23), "gfx1250", ArgumentError, "is outside of"),
+        (lambda A, lds: rocdl.global_load_async_to_lds_b32(A), "gfx1250", ArgumentError, "missing .* 'lds_ptr'"),
         (lambda A, lds: rocdl.cluster_load_async_to_lds(A, lds, 2), "gfx1250", ArgumentError, "1, 4, 8 or 16"),
         (
             lambda A, lds: rocdl.ds_load_tr16_b128(T.vec(4, T.f16), lds),
