@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import subprocess
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-
-@contextlib.contextmanager
-def interrupt_afterwards() -> Iterator[None]:
-    """Defer Ctrl-C to the end of the `with` block.
-
-    One between the start of a child and its number's arrival in a variable would leave a child that nobody knows of,
-    and Python prints and drops exceptions raised in its fork hooks.
-    """
-    is_in_hands_of_python = signal.getsignal(signal.SIGINT) is not None
-    if threading.current_thread() is not threading.main_thread() or not is_in_hands_of_python:
-        yield  # no KeyboardInterrupt is raised here
-        return
-    interrupts: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, _frame: interrupts.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if interrupts:
-            signal.raise_signal(signal.SIGINT)
+from flydsl.interrupts import interrupt_afterwards
 
 
 def start_child(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """Start a process, with the options of `subprocess.Popen`; a Ctrl-C meanwhile ends it.
 
+    One between the start and the arrival of the child's number in a variable would leave a child that nobody knows of.
     Raises OSError if it cannot be started.
     """
     process = None

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 # A part may import these, what they may import, and what every part may.
-EVERY_PART_MAY = {"places", "errors", "missing_attributes", "how_made", "env", "lazy_names"}
+EVERY_PART_MAY = {"places", "errors", "missing_attributes", "how_made", "env", "lazy_names", "interrupts"}
 MAY_IMPORT = {
     "places": (),
     "errors": (),
@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "env": (),
     "language": (),
     "lazy_names": (),
+    "interrupts": (),
     "garbage": (),
     "torch_compile": (),
     "disk_cache": (),

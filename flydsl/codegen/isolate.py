@@ -20,8 +20,8 @@ import warnings
 from collections.abc import Callable
 from typing import IO, Any, NoReturn, TypeVar
 
-from flydsl.child_processes import interrupt_afterwards
 from flydsl.errors import CompileError
+from flydsl.interrupts import interrupt_afterwards
 from flydsl.scratch import NoRoomError, temporary_file
 
 T = TypeVar("T")

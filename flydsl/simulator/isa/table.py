@@ -47,6 +47,7 @@ from threading import RLock
 from typing import Any, Literal
 
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, M0, VCC, Register
+from flydsl.interrupts import interrupt_afterwards
 
 FIXED = {
     "vcc": ("mask", Register("s", VCC, 2)),
@@ -117,10 +118,10 @@ _entering = RLock()
 
 
 def enter_families(instruction_sets: Collection[str]) -> None:
-    """Import the families of these sets, unless they have been."""
+    """Import the families of these sets, unless they have been. A Ctrl-C waits: half a family is never completed."""
     if _complete.issuperset(instruction_sets):
         return
-    with _entering:
+    with _entering, interrupt_afterwards():
         for instruction_set in instruction_sets:
             if instruction_set not in _begun:  # a family may look a row up while it is entered
                 _begun.add(instruction_set)
