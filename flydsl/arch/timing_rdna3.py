@@ -17,12 +17,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flydsl.arch.products import PRODUCTS
+from flydsl.arch.products import PRODUCTS, Product
 from flydsl.arch.timing_figures import Figure, Timing, assumed, measured, published, scaled
 
 _CHASE = "a chase on an RX 7900 XTX"
 _ROCM = "ROCm, AMD GPU specifications"
-_OF_PEAK = 0.94  # of GDDR6 less refresh and turnarounds
+
+
+def memory_bandwidth(product: Product, source: str) -> Figure:
+    """The bytes a second that GDDR6 gives: its peak less refresh and turnarounds."""
+    return assumed(0.94 * 1e9 * product.memory_gb_per_s, "bytes a second", source)
+
 
 RX_7900_XTX = Timing(
     xcds=published(1, "dies", "RX 7900 XTX, with compute units"),
@@ -65,10 +70,10 @@ RX_7900_XTX = Timing(
     infinity_cache_bytes=published(96 << 20, "bytes", _ROCM),
     infinity_cache_bytes_per_second=published(3.5e12, "bytes a second", "AMD, effective bandwidth with the memory's"),
     infinity_cache_latency_ns=measured(150.3, "ns", "Chips and Cheese on an RX 7900 XTX, through the vector caches"),
-    memory_read_bytes_per_second=assumed(
-        _OF_PEAK * 960e9, "bytes a second", "960e9 less refresh and turnarounds: no published stream was found"
+    memory_read_bytes_per_second=memory_bandwidth(
+        PRODUCTS["rx7900xtx"], "960e9 less refresh and turnarounds: no published stream was found"
     ),
-    memory_write_bytes_per_second=assumed(_OF_PEAK * 960e9, "bytes a second", "as for reads"),
+    memory_write_bytes_per_second=memory_bandwidth(PRODUCTS["rx7900xtx"], "as for reads"),
     memory_latency_ns=scaled(
         278, "ns", "hipfire's chase on gfx1201; the chase here has 825 ns over 24 GiB, most of it translation"
     ),
@@ -82,7 +87,7 @@ RX_7900_XTX = Timing(
 def _smaller(name: str, infinity_cache_mib: int, infinity_cache_tera: Figure, engines: int) -> Timing:
     """The figures of another product: its sizes, and what is scaled to them."""
     product = PRODUCTS[name]
-    memory = assumed(_OF_PEAK * 1e9 * product.memory_gb_per_s, "bytes a second", "as on the RX 7900 XTX")
+    memory = memory_bandwidth(product, "as on the RX 7900 XTX")
     return replace(
         RX_7900_XTX,
         compute_units_per_xcd=published(product.multiprocessors, "workgroup processors", _ROCM),

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from flydsl.arch.products import PRODUCTS
 from flydsl.arch.timing_figures import assumed, measured, published, scaled
-from flydsl.arch.timing_rdna3 import RX_7900_XTX
+from flydsl.arch.timing_rdna3 import RX_7900_XTX, memory_bandwidth
 
 _RDNA2 = "Chips and Cheese on an RX 6900 XT"
 
@@ -40,10 +41,10 @@ RX_9070_XT = replace(
     infinity_cache_bytes=published(64 << 20, "bytes", "RX 9070 XT"),
     infinity_cache_bytes_per_second=assumed(2.05e12, "bytes a second", "16 stations of 64 bytes a cycle at 2 GHz"),
     infinity_cache_latency_ns=scaled(150, "ns", "Chips and Cheese on an RX 7900 XTX, through the vector caches"),
-    memory_read_bytes_per_second=assumed(
-        0.94 * 640e9, "bytes a second", "640e9 less refresh and turnarounds: nobody publishes a stream of this GPU"
+    memory_read_bytes_per_second=memory_bandwidth(
+        PRODUCTS["rx9070xt"], "640e9 less refresh and turnarounds: nobody publishes a stream of this GPU"
     ),
-    memory_write_bytes_per_second=assumed(0.94 * 640e9, "bytes a second", "as for reads"),
+    memory_write_bytes_per_second=memory_bandwidth(PRODUCTS["rx9070xt"], "as for reads"),
     memory_latency_ns=measured(
         278, "ns", "hipfire's chase through 128 MiB on gfx1201: 206 ns, with 72 MiB in caches at 150 ns"
     ),
@@ -58,7 +59,7 @@ RX_9060_XT = replace(
     l2_channels=scaled(8, "channels", "half of an RX 9070 XT"),
     infinity_cache_bytes=published(32 << 20, "bytes", "RX 9060 XT"),
     infinity_cache_bytes_per_second=assumed(1.02e12, "bytes a second", "8 stations of 64 bytes a cycle at 2 GHz"),
-    memory_read_bytes_per_second=assumed(0.94 * 320e9, "bytes a second", "as on the RX 9070 XT"),
-    memory_write_bytes_per_second=assumed(0.94 * 320e9, "bytes a second", "as on the RX 9070 XT"),
+    memory_read_bytes_per_second=memory_bandwidth(PRODUCTS["rx9060xt"], "as on the RX 9070 XT"),
+    memory_write_bytes_per_second=memory_bandwidth(PRODUCTS["rx9060xt"], "as on the RX 9070 XT"),
     dispatch_cycles_per_wave=assumed(2, "cycles", "two shader engines, each starting a wave in four cycles"),
 )
