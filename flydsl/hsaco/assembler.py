@@ -19,6 +19,8 @@ _LEAST_SECONDS, _BYTES_PER_SECOND = 3, 200_000
 # Newer LLVMs name the halves of registers on RDNA, this one by request.
 _HALF = re.compile(r"\bv\d+\.[lh]\b")
 _WITH_HALVES = ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")
+# RDNA's assembler takes pairs of registers for masks of lanes only if it is told that waves have 64.
+_WAVES_OF_64 = re.compile(r"^\s*\.amdhsa_wavefront_size32 0\b", re.MULTILINE)
 
 
 class AssemblerError(Exception):
@@ -38,7 +40,8 @@ def assemble(listing: str, gpu: str) -> bytes:
     Raises AssemblerError, NoAssemblerError, and OSError if no temporary file can be written.
     """
     halves = _WITH_HALVES if _HALF.search(listing) else ()
-    return _run(listing, "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", *halves, "-c", "-x", "assembler")
+    waves = ("-mwavefrontsize64",) if _WAVES_OF_64.search(listing) else ()
+    return _run(listing, "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", *halves, *waves, "-c", "-x", "assembler")
 
 
 def canonical_text(listing: str, gpu: str, *options: str) -> str:

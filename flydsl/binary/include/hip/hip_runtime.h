@@ -30,6 +30,8 @@ typedef _Float16 __half;
 typedef _Float16 half;
 typedef __bf16 __hip_bfloat16;
 
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
 #define warpSize ((int)__builtin_amdgcn_wavefrontsize())
 
 struct dim3 {
