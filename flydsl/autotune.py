@@ -272,7 +272,7 @@ class Autotuner:
         every = {**arguments, **config.kwargs}
         if config.pre_hook is not None:
             config.pre_hook(every)
-        from flydsl.compiler.hints import compile_hints  # brings MLIR, which who loads `flydsl` may do without
+        from flydsl.compiler.hints import compile_hints  # brings MLIR, which `import flydsl` does without
 
         with compile_hints(config.compiler_opts):
             return self.fn(**every)

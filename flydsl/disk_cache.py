@@ -1,6 +1,6 @@
 """A private, size-bounded cache folder; files are written atomically.
 
-What lies there is executed, on the simulator or by the host, so nothing is read that somebody else could have written.
+What lies there is executed, on the simulator or by the host, so nothing is read that another user could have written.
 Nothing there is needed, either: a folder that cannot be used, a full disk, or a file that is gone only costs time.
 """
 
@@ -247,7 +247,7 @@ def _content(descriptor: int) -> bytes | None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Create the folder if needed. Return True if it is this user's, and nobody else can write to it."""
+    """Create the folder if needed. Return True if it is this user's, and no other user can write to it."""
     try:
         _make(folder)
         status = folder.lstat()

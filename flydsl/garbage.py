@@ -32,7 +32,7 @@ def take_for_old() -> None:
     """Put all objects among the old ones, without looking at them: imported modules stay.
 
     Otherwise the import leaves Python with so many new objects that the first call has it look at every one of the
-    process. Does nothing where somebody froze objects, which would be unfrozen.
+    process. Does nothing if the program has frozen objects, which would be unfrozen.
     """
     if gc.get_freeze_count() < _FROZEN_BY_SOMEBODY:
         gc.freeze()

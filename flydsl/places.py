@@ -114,7 +114,7 @@ def _magic(text: str) -> str | None:
 
 
 def _is_readable(file: str) -> bool:
-    """True if the file may be a source file: the name can come from a listing that somebody sent."""
+    """True if the file may be a source file: the name can come from a listing made elsewhere."""
     try:
         status = os.stat(file)
     except OSError:

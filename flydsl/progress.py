@@ -17,7 +17,7 @@ from types import TracebackType
 class Task:
     """Something that runs now, as a `with` block. Ctrl-C in it says how far it came.
 
-    what: it is, such as "matmul_0 on the simulator". total: of units, 0 if nobody knows. done, detail: ask how many are
+    what: it is, such as "matmul_0 on the simulator". total: of units, 0 if unknown. done, detail: ask how many are
     done, and what is done now; they may be called from any thread. kind: of the work, for `seconds_by_kind`.
 
     >>> str(Task("add_0 on the simulator", 8, "workgroups", done=lambda: 3))

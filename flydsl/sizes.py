@@ -17,7 +17,7 @@ passed over.
 >>> rows_of_4(torch.zeros(8, 5), 8)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-flydsl.errors.ArgumentError: A of (8, 5): 4 elements a row here, and 8 rows or more, one behind the other...
+flydsl.errors.ArgumentError: A of (8, 5): 4 elements a row here, and 8 rows or more, contiguous...
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def require_rows(
         holds = (extents[1] == columns) & (extents[0] >= rows)
     else:
         holds = _is_row(extents, columns) & (_product(extents) >= fx.Int64(rows) * columns) & _is_dense(tensor, extents)
-    how = "" if apart else ", one behind the other"
+    how = "" if apart else ", contiguous"
     _refuse_unless(
         holds, package, name, extents, f"{{}} elements a row here, and {{}} rows or more{how}", columns, rows
     )
@@ -110,7 +110,7 @@ def require_pitch(
 def require_elements(
     name: str, tensor: Any, count: Any, *dtypes: Any, bits: int = 0, or_more: bool = False, package: str = ""
 ) -> None:
-    """Refuse a tensor, in a launcher, unless it has this many elements, one behind the other, in any shape.
+    """Refuse a tensor, in a launcher, unless it has this many contiguous elements, in any shape.
 
     count: an integer that is known, or an Int32 of the launch. dtypes, bits: see `require_rows`.
     """
@@ -119,7 +119,7 @@ def require_elements(
     total = _product(extents)
     holds = (total >= wanted if or_more else total == wanted) & _is_dense(tensor, extents)
     more = " or more" if or_more else ""
-    _refuse_unless(holds, package, name, extents, f"{{}} elements{more} here, one behind the other", wanted)
+    _refuse_unless(holds, package, name, extents, f"{{}} elements{more} here, contiguous", wanted)
 
 
 def require_least(tensors: Mapping[str, Any], *, package: str = "", **wanted: tuple[Any, Any]) -> None:

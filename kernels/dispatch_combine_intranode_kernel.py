@@ -114,7 +114,7 @@ class WaveOfRank:
 
     @flyc.jit
     def clear_next_count(self) -> None:
-        """Clear the count of the next launch, which nobody uses before all ranks have ended this one."""
+        """Clear the count of the next launch, which is not used before all ranks have ended this one."""
         if (self.team.block == 0) & (self.team.thread == 0):
             fx.ptr_store(fx.Int32(0), dword_pointer(self.area(self.team.rank), (self.given["number"] + 1) & 1))
 

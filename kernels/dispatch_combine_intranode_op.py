@@ -97,7 +97,7 @@ class DispatchCombine:
     def dispatch(self, tokens: Any, indices: Any, weights: Any, scales: Any = None, *, stream: Any = None) -> Received:
         """Send tokens (T, hidden) to the ranks of their experts, indices (T, k) i32, with weights (T, k) f32.
 
-        scales: (T, ...), of scale_bytes each. An index that is no expert's is for nobody. Waits for all ranks.
+        scales: (T, ...), of scale_bytes each. An index that is no expert's is dropped. Waits for all ranks.
         """
         import torch
 

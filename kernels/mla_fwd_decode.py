@@ -5,7 +5,7 @@
     out[b, h] = sum over j of softmax_j(query[b, h] . kv[j] * softmax_scale) kv[j, :512]
 
 of the request's tokens j, a page each. query (B, 128, 576) and kv_buffer (pages, 1, 1, 576) are of the target's fp8,
-output (B, 128, 512) of bf16; kv_page_indices has the pages of all requests, one request behind the other.
+output (B, 128, 512) of bf16; kv_page_indices has the pages of all requests, one request after another.
 
 The tokens are divided evenly among as many workgroups as there are compute units (`pa_metadata`, pieces of one token);
 `mla_fwd_decode_m16x8_fp8_fp8` is what a workgroup does. Requests that several of them share are merged by another

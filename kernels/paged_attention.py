@@ -261,7 +261,7 @@ class Attention:
         return [(self.pieces(row, 4 * size), factor) for row in rows]
 
     def _row(self, work: Work, row: Any) -> Any:
-        """The address of a row. Those that do not exist are the last one again; nobody stores them."""
+        """The address of a row. Those that do not exist are the last one again; they are not stored."""
         _, query, head = self.row_of(fx.min(row, self.plan.rows - 1))
         row = self.row_of_query(work.token, work.head, query, head)
         return address(self.tensors["query"]) + unsigned(row) * self.plan.query_bytes

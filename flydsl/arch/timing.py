@@ -56,7 +56,7 @@ def is_timed(arch: Arch) -> bool:
 def timing(arch: Arch, product: Product | None = None) -> Timing:
     """The figures of a product of an architecture, by default of the one that stands for it.
 
-    Where nobody has measured a product, its memory is as much slower or faster than the other one's as its peak is.
+    Where a product was not measured, its memory is as much slower or faster than the other one's as its peak is.
     ArchError where the project has no figures, and for a product of another architecture.
     """
     if arch.name not in _TIMINGS:

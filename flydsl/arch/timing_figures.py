@@ -15,7 +15,7 @@ order of magnitude."""
 @dataclass(frozen=True)
 class Figure:
     """A number with its unit and source. sure: "published", "measured" by others, "fitted" to times of kernels,
-    "scaled" from another GPU's, or "assumed" where nobody says."""
+    "scaled" from another GPU's, or "assumed" where no source has it."""
 
     value: float
     unit: str

@@ -77,7 +77,7 @@ RX_7900_XTX = Timing(
     memory_latency_ns=scaled(
         278, "ns", "hipfire's chase on gfx1201; the chase here has 825 ns over 24 GiB, most of it translation"
     ),
-    launch_us=assumed(1.5, "us", "what profilers show for empty kernels; nobody publishes it for this GPU"),
+    launch_us=assumed(1.5, "us", "what profilers show for empty kernels; not published for this GPU"),
     dispatch_cycles_per_wave=assumed(1, "cycles", "six shader engines, each starting a wave in four cycles"),
     workgroup_start_cycles=assumed(200, "cycles", "end of a workgroup until the next one's first instruction"),
     sustained_matrix_rates={},
@@ -110,7 +110,7 @@ def _of_chiplets(tera: float, count: int) -> Figure:
 
 
 _NO_CACHE = published(0, "bytes a second", f"{_ROCM}: there is none")
-_LPDDR_LATENCY = assumed(350, "ns", "LPDDR5X answers later than GDDR6; nobody publishes by how much")
+_LPDDR_LATENCY = assumed(350, "ns", "LPDDR5X answers later than GDDR6; by how much is not published")
 
 RX_7800_XT = _smaller("rx7800xt", 64, _of_chiplets(2.33, 4), 3)
 RX_7600 = replace(

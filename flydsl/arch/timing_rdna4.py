@@ -42,7 +42,7 @@ RX_9070_XT = replace(
     infinity_cache_bytes_per_second=assumed(2.05e12, "bytes a second", "16 stations of 64 bytes a cycle at 2 GHz"),
     infinity_cache_latency_ns=scaled(150, "ns", "Chips and Cheese on an RX 7900 XTX, through the vector caches"),
     memory_read_bytes_per_second=memory_bandwidth(
-        PRODUCTS["rx9070xt"], "640e9 less refresh and turnarounds: nobody publishes a stream of this GPU"
+        PRODUCTS["rx9070xt"], "640e9 less refresh and turnarounds: no stream of this GPU is published"
     ),
     memory_write_bytes_per_second=memory_bandwidth(PRODUCTS["rx9070xt"], "as for reads"),
     memory_latency_ns=measured(

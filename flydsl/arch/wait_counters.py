@@ -44,7 +44,7 @@ class WaitCounters:
 
     sizes: counter -> how many operations may be under way; the next one is issued when one of them has completed.
     streams: kind of operation -> the streams that count it, all of which must have let it go.
-    besides: kind -> a stream that counts it as well, and that nobody needs to wait for.
+    besides: kind -> a stream that counts it as well, and need not be waited for.
     fields: counter -> where the constant of s_waitcnt has its bits: (first, how many, what they are shifted by).
     loads_write_in_order: whether two loads of a stream write a register in the order in which they were issued.
     """

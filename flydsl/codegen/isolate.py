@@ -50,7 +50,7 @@ def run_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManag
 
     Raises ProcessEndedError when the child did not come to its end as it should. An interrupt ends the child.
     """
-    # Files, not pipes: nobody has to read while the child writes, and a third process cannot hold an end open.
+    # Files, not pipes: they need no reader while the child writes, and a third process cannot hold an end open.
     with temporary_file() as result, temporary_file() as stderr:
         pid = 0
         try:
@@ -74,7 +74,7 @@ def _outcome(status: int, result: IO[bytes], stderr: IO[bytes]) -> tuple[Any, st
     content = result.read()
     if os.waitstatus_to_exitcode(status) == _NO_ROOM:
         raise NoRoomError(output or "no space left")
-    # The last byte says that all of it is there, also where somebody else has fetched the child's status.
+    # The last byte says that all of it is there, even where other code has fetched the child's status.
     if status != 0 or not content.endswith(_COMPLETE):
         raise ProcessEndedError(output)
     return pickle.loads(content), output

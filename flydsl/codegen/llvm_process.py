@@ -87,7 +87,7 @@ def _send(target: bytes, descriptors: list[int]) -> None:
     with _lock:
         try:
             socket.send_fds(_started(), [target], descriptors)
-        except OSError:  # somebody has ended it
+        except OSError:  # it was ended from outside
             _forget()
             socket.send_fds(_started(), [target], descriptors)
 

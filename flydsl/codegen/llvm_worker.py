@@ -5,7 +5,7 @@ llvmlite's library, and those modules of this package that need no more. So a co
 user's process, with torch in it, takes ten; and what LLVM's backend does to its process does not reach the user's.
 
 The first compilation of a small kernel waits for its start: `typing`, `signal`, `socket`, `pickle` and `functools`
-would be a half of that. What a copy needs besides is got ready while nobody asks, for all copies.
+would be a half of that. What a copy needs besides is got ready while there is no request, for all copies.
 """
 
 from __future__ import annotations
@@ -242,10 +242,10 @@ def _compile(descriptor: int, stderr: int) -> None:
 
 
 def serve(requests: _socket.socket, steps: list[Callable[[], object]]) -> None:
-    """Take connections, one with each message, until nobody holds the other end any more.
+    """Take connections, one with each message, until the other end is closed.
 
-    steps: what to do for the copies while nobody asks. A target that was asked for is one of them: as a rule, somebody
-    asks for it again.
+    steps: what to do for the copies while there is no request. A target that was asked for is one of them: as a rule, it
+    is asked for again.
     """
     patience_s, asked = 0.0, set[bytes]()
     while True:

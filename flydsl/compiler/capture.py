@@ -159,7 +159,7 @@ def current_capture() -> Capture | None:
 
 
 def stages_are_kept() -> bool:
-    """True if somebody wants to see the stages of what is compiled now."""
+    """True if the stages of what is compiled now will be looked at."""
     capture = _capture.get()
     return capture is not None and capture.with_stages
 

@@ -2,7 +2,7 @@
 
 MLIR's bindings import the classes of a dialect at the first operation of it that they show: 80 ms for those that
 every kernel has. The compiler knows operations by name and needs no class, so the bindings find an empty module
-instead, until somebody asks for classes.
+instead, until classes are asked for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def upstream(dialect: str) -> ModuleType:
 
 
 def do_without_classes() -> None:
-    """Have the bindings show operations as plain `ir.OpView`, of dialects whose classes nobody has imported."""
+    """Have the bindings show operations as plain `ir.OpView`, of dialects whose classes were not imported."""
     sys.modules[_EMPTY] = package = ModuleType(_EMPTY)
     package.__path__ = []
     for dialect in _OF_KERNELS:

@@ -169,7 +169,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
 
     @classmethod
     def taken(cls, where: str, value: Any) -> Any:
-        """A number for a parameter or field of this type: nobody asked to drop a float's fraction, or to wrap 3e9."""
+        """A number for a parameter or field of this type: no fraction is dropped, and 3e9 does not wrap."""
         number = wrap_scalar(value) if isinstance(value, ir.Value) else value
         if isinstance(number, Numeric) and number.is_float and not cls.is_float:
             raise argument_error(
@@ -187,7 +187,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
 
     @classmethod
     def exactly(cls, value: Any) -> Any:
-        """A number where nobody asked for a conversion: integer types refuse a Python number that they would change."""
+        """A number without an explicit conversion: integer types refuse a Python number that they would change."""
         return cls(value)
 
     @classmethod
@@ -355,7 +355,7 @@ class Integer(Numeric):
 
     @classmethod
     def exactly(cls, value: Any) -> Any:
-        """A number where nobody asked for a conversion. Raises ArgumentError for a Python number that it would change.
+        """A number without an explicit conversion. Raises ArgumentError for a Python number that it would change.
 
         A mask of as many bits, such as 0xFFFFFFFF of an Int32, is the same number.
         """

@@ -167,7 +167,7 @@ def legacy_types() -> dict[str, Any]:
 
 
 class _Nvtx(SimpleNamespace):
-    """`torch.cuda.nvtx`: marks for a profiler, which nobody reads."""
+    """`torch.cuda.nvtx`: marks for a profiler, of which there is none."""
 
     def __init__(self) -> None:
         def mark(*text: Any) -> int:

@@ -8,7 +8,7 @@ A benchmark repeats a launch a hundred times, or gives it copies of its tensors.
 for whether it changes any byte. If it does not, then it will not do so where its memory has the same contents again:
 it takes its time on the clock and is not executed.
 
-The launches of `triton.testing.do_bench` wait for somebody who asks for their results (`waiting`): their times follow
+The launches of `triton.testing.do_bench` wait until their results are read (`waiting`): their times follow
 from some of their workgroups.
 
 Under checks every launch is executed, and its time is estimated on a copy before.
@@ -183,7 +183,7 @@ class Launches:
             found = Estimated(tuple(counters.launches))
             try:
                 times[sizes] = self._kept(dispatch, found.estimate, found.bound)
-            except ArchError as reason:  # a GPU whose figures nobody has published
+            except ArchError as reason:  # a GPU whose figures are not published
                 times[sizes] = _unknown(reason)
         self._advance(dispatch, sizes)
         return statistics

@@ -1,4 +1,4 @@
-"""Launches of a benchmark that wait until somebody asks for what they write.
+"""Launches of a benchmark that wait until their results are read.
 
 A benchmark wants the time of a launch, which follows from some of its workgroups, and mostly throws the results away.
 So its launches wait, in their order, and are carried out before anything else can read or write their memory: an
@@ -87,7 +87,7 @@ class Waiting:
             self.carry_out()
 
     def forget(self) -> None:
-        """Drop the launches whose results nobody can ask for any more."""
+        """Drop the launches whose results cannot be read any more."""
         with self._lock:
             asked = {key for key in self.storages if _is_held(self.storages, key)}
             kept: set[int] = set()
@@ -103,7 +103,7 @@ class Waiting:
             self.forget()
             launches, self._launches = self._launches, []
             try:
-                for launch in launches:  # not counted, traced or checked by what is around the one who asks
+                for launch in launches:  # not counted, traced or checked by the contexts around the access
                     contextvars.Context().run(launch.run)
                     MEMORY.changes += 1
             finally:

@@ -270,7 +270,7 @@ class Execution:
         return np.broadcast_to(value, (self.lanes, *value.shape[1:]))
 
     def zero(self, kind: ir.Type) -> Any:
-        """A value of a type that nobody reads."""
+        """A value of a type that is never read."""
         if fly_type(kind) is None and isinstance(kind, ir.VectorType | ir.IntegerType | ir.FloatType | ir.IndexType):
             return np.zeros((1, *shape_of(kind)), dtype_of(element_name(kind)))
         return None

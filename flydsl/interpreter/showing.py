@@ -1,6 +1,6 @@
 """Texts of values, for people: arrays with the numbers of their lanes, tensors with values and layouts.
 
-A lane that is not active where somebody looks is shown as `·`: what it holds is never used.
+A lane that is not active at that point is shown as `·`: its value is never used.
 """
 
 from __future__ import annotations

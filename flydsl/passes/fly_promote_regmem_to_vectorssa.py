@@ -107,7 +107,7 @@ class _Piece:
         return ir.VectorType.get([self.size], element_type(self.element))
 
 
-# The value that each piece has at a point of the program; a piece that nobody wrote yet has none.
+# The value that each piece has at a point of the program; a piece that was not written yet has none.
 _State = dict[_Piece, ir.Value]
 
 

@@ -118,7 +118,7 @@ class _Words:
         self.pointer = ir.Type.parse(pointer)
 
     def _store_at(self, base: ir.Value, values: Sequence[ir.Value]) -> None:
-        """Store values one behind the other."""
+        """Store values one after another."""
         offset = 0
         for value in values:
             place = self._element(base, self._constant(self.i64, offset))

@@ -35,7 +35,7 @@ class PairingError(DeviceError, RuntimeError):
 
 
 class RuntimeKindError(DeviceError, ValueError):
-    """A kind of device runtime, or a backend, that nobody registered."""
+    """A kind of device runtime, or a backend, that is not registered."""
 
 
 class DeviceRuntime(ABC):

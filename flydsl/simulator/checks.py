@@ -112,7 +112,7 @@ ignore the two low bits of their address.
 
 # Always
 
-Bounds, barriers that nobody can pass (waves that have ended are not waited for), and a limit of 10 million instructions
+Bounds, barriers that no wave can pass (waves that have ended are not waited for), and a limit of 10 million instructions
 per wave (see `limited`) are always checked. The lock-step backend would take minutes to reach the limit. So when waves
 have run for a while, native code runs ahead, on copies of registers and memory, and if that reaches the limit, the
 launch ends with its error.

@@ -169,7 +169,7 @@ def _variables_of(arch: str | None) -> dict[str, str]:
 
 
 def _target(arguments: Mapping[str, Any], arch: str | None, launch: bool) -> tuple[str, str | None]:
-    """The architecture, and why nothing is launched: None if it is, "" if nobody asked for it."""
+    """The architecture, and why nothing is launched: None if it is, "" if it was not asked for."""
     from flydsl.runtime.device import target_arch
 
     tensors = [value for value in arguments.values() if hasattr(value, "device") and hasattr(value, "data_ptr")]

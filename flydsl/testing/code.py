@@ -31,7 +31,7 @@ _INDENT = "  "
 class Passage:
     """Instructions in a row that come from one line. place: "file.py:12".
 
-    cycles: of a wave; None where nobody knows them.
+    cycles: of a wave; None if unknown.
     """
 
     place: str

@@ -113,7 +113,7 @@ def rope(name: str, dtype: Any) -> None:
         (block_product, {"C": zeros(64)}, "C of Float32"),
         (row_product, {"C": zeros(64).half()}, "C of Float16"),
         (row_product, {"A_scale": ONE.half()}, "A_scale of Float16"),
-        (half_product, {"A": zeros(256, 3, dtype=HALF).T}, "one behind the other"),
+        (half_product, {"A": zeros(256, 3, dtype=HALF).T}, "contiguous"),
         (half_product, {"bias": zeros(128)}, "bias of Float32"),
         (rows, {"output": torch.float32}, "Output of Float32"),
         (rows, {"output": OTHER, "quant": "fp8"}, "Output of Float8E4M3FN"),

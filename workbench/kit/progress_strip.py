@@ -11,7 +11,7 @@ from workbench.kit.scripted import Scripted
 class ProgressStrip(Scripted):
     """The line: its script puts it on the page when the browser hears of it, so it is never displayed.
 
-    text: what it says; empty to take it away. share: what is done, from 0 to 1; negative if nobody knows.
+    text: what it says; empty to take it away. share: what is done, from 0 to 1; negative if unknown.
     """
 
     _esm = asset_text(__file__, "progress_strip.js")

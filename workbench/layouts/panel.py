@@ -91,7 +91,7 @@ class Panel:
         return self.byte_addresses() // _DWORD_BYTES % arch.lds_banks
 
     def first_holders(self) -> tuple[Numbers, Numbers]:
-        """Thread and value of every cell's first holder; NaN where nobody holds it."""
+        """Thread and value of every cell's first holder; NaN where there is none."""
         nobody = (np.nan, np.nan)
         first = np.array([held[0] if held else nobody for held in self.holders], float)
         return self._spread(first[:, 0]), self._spread(first[:, 1])

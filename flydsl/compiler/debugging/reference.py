@@ -89,7 +89,7 @@ class WrongResult(DeviceError):
     """A launch whose result is not that of its reference.
 
     tensor, element: where, by the launcher's argument and the element's coordinate. found, expected: the numbers there.
-    writer: who wrote it last; None if nobody did. depends, should_depend: a mask for each tensor, of the elements that
+    writer: who wrote it last; None if nothing did. depends, should_depend: a mask for each tensor, of the elements that
     the launch made it of, and the reference; empty where that was not looked for.
     """
 

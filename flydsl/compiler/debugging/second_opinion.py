@@ -16,7 +16,7 @@ class Disagreement(DeviceError):
     """A launch that gives one result compiled and another interpreted.
 
     tensor, element: where, by the launcher's argument and the element's coordinate. compiled, interpreted: the numbers
-    there. write: who wrote it last where it was interpreted; None if nobody did.
+    there. write: who wrote it last where it was interpreted; None if nothing did.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ from flydsl.hsaco.variables import (
 
 _NAME = "fly.variable"
 _MOST_ATTEMPTS = 16
-# What computes a value and does nothing else, by the beginnings of names. Loads are gone earlier if nobody uses them.
+# What computes a value and does nothing else, by the beginnings of names. Unused loads are removed earlier.
 _WITHOUT_EFFECT = (
     *(f"llvm.{name}" for name in (
         "add", "and", "ashr", "bitcast", "extract", "fadd", "fcmp", "fdiv", "fmul", "fneg", "fp", "fsub",

@@ -22,7 +22,7 @@ def read_after(function: ast.FunctionDef) -> dict[ast.If, Names]:
 
 
 class _Analysis:
-    """after: what is found for each `if`. elsewhere: the names that are read at a time nobody knows."""
+    """after: what is found for each `if`. elsewhere: the names that are read at an unknown time."""
 
     def __init__(self, elsewhere: Names) -> None:
         self.after: dict[ast.If, Names] = {}

@@ -4,7 +4,7 @@ A block's threads sort their own items, then merge runs that double: the rank of
 binary search finds, and its place in its own make its new place. The lanes of a wave compare and exchange from register
 to register (Batcher 1968); the items' first places decide between equal ones, so that the order of these stays.
 
-Items that do not count come behind the others.
+Items that do not count come after the others.
 """
 
 from __future__ import annotations

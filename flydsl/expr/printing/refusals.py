@@ -200,7 +200,7 @@ def _instead_of_in(node: ast.Compare) -> str:
 def refuse_as_key(kind: str) -> None:
     """Raise TraceError if the user's code hashes a runtime value, for a set, a dict, or itself. kind: its type.
 
-    Equal numbers have equal hashes, but nobody knows yet which runtime values are equal. Whoever keeps values by what
+    Equal numbers have equal hashes, but which runtime values are equal is not known yet. Whoever keeps values by what
     they are, rather than by their number, may go on: the compiler, and functions that remember their results.
     """
     frame: FrameType | None = sys._getframe(2)

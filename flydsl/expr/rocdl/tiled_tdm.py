@@ -132,7 +132,7 @@ def _padding(dimensions: Sequence[_Dimension], smem_layout: Layout) -> tuple[int
 
 
 def _by_mode(dimensions: Sequence[_Dimension]) -> list[tuple[int, int]]:
-    """(mode, extent), where a mode that lies in LDS in several parts, one behind the other, is one."""
+    """(mode, extent), where a mode that lies in LDS in several parts, one after another, is one."""
     found: list[tuple[int, int]] = []
     for dimension in dimensions:
         if found and found[-1][0] == dimension.mode and found[-1][1] == dimension.step:

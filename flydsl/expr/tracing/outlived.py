@@ -1,7 +1,7 @@
 """Values that outlive their trace, in a list of the host for example: using one is an error.
 
 Their memory is MLIR's, which is gone after the trace: without this, reading one ends the process. Values of the DSL
-lose what they hold. MLIR's own values have no place for that, so the module of one that somebody has kept lives on, and
+lose what they hold. MLIR's own values have no place for that, so the module of one that the program keeps lives on, and
 later traces are searched for its uses.
 """
 
@@ -175,7 +175,7 @@ def _users(loose: ir.Operation) -> list[ir.Operation | ir.OpView]:
 
 
 def is_kept(module: ir.Module) -> bool:
-    """True if somebody keeps values of the trace that ended last. Its module must stay as it is: compile a copy."""
+    """True if the program keeps values of the trace that ended last. Its module must stay as it is: compile a copy."""
     return bool(_kept) and _kept[-1].module is module
 
 

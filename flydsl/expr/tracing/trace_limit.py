@@ -4,7 +4,7 @@ Every traced operation counts, and every iteration of a loop that Python runs an
 trace is refused, with the loop's line. A warning comes earlier, since passes take seconds on so many operations.
 
 A `break` on a runtime condition never ends a loop that Python runs: each of its iterations is traced, until there are
-no more items. If they have no end, or nobody knows how many there are and many have come, the loop is refused sooner.
+no more items. If they have no end, or an unknown one and many have come, the loop is refused sooner.
 """
 
 from __future__ import annotations

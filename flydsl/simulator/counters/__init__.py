@@ -27,4 +27,4 @@ _NAMES = {
     "flydsl.simulator.counters.roofline": "Roofline",
     "flydsl.simulator.counters.session": "Counting counting current_counting",
 }
-__getattr__ = lazy_names(__name__, _NAMES)  # a launch that nobody counts needs none of them
+__getattr__ = lazy_names(__name__, _NAMES)  # a launch that is not counted needs none of them

@@ -20,7 +20,7 @@ class Counts:
     global_bytes: what lanes read, wrote or changed in global memory; global_lines: distinct lines of 64 bytes of each
     access of a wave. scalar_bytes: what SMEM loaded. scratch_bytes, lds_bytes: of each lane, too.
     lds_passes: cycles for which accesses held the LDS; lds_conflicts: those of them due to bank conflicts;
-    lds_max_ways: the most in one phase. lds_unknown: accesses in neither, whose rule nobody has published.
+    lds_max_ways: the most in one phase. lds_unknown: accesses in neither, whose rule is not published.
     mfma_cycles, valu_cycles: of a SIMD, from published costs; mfma_unknown, valu_unknown: executions in neither.
     mfma_operations: multiplications and additions in matrix instructions. valu_operations: those of floats in the
     active lanes of vector instructions.

@@ -1,6 +1,6 @@
 """The table of semantics of the instructions, one file per family.
 
-Importing this package enters the families that every GPU has something of; the others are entered when somebody asks
+Importing this package enters the families that every GPU has something of; the others are entered when they are asked
 for a row of a GPU that has them (`table.FAMILIES`).
 
 Besides the families: `table` is how they are entered, `builder` the vocabulary in which they are written, `forms` the

@@ -20,7 +20,7 @@ pull request 10521 of rocm-systems).
 
 RDNA 4 has global_load_tr_b128, for 16 bits, and global_load_tr_b64, for 8 bits, whose lanes exchange as those of loads
 from LDS do above: so two projects measured them on gfx1201 (tessera's notes on the GPU's fragments; a contract of the
-instruction for llama.cpp). Waves of 64 lanes get half as much each, which nobody describes.
+instruction for llama.cpp). Waves of 64 lanes get half as much each, which is not documented.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _BEYOND_LDS_HINT = (
 
 # Of CDNA, whose loads past the registers have one address in LDS.
 _PAST_REGISTERS_HINT = (
-    "a load into LDS takes the first lane's address there, and writes the lanes' data one behind the other from it on: "
+    "a load into LDS takes the first lane's address there, and writes the lanes' data one after another from there on: "
 )
 _PAST_REGISTERS = ("buffer_load_", "global_load_lds_")
 

@@ -33,4 +33,4 @@ _NAMES = {
     "flydsl.simulator.timing.session": "TracedLaunch Tracing current_tracing tracing",
     "flydsl.simulator.timing.trace": "EVENT WAVE Stall Trace TracedInstruction Unit",
 }
-__getattr__ = lazy_names(__name__, _NAMES)  # a launch that nobody times needs none of them
+__getattr__ = lazy_names(__name__, _NAMES)  # a launch that is not timed needs none of them

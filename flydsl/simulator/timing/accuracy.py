@@ -28,7 +28,7 @@ _ERROR_PERCENT = {
 }
 
 LEAST_PERCENT = _ERROR_PERCENT["matrix"]
-"""The least error of a kind that nobody has compared: that of the worst kind of products."""
+"""The least error of a kind that was not compared: that of the worst kind of products."""
 
 
 def kind_of(replay: Replayed, time_us: float, *, adds: bool = False) -> str | None:
@@ -39,7 +39,7 @@ def kind_of(replay: Replayed, time_us: float, *, adds: bool = False) -> str | No
 
     What computes transcendental functions beside matrix instructions, as attention does, is no product. A "cached
     stream" is one whose data the Infinity Cache could keep from the launch before, while the model reads them from
-    memory. None for what nobody has compared with a GPU.
+    memory. None for what was not compared with a GPU.
     """
     busy, is_memory_bound = replay.state.busy, replay.memory_part > _MEMORY_BOUND
     if not busy[Unit.MATRIX]:

@@ -175,7 +175,7 @@ class _Adviser:
         return f"{mnemonics[0]}{self._line(instructions[0])}{more}"
 
     def _line(self, instruction: int) -> str:
-        """The line of the source of an instruction, as it follows a name; empty if nobody knows it."""
+        """The line of the source of an instruction, as it follows a name; empty if unknown."""
         found = self.trace.instructions[instruction]
         return "" if found.file is None or found.line is None else f" ({_place(found.file, found.line)})"
 

@@ -58,7 +58,7 @@ class Cost:
 def issue_cycles(trace: Trace) -> Array:
     """For each event, the cycles from its issue until its wave tries the next instruction, or ends.
 
-    Where the trace of a wave is cut off before its end, nobody knows how many the last one has: it gets none.
+    Where the trace of a wave is cut off before its end, the cycles of the last one are unknown: it gets none.
     """
     events = trace.events
     issue = events["issue"].astype(np.int64)

@@ -69,7 +69,7 @@ def read_thread_trace(folder: str | Path, *, arch: str | None = None, clock_mhz:
     """The trace in a folder that `rocprofv3 --att` wrote.
 
     arch: of the GPU, as only its generation is in the folder. clock_mhz: of the GPU; by default that of
-    `realtime.json`, or the peak clock of `arch`. Where nobody knows it the trace has cycles alone, and its time is NaN.
+    `realtime.json`, or the peak clock of `arch`. If it is unknown, the trace has cycles alone, and its time is NaN.
 
     Raises ArgumentError for a folder that is not one of these, and for a file in it that is not as described above.
     """

@@ -105,7 +105,7 @@ def traced_into(traces: list[Trace], arch: Arch) -> Iterator[None]:
     Under checks, and on an architecture without figures, they are not timed. A session around receives the traces, too,
     and says whether the launches are carried out.
     """
-    from flydsl.arch.timing import is_timed  # its tables, which a launch that nobody times does without
+    from flydsl.arch.timing import is_timed  # its tables, which a launch that is not timed does without
 
     if enabled_checks() or not is_timed(arch):
         yield

@@ -110,9 +110,9 @@ class Trace(Explained):
 
     cycles: of the whole launch. sampling: a sentence that says which waves are here, and how `cycles` follows from
     them. error_percent, is_compared: how far off such estimates are, for this kind of kernel, see
-    `flydsl.simulator.estimates`; None where nobody knows. origin: "model" or "rocprofv3". waves, events: arrays of
+    `flydsl.simulator.estimates`; None if unknown. origin: "model" or "rocprofv3". waves, events: arrays of
     WAVE and EVENT; events are sorted by wave, then by issue.
-    clock_mhz: NaN where nobody knows it; the time is NaN then. memory: of the model; None of a recording.
+    clock_mhz: NaN if unknown; the time is NaN then. memory: of the model; None of a recording.
 
     Raises ArgumentError for arrays of another type, and for events in another order, or of waves, instructions or
     reasons that do not exist.

@@ -6,7 +6,7 @@ Which bytes a read of LDS is about, a listing does not tell. So loads are only f
 - those under way at a barrier and waited for behind it, in a listing where no such load has completed before a barrier
   that a read follows, and where nothing else is stored to LDS that the barriers could be for.
 
-Any other one may bring a tile that nobody reads yet, or that its own wave reads alone.
+Any other one may bring a tile that is not read yet, or only by its own wave.
 """
 
 from __future__ import annotations

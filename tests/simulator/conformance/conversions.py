@@ -62,7 +62,7 @@ def as_words(numbers: Sequence[float], wide: str) -> dict[int, Array]:
 
 
 def together(codes: Sequence[int], bits: int) -> list[int]:
-    """Codes one behind the other, as dwords."""
+    """Codes one after another, as dwords."""
     whole = sum(code << bits * i for i, code in enumerate(codes))
     return [whole >> 32 * i & 0xFFFFFFFF for i in range(len(codes) * bits // 32)]
 

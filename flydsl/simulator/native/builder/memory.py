@@ -121,7 +121,7 @@ class NativeMemory(NativeLanes):
         *,
         is_alone: bool,
     ) -> None:
-        """Update the memory of one lane. is_alone: nobody else can access it meanwhile."""
+        """Update the memory of one lane. is_alone: nothing else can access it meanwhile."""
         type_ = operands[0].type
         llvm = scalar_type(type_)
         target = self.body.load("ptr", self.body.emit(f"getelementptr i64, ptr {host}, i64 {lane}"))
