@@ -15,7 +15,7 @@ A kernel that takes its tensors by name has one launcher for each variant, which
 >>> a[0], b[63]
 (tensor(3.), tensor(3.))
 
-A parameter with a default comes behind the stream, and a launcher calls another one as Python does:
+A parameter with a default comes after the stream, and a launcher calls another one as Python does:
 
 >>> fill_one = launcher("fill_one", "A", lambda given, stream, value: fill(given, value, stream), value=(fx.Float32, 1))
 >>> @flyc.jit
@@ -49,7 +49,7 @@ def launcher(name: str, tensors: str, launch: Callable[..., None], /, **others: 
 
     launch: launches a kernel for (tensors by name, *others, stream), and has the docstring; it may be a `partial` of a
     function. tensors: their names. others: by name the types of the other parameters; those that are no type of the DSL
-    are known at compile time. Those with a default, (type, default), come behind the stream; of `Any` the argument says
+    are known at compile time. Those with a default, (type, default), come after the stream; of `Any` the argument says
     what it is.
     """
     names, last = tensors.split(), {n: kind for n, kind in others.items() if isinstance(kind, tuple)}

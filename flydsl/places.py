@@ -228,7 +228,7 @@ def location_of(code: CodeType, instruction: int, line: int | None) -> SourceLoc
 
 
 def definition_location(code: CodeType) -> SourceLocation:
-    """The name behind a function's `def`, below its decorators; the function's first line if its source is unknown."""
+    """The name after a function's `def`, below its decorators; the function's first line if its source is unknown."""
     first = SourceLocation(code.co_filename, code.co_firstlineno)
     named = re.compile(rf"\s*(?:async\s+)?def\s+({re.escape(code.co_name)})\b")
     at = first

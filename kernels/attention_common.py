@@ -120,7 +120,7 @@ def row_of_lane(lane: Any) -> Any:
 class HeadRows:
     """Rows of one head of a tensor (rows, heads, width) of 16-bit elements in global memory.
 
-    first: where the sequence begins; count: its rows, behind which loads read 0 and nothing is written.
+    first: where the sequence begins; count: its rows, after which loads read 0 and nothing is written.
     """
 
     def __init__(self, tensor: Any, heads: int, width: int, head: Any, first: Any, count: Any) -> None:

@@ -154,9 +154,9 @@ class DualWave:
 
 
 def tiles_of(count: Any, part: Any, parts: int) -> tuple[Any, Any]:
-    """(first, behind the last) tile of a part of `count` tiles: an even number of them, at least TAIL.
+    """(first, after the last) tile of a part of `count` tiles: an even number of them, at least TAIL.
 
-    The parts are of one length, except for the last ones, some of which may begin behind the last tile.
+    The parts are of one length, except for the last ones, some of which may begin after the last tile.
     """
     pairs = (count + 1) >> 1
     if parts == 1:

@@ -53,7 +53,7 @@ FORMATS = {"fp8": (8, 8), "fp4": (4, 4), "a8w4": (8, 4)}
 TENSORS = "C A B A_scale B_scale"
 STEP = 128  # columns of K of an instruction
 BLOCK = 32  # elements of a row that share a scale
-PAD = 16  # bytes behind a row of A in shared memory
+PAD = 16  # bytes after a row of A in shared memory
 ONE = 0x7F7F7F7F  # four scales of 1
 _FORMAT_CODES = {8: 0, 4: 4}
 # (M, N, K)

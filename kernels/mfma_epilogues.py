@@ -91,7 +91,7 @@ def sigmoid(value: Any) -> Any:
 class TileC:
     """A workgroup's tile of C (rows, columns), which its waves compute in parts of one size.
 
-    rows: how many C has; those behind them are not written. columns: of C, for `store` a multiple of the tile's.
+    rows: how many C has; those after them are not written. columns: of C, for `store` a multiple of the tile's.
     place: the tile's numbers along M and N. wave_tile: rows and columns of a wave's part; waves are numbered along N
     first. wave: the calling wave's number, by default that in the workgroup.
     """
@@ -146,7 +146,7 @@ class TileC:
         """The same, but lanes exchange columns through shared memory, and each has e_vec of them.
 
         threads: of the workgroup. lanes: that have a row. put(row of the tile, column, values): what to do with them,
-        by default store them; behind these arguments it is given what target(row of the tile) gives, if there is one.
+        by default store them; after these arguments it is given what target(row of the tile) gives, if there is one.
         """
         if e_vec is None:
             e_vec, lanes = 4 if self.tile[1] % 128 == 0 else 2, 32

@@ -302,7 +302,7 @@ class Tiling(InShared):
 class TileA:
     """A workgroup's rows of A: global memory -> registers -> shared memory -> fragments.
 
-    rows: how many A has; what lies behind them reads 0. block: the number of the tile along M. first_row: of the tile,
+    rows: how many A has; what lies after them reads 0. block: the number of the tile along M. first_row: of the tile,
     where the wave's fragments begin, a multiple of 16. buffer: shared memory for all stages; by default its own.
     first_chunk: of a row's chunks of 16 bytes, where the wave's groups of K begin.
     """
@@ -353,7 +353,7 @@ class TileA:
             load(self.memory.rsrc, start + first, bytes_, place, soffset)
 
     def _copied(self, first: int, bytes_: int, k: Any) -> tuple[Any, Any]:
-        """(offset, soffset) in A of what this thread copies of tile k to its place behind byte `first` of a buffer."""
+        """(offset, soffset) in A of what this thread copies of tile k to its place after byte `first` of a buffer."""
         step = k * self.tiling.row_bytes
         rows, rest = divmod(first, self.tiling.row_bytes)
         if rows % self.tiling.swizzled_rows or rest or not rows:
@@ -363,7 +363,7 @@ class TileA:
         return self._global_bytes(0, bytes_) + step, (distance < self.size).select(distance, self.size)
 
     def _global_bytes(self, first: int, bytes_: int) -> Any:
-        """The offset in A of the bytes that this thread copies to its place behind byte `first` of a buffer."""
+        """The offset in A of the bytes that this thread copies to its place after byte `first` of a buffer."""
         chunks = self.tiling.row_chunks
         row, chunk, byte = idx2crd(self.thread * bytes_ + first, (-1, chunks, CHUNK_BYTES))
         return row * (self.memory.shape[1] * 4) + self.tiling.swizzled(row, chunk) * CHUNK_BYTES + byte
@@ -468,7 +468,7 @@ class MxScales:
     """The scales of A and B, shuffled as `shuffle_scale` does: a word has those of 2 x 16 rows and 2 groups of K.
 
     scale_a may be None: A has no scales. rows, columns: how many have scales. place: the tile's numbers among them.
-    apart: how many tiles of 16 columns behind one that is which shares its words, by default the next one.
+    apart: how many tiles of 16 columns after one that is which shares its words, by default the next one.
     """
 
     def __init__(
@@ -481,7 +481,7 @@ class MxScales:
         self.of_32_rows = tiling.k // 32 * 8  # words
         thread = fx.Int32(fx.thread_idx.x)
         lane = self.lane = thread & (WAVE - 1)
-        # Scales are padded to 32 rows; what lies behind them reads 0, for rows that do not exist.
+        # Scales are padded to 32 rows; what lies after them reads 0, for rows that do not exist.
         padded = (rows + 31) // 32 * (self.of_32_rows * 4)
         self.a = None if scale_a is None else GTensor(scale_a, fx.Int32, num_records_bytes=padded)
         self.b = GTensor(scale_b, fx.Int32, num_records_bytes=columns // 32 * self.of_32_rows * 4)

@@ -169,7 +169,7 @@ class DirectB(TileB):
 class RingLoop:
     """The tiles of a workgroup from number first_k on, one after the other through the ring.
 
-    A wave waits for its own copies; the barrier behind that, for those of all waves, and it says that the buffer of the
+    A wave waits for its own copies; the barrier after that, for those of all waves, and it says that the buffer of the
     last tile is free. It is the bare instruction, as `gpu.barrier` would wait for all copies that are on their way.
     """
 

@@ -74,7 +74,7 @@ class RoutedScales:
         ]
 
     def _of_columns(self, block: Any) -> list[Any]:
-        """[ni]: of the gate and, behind it, of up."""
+        """[ni]: of the gate and, after it, of up."""
         return [factor for first in self.firsts_w for factor in [self.w.load(first + block)] * self.plan.num_acc_n]
 
 

@@ -201,7 +201,7 @@ class GatheredA(TileA):
 
 
 class GateAndUp(TileB):
-    """A wave's rows of the gate, and behind them the same ones of up, wherever in memory they are."""
+    """A wave's rows of the gate, and after them the same ones of up, wherever in memory they are."""
 
     def __init__(self, plan: Plan, product: Product, W: Any, expert: Any, block: Any) -> None:
         super().__init__(plan.tiling, product, W, 0)
@@ -282,7 +282,7 @@ class OutputTile(TileC):
         self.memory = GTensor(tensors["out"], plan.out_type, num_records_bytes=size)
 
     def of_expert(self, name: str) -> list[Any]:
-        """[ni]: the f32 of a lane's columns of its expert, in stage 1 those of up behind those of the gate."""
+        """[ni]: the f32 of a lane's columns of its expert, in stage 1 those of up after those of the gate."""
         plan = self.plan
         memory = GTensor(self.tensors[name], fx.Float32, num_records_bytes=plan.experts * plan.rows_of_experts * 4)
         first = self.routes.expert * plan.rows_of_experts + self.first_column + self.column
@@ -405,7 +405,7 @@ def stage_launcher(
 ) -> Any:  # fmt: skip
     """The launcher of a stage, as `compile_moe_gemm1` says: launch(plan, tensors, tokens, blocks, stream).
 
-    tensors: by the names of OPERANDS. others: names of tensors behind num_valid_ids. columns: what the launcher is
+    tensors: by the names of OPERANDS. others: names of tensors after num_valid_ids. columns: what the launcher is
     given; by default the result's.
     """
     x, known = "x" if plan.gated else "h", (columns or plan.columns, plan.k)

@@ -211,7 +211,7 @@ class Weights:
         self.plan, self.expert, self.block = plan, expert, fx.Int32(fx.block_idx.x)
         self.tiles_k, self.waves = plan.k // plan.tile[2], plan.threads // LANES
         self.first_tile = part * (self.tiles_k // plan.k_batch)
-        # (rows behind the expert's first one, how many): gate and up lie side by side, or far apart.
+        # (rows after the expert's first one, how many): gate and up lie side by side, or far apart.
         together = plan.shuffled or not plan.gated
         n = plan.tile_n
         self.tiles = [(0, n * plan.both)] if together else [(0, n), (plan.n, n)]
@@ -237,7 +237,7 @@ class Weights:
 
 
 class Compute(gemm.Compute):
-    """A wave's products of a tile: in stage 1 of its columns of the gate and, behind them, of the same ones of up."""
+    """A wave's products of a tile: in stage 1 of its columns of the gate and, after them, of the same ones of up."""
 
     def __init__(self, plan: Plan, shared: Any) -> None:
         super().__init__(plan, shared)

@@ -10,7 +10,7 @@ request several bins, whose shares are merged afterwards. Tensors of i32, B requ
 |---|---|
 | work_indptr (num_cu + 1) | where the items of a bin begin |
 | work_info (.., 8) | an item: request, row of its share or -1 for the whole request, first and last + 1 query, first and last + 1 piece, 0, last + 1 query head << 16 \\| first |
-| reduce_indptr (B + 1) | where the shares of a divided request begin; behind the last one their number |
+| reduce_indptr (B + 1) | where the shares of a divided request begin; after the last one their number |
 | reduce_final_map (B, 2) | first and last + 1 query of a divided request |
 | reduce_partial_map (..) | the first row of each share |
 | partition_indptr (B + 1) | the pieces of the requests before: pieces are numbered through all requests |
@@ -18,7 +18,7 @@ request several bins, whose shares are merged afterwards. Tensors of i32, B requ
 A request without keys has an item without pieces. All key heads are divided alike, so that shares have the same rows.
 
 One wave schedules: lane h writes what belongs to key head h. For several heads it counts the items beforehand, as the
-next head's begin behind them. The walk is one chain of scalar instructions, about 25 an item.
+next head's begin after them. The walk is one chain of scalar instructions, about 25 an item.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def get_pa_metadata_info_v1(
 def reference(
     contexts: Any, num_cu: int, num_heads_k: int, gqa: int, query_length: int, kv_granularity: int = GRANULARITY
 ) -> dict[str, list[Any]]:
-    """The tables as lists, without what lies behind their ends."""
+    """The tables as lists, without what lies after their ends."""
     pieces = [ceil_div(int(context), kv_granularity) for context in contexts]
     bins, total = num_cu // num_heads_k, sum(pieces)
     quotas = [total // bins + (number < total % bins) for number in range(bins)]

@@ -15,7 +15,7 @@ logits are computed, the next partition's keys before the softmax.
 
 Softmax is in base 2 and 2^BIAS times larger than usual, so that fp8 keeps small probabilities; sums are as well, and
 both cancel. With a scale for each token, P is multiplied by that of its value, over the largest one of the partition.
-What lies behind the last token of a cache is never used, whatever it holds.
+What lies after the last token of a cache is never used, whatever it holds.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Attention:
         count, first = max(1, KEYS // block), divide(partition * PARTITION + group * KEYS, block)
         found = memory.vec_load(work.pages + first, count)
         left = divide(work.context - 1, block) - first
-        # What the list has behind a request's last page may be anything.
+        # What the list has after a request's last page may be anything.
         every = list(fx.Vector(found)) if count > 1 else [found]
         return [(left >= number).select(fx.Int32(page), fx.Int32(0)) for number, page in enumerate(every)]
 
@@ -399,7 +399,7 @@ class Attention:
 
     @flyc.jit
     def cleared(self, work: Work, partition: Any, values: Any) -> Any:
-        """The values, 0 behind the last token: what is there may be no number, and 0 times that is none either."""
+        """The values, 0 after the last token: what is there may be no number, and 0 times that is none either."""
         if (partition + 1) * PARTITION > work.context:
             missing = (partition * PARTITION + self.quarter * KEYS - work.context) * (8 * self.plan.element)
             values = cleared(values, missing)
@@ -515,7 +515,7 @@ def softmax_step(logits: list[Any], largest: Any, row: tuple[Any, Any, Any]) -> 
 
 
 def kept(vector: Any, otherwise: float, last: Any, first: int = 0, window: int = -1) -> Any:
-    """Values of keys `first` and the next ones; another number for those behind the last one, or before its window."""
+    """Values of keys `first` and the next ones; another number for those after the last one, or before its window."""
     keys = range(first, first + vector.numel)
     seen = [last >= key if window < 0 else (last >= key) & (last - window <= key) for key in keys]
     elements = [here.select(v, fx.Float32(otherwise)) for here, v in zip(seen, vector, strict=True)]

@@ -141,7 +141,7 @@ def gemm_kernel(
     block_m, block_n, _ = fx.block_idx
     tile_m, tile_n, _ = plan.tile
     rows = fx.get_scalar(C.shape[0])
-    # Bounded by the hardware: rows behind the end read 0, and are not written.
+    # Bounded by the hardware: rows after the end read 0, and are not written.
     A, B, C = (fx.rocdl.make_buffer_tensor(tensor, max_size=False) for tensor in (A, B, C))
     tile_a = fx.flat_divide(A, (tile_m, plan.block_k))[None, None, block_m, None]  # (M, K, k)
     tile_b = fx.flat_divide(B, (tile_n, plan.block_k))[None, None, block_n, None]  # (N, K, k)

@@ -139,11 +139,11 @@ class Operands:
         return a, b
 
     def load_a(self, distance: Any) -> Any:
-        """16 bytes of A, `distance` bytes behind the lane's first."""
+        """16 bytes of A, `distance` bytes past the lane's first."""
         return fx.Vector(self.a.vec_load(self.in_a, 4, soffset_bytes=distance))
 
     def load_b(self, distance: Any) -> Any:
-        """8 bytes of B, `distance` bytes behind the lane's first."""
+        """8 bytes of B, `distance` bytes past the lane's first."""
         return fx.Vector(self.b.vec_load(self.in_b, 2, soffset_bytes=distance))
 
 

@@ -72,7 +72,7 @@ class GTensor(_View):
 
 
 class STensor(_View):
-    """A row-major view of shared memory, from byte `first` behind a pointer on, aligned as the vectors moved."""
+    """A row-major view of shared memory, from `first` bytes past a pointer on, aligned as the vectors moved."""
 
     def __init__(self, pointer: Any, dtype: Any, shape: Sequence[int] = (-1,), first: Any = 0) -> None:
         super().__init__(dtype, shape)

@@ -1,7 +1,7 @@
 """C = A + B, element by element, for vectors of any length and stride.
 
 Every thread walks the vectors in steps of the whole grid, so no length needs a condition: a thread whose first element
-lies behind the end runs its loop zero times. Where all three have stride 1 the loop moves 128 bits at a time, and a
+lies after the end runs its loop zero times. Where all three have stride 1 the loop moves 128 bits at a time, and a
 second loop adds the few elements that are left.
 """
 

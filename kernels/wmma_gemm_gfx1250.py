@@ -46,7 +46,7 @@ from kernels.sizes import require_rows
 from kernels.tensor_shim import GTensor, STensor
 from kernels.wmma_pipeline import DTYPES
 
-PAD = 8  # elements behind a row in shared memory: 16 bytes
+PAD = 8  # elements after a row in shared memory: 16 bytes
 STEP = 32  # columns of K of an instruction
 # (M, N, K)
 SHAPES = ((128, 128, 64), (256, 256, 256), (300, 400, 256))

@@ -73,7 +73,7 @@ class Wave(Enum):
 class Plan:
     """The compile-time parameters of a kernel. Raises ArgumentError where sizes do not fit.
 
-    size: M, N and K. regs: tiles of 16 of a wave along M, N and K. pads: elements behind a row.
+    size: M, N and K. regs: tiles of 16 of a wave along M, N and K. pads: elements after a row.
     """
 
     wave: Wave
@@ -117,7 +117,7 @@ class Plan:
 
     @cached_property
     def buffer_elements(self) -> int:
-        """The elements of one buffer in shared memory: a tile of A and, behind it, one of B."""
+        """The elements of one buffer in shared memory: a tile of A and, after it, one of B."""
         m, n, k = self.block
         return m * (k + self.pads[0]) + n * (k + self.pads[1])
 
@@ -339,7 +339,7 @@ def store_tile(plan: Plan, C: Any, first: tuple[Any, Any], acc: Any) -> None:
 
 
 def store_fragment(plan: Plan, memory: GTensor, place: Any, row: int, total: Any) -> None:
-    """Write a lane's part of 16 x 16 of C, `row` rows behind its place."""
+    """Write a lane's part of 16 x 16 of C, `row` rows after its place."""
     values, pitch = rounded(total, plan.out), plan.size[1] * plan.out.width // 8
     if not plan.wave.swaps:
         for i in range(8):

@@ -78,7 +78,7 @@ def wait_states(arch: Arch) -> WaitStates:
 
 @dataclass(frozen=True)
 class Product:
-    """The wait states behind a matrix instruction of CDNA, by who uses its registers.
+    """The wait states after a matrix instruction of CDNA, by who uses its registers.
 
     sums: reading D as C of another product, not of the very same registers; of a f32 one (sums_f32), of f64
     (sums_f64). same: of the same registers. factors: reading D as A or B. vector: by the vector ALU, v_accvgpr_read
@@ -103,7 +103,7 @@ class Product:
 
 
 def product(arch: Arch, mnemonic: str) -> Product | None:
-    """The wait states behind a matrix instruction; None where they are not known, or not needed.
+    """The wait states after a matrix instruction; None where they are not known, or not needed.
 
     mnemonic: as `instruction_costs.mfma_cycles` takes it.
 
@@ -136,7 +136,7 @@ def _of_f64(arch: Arch, passes: int) -> Product:
 
 @dataclass(frozen=True)
 class VectorSlots:
-    """Instructions of the vector ALU that must lie in between, on RDNA and CDNA 5, behind matrix products and
+    """Instructions of the vector ALU that must lie in between, on RDNA and CDNA 5, after matrix products and
     transcendentals: before a product that has D as a factor, before other vector instructions that use D or overwrite
     a factor. transcendental: before another vector instruction that depends on one, or overwrites its operand."""
 
@@ -151,7 +151,7 @@ TRANSCENDENTAL_SLOTS: Mapping[str, int] = {GFX1250.name: 1}
 
 
 def vector_slots(arch: Arch, mnemonic: str, formats: str) -> VectorSlots | None:
-    """The slots behind a v_wmma or v_swmmac. formats: the text of the modifiers that name those of A and B.
+    """The slots after a v_wmma or v_swmmac. formats: the text of the modifiers that name those of A and B.
 
     >>> vector_slots(GFX1250, "v_wmma_f32_16x16x32_f16", ""), vector_slots(GFX1201, "v_wmma_f32_16x16x16_f16", "")
     (VectorSlots(factors=5, vector=4), VectorSlots(factors=1, vector=0))

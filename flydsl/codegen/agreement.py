@@ -19,7 +19,7 @@ _LINE = re.compile(r'^(?:\t(?P<instruction>[a-z][^;\n]*)|"?(?P<label>[^\s":;]+)"
 _DISASSEMBLED = re.compile(r"^\t([a-z][^;\n]*); ([0-9A-F ]+)$", re.M)
 _LOCAL_LABEL = re.compile(r"\.L[\w$.]+")
 _BRANCH = re.compile(r"s_c?branch\w* (\.L[\w$.]+)")
-# A number in an instruction's last word; those behind a colon are fields. Of operands of 16 bits LLVM 22.1 fills the
+# A number in an instruction's last word; those after a colon are fields. Of operands of 16 bits LLVM 22.1 fills the
 # other half of the word with the sign now and then, which no listing says.
 _LITERAL = re.compile(r"v_\w+_[biuf]16\w* .*(?<=[ ,])0x([0-9a-f]+)\b")
 _HEX_DIGITS, _WORD_BYTES = 8, 4

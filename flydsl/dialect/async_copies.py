@@ -1,6 +1,6 @@
 """Copies into LDS for which the program itself waits are marked, so that LLVM's back end adds no waits of its own.
 
-The mark is an alias scope. LLVM's optimizer learns nothing from it, as no access is said to be outside of it; behind
+The mark is an alias scope. LLVM's optimizer learns nothing from it, as no access is said to be outside of it; after
 the optimizer `codegen.llvm_bugs.async_copies` says so of the accesses to LDS.
 """
 

@@ -52,7 +52,7 @@ _WIDTHS = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*,\s*")
 def read_operation(name: str, operands: str, number: str = "", rest: str = "") -> tuple[str, str, str]:
     """An operation's name, its operands in parentheses, and the attributes written among them.
 
-    number: in angle brackets behind the name. rest: of the line, behind the operands.
+    number: in angle brackets after the name. rest: of the line, after the operands.
 
     >>> read_operation("atom.set_value", '(%a, "soffset", %v)')
     ('atom.set_value', '(%a, %v)', 'field = "soffset"')

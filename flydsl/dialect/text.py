@@ -125,7 +125,7 @@ def _to_its_end(text: str, start: int) -> str:
 
 
 def _result_types(rest: str) -> str:
-    """The types behind the arrow in the rest of an operation, without parentheses."""
+    """The types after the arrow in the rest of an operation, without parentheses."""
     types = rest.rpartition("->")[2].strip()
     return types.removeprefix("(").removesuffix(")")
 

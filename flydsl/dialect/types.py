@@ -235,7 +235,7 @@ class PointerType(ElementsType):
 class MemRefType(ElementsType):
     """A tensor: elements in an address space, seen through a layout, which may be swizzled.
 
-    FlyDSL's `align<16>` behind the layout is read, and left to the pointer.
+    FlyDSL's `align<16>` after the layout is read, and left to the pointer.
     """
 
     mnemonic = "memref"

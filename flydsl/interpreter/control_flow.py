@@ -1,7 +1,7 @@
 """Branches and loops of the kernel's own source, executed under masks: the twins of those that are traced.
 
 A branch that all active lanes take, and a loop that they leave together, are Python's. Where lanes part, each side runs
-in its lanes, one after the other, and each name's values are put together behind it.
+in its lanes, one after the other, and each name's values are put together after it.
 """
 
 from __future__ import annotations

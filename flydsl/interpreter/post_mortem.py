@@ -39,7 +39,7 @@ def failures() -> int:
 
 
 def keep(x: Execution) -> None:
-    """Keep an execution that fails now, for the debugger that comes behind it."""
+    """Keep an execution that fails now, for the debugger that comes after it."""
     _last.execution, _last.variables, _last.count = x, contextvars.copy_context(), _last.count + 1
     if not hasattr(pdb.Pdb.interaction, "__wrapped__"):
         pdb.Pdb.interaction = _reentering(pdb.Pdb.interaction)  # type: ignore[method-assign]
@@ -58,7 +58,7 @@ def _reentering(interaction: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _to_the_users_line(failed: Any) -> Any:
-    """A traceback without our frames behind the user's last one. failed: a traceback, from 3.13 on perhaps an error."""
+    """A traceback without our frames after the user's last one. failed: a traceback, from 3.13 on perhaps an error."""
     traceback: TracebackType | None = getattr(failed, "__traceback__", failed)
     entries = []
     while traceback is not None:

@@ -125,7 +125,7 @@ def _of_lane(number: Any) -> str:
 
 
 def _of_algebra(x: Execution, held: Any) -> str:
-    """A layout or tuple. A leaf that differs between lanes is shown as the first lane's, with two dots behind it."""
+    """A layout or tuple. A leaf that differs between lanes is shown as the first lane's, with two dots after it."""
     return str(held) if isinstance(held, Layout | ComposedLayout) else algebra.to_text(held)
 
 

@@ -119,7 +119,7 @@ def _room(block: Layout, count: Leaf) -> Layout:
     """The layout of the indices that a block leaves out, for `count` repetitions.
 
     Where its strides are no multiples of each other, the indices below size * count have less room than that. They end
-    in a gap inside the block then, which must not be taken for the repetitions behind it.
+    in a gap inside the block then, which must not be taken for the repetitions after it.
     """
     room = complement_of(block, size_of(block) * count)
     size = size_of(room)

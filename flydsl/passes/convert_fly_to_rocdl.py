@@ -298,7 +298,7 @@ def _ptrtoint(op: ir.Operation) -> None:
 
 
 def _get_dyn_shared(op: ir.Operation) -> None:
-    """The address of an array of unknown size, which the launch places behind all static shared memory."""
+    """The address of an array of unknown size, which the launch places after all static shared memory."""
     module = enclosing_function(op).parent
     names = {
         str(ir.StringAttr(o.attributes["sym_name"]).value)

@@ -30,7 +30,7 @@ other compilers and saved artifacts have no tensors.
 
 # Overflow
 
-`checking("overflow")` compiles an assertion behind each `+`, `-` and `*` of signed integers, scalars and vectors: a sum
+`checking("overflow")` compiles an assertion after each `+`, `-` and `*` of signed integers, scalars and vectors: a sum
 of Int8 that needs 9 bits raises `DeviceAssertion` with the operands. It is asked for by its name, alone or beside other
 checks. Unsigned integers are to wrap around, as are `fx.arith.addi` and its like; products of Int64, conversions and
 shifts are not looked at. It runs on GPUs, and in the interpreter, too. A float that is too large for its type is
@@ -83,7 +83,7 @@ accesses, atomics that return, loads straight to LDS, messages. An error are
 - the use of a register, reading or writing, that an operation is still to write;
 - an access to LDS that a load of the same wave is still to write, or that an access of another wave, which arrived at
   the barrier before it had completed, may still touch; a copy from LDS that begins before its wave's stores are there;
-- an instruction that comes before the wait states that the ISA asks for and no hardware counts: behind matrix
+- an instruction that comes before the wait states that the ISA asks for and no hardware counts: after matrix
   instructions, scalar registers and EXEC that the vector ALU writes, DPP, on gfx1250 transcendentals.
 
 LLVM waits for what it compiles, so this is about inline assembly, copies to LDS, and code of others. A compilation that
@@ -112,7 +112,7 @@ ignore the two low bits of their address.
 
 # Always
 
-Bounds, barriers that no wave can pass (waves that have ended are not waited for), and a limit of 10 million instructions
+Bounds, impassable barriers (waves that have ended are not waited for), and a limit of 10 million instructions
 per wave (see `limited`) are always checked. The lock-step backend would take minutes to reach the limit. So when waves
 have run for a while, native code runs ahead, on copies of registers and memory, and if that reaches the limit, the
 launch ends with its error.

@@ -194,7 +194,7 @@ def check_product(seed: int, arch: Arch) -> None:
     depth = repeat * op.shape_mnk[2]
     m, n, k = numbers.randint(1, 130), numbers.randint(1, 130), depth * numbers.randint(1, 3)
     A, B = any_matrix(numbers, (m, k), ab), any_matrix(numbers, (n, k), ab)
-    C = torch.full((m, n), 77, dtype=c)  # rows that are cut off lie behind its end, as it is row-major
+    C = torch.full((m, n), 77, dtype=c)  # rows that are cut off lie past its end, as it is row-major
     order = numbers.choice([None, *fx.GemmTraversalOrder])
     said = f"check_product({seed}, {arch.name}): {op}, {waves}, {order}, {(m, n, k)}, {A.stride()} {B.stride()}"
     try:

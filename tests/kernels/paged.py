@@ -71,7 +71,7 @@ def requests(
     random = torch.Generator().manual_seed(sum(contexts) + heads + queries + block)
     counts = [-(-context // block) for context in contexts]
     pages = torch.randperm(sum(counts) + 2, generator=random).int()
-    # What the list has behind the last page is none.
+    # What the list has after the last page is none.
     pages[sum(counts) :] = 1 << 30
     starts = torch.tensor([0, *counts]).cumsum(0).int()
     keys, values = (torch.randn(sum(counts) + 2, heads, block, dim, generator=random) for _ in range(2))

@@ -19,7 +19,7 @@ SMALL = {"BLOCK_M": 64, "BLOCK_N": 64}
 
 
 def product(launch: Any, m: int, n: int, k: int, arch: str, shuffled: bool = False) -> None:
-    """Compare C with torch's, with every check on, and what lies behind it."""
+    """Compare C with torch's, with every check on, and what lies after it."""
     rows = -(-n // 16) * 16 if shuffled else n
     a, b = whole_numbers(m, k).to(torch_type("fp8", arch)), torch.zeros(rows, k).to(torch_type("fp8", arch))
     b[:n] = whole_numbers(n, k).to(b.dtype)

@@ -29,7 +29,7 @@ def matrix(bits: int, rows: int, k: int, seed: int) -> tuple[torch.Tensor, torch
 
 
 def product(m: int, n: int, k: int, data_format: str, **options: Any) -> None:
-    """Compare C with torch's, with every check on, and what lies behind it.
+    """Compare C with torch's, with every check on, and what lies after it.
 
     Of several parts of K in bf16, each is rounded, and so is each sum, in the order in which the workgroups come.
     """

@@ -19,7 +19,7 @@ DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 def product(
     size: tuple[int, int, int], dtype: str, out: str, options: dict[str, Any], kernel: Any = rdna_f16_gemm
 ) -> None:
-    """Compare C with torch's, with every check on, and what lies behind it."""
+    """Compare C with torch's, with every check on, and what lies after it."""
     m, n, k = size
     launch, *_ = kernel.create_wmma_gemm_module(m, n, k, dtype, out, **options)
     a, b = (whole_numbers(rows, k, seed=rows).to(TYPES[dtype]) for rows in (m, n))

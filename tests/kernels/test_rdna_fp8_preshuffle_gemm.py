@@ -18,7 +18,7 @@ FP8 = torch.float8_e4m3fn
 
 
 def product(m: int, n: int, k: int, **options: int) -> None:
-    """Compare C with torch's, with every check on, and what lies behind it."""
+    """Compare C with torch's, with every check on, and what lies after it."""
     a, b = whole_numbers(m, k).to(FP8), whole_numbers(k, n, seed=1).to(FP8)
     scale_a, scale_b = factors(m), factors(n)
     memory = nans(m + 1, n)

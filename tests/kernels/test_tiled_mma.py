@@ -30,7 +30,7 @@ def product_kernel(
     tiles_k: fx.Int32,
     order: fx.Constexpr,
 ):
-    """One tile of C = A B^T. Rows of A, B and C behind their ends are cut off by the bounds of the buffers."""
+    """One tile of C = A B^T. Rows of A, B and C past their ends are cut off by the bounds of the buffers."""
     tid = fx.thread_idx.x
     bid_m, bid_n, _ = fx.block_idx
     bm, bn, bk = tile
@@ -53,7 +53,7 @@ def product_kernel(
         fx.copy(copy_B.atom, src_B[None, None, None, k], thr_B.retile(frag_B))
         fx.gemm(tiled_mma, frag_C, frag_A, frag_B, frag_C, traversal_order=order)
 
-    # Columns behind the end of a row would be those of the next one.
+    # Columns past the end of a row would be those of the next one.
     where = thr_C.partition_D(fx.make_identity_tensor((bm, bn)))
     values, rows, columns = where.shape
     inside = fx.make_rmem_tensor((fx.size(values), rows, columns), fx.Boolean)

@@ -80,7 +80,7 @@ def test_kernel_moves_128_bits_at_a_time() -> None:
 
 
 def test_out_of_bounds_names_everything() -> None:
-    """n = 100 with blocks of 64: thread 36 of the second block is the first one behind the end."""
+    """n = 100 with blocks of 64: thread 36 of the second block is the first one past the end."""
     A, B, C = examples.vectors(100, torch.float32)
     with pytest.raises(SimulatorError) as caught:
         examples.vectorAdd(A, B, C, 100, 101)

@@ -19,7 +19,7 @@ WHOLE_TILES: dict[str, Any] = {"dtype": "fp16", "tile_m": 64, "tile_n": 128, "ti
 
 
 def product(m: int, n: int, k: int, dtype: str = "bf16", **options: Any) -> None:
-    """Compare C with torch's, with every check on, and what lies behind it."""
+    """Compare C with torch's, with every check on, and what lies after it."""
     out = torch.float32 if options.get("out_dtype") == "f32" else TYPES[dtype]
     a, b = whole_numbers(m, k).to(TYPES[dtype]), whole_numbers(k, n, seed=1).to(TYPES[dtype])
     memory = nans(m + 1, n).to(out)

@@ -257,7 +257,7 @@ def test_an_operation_behind_the_end_of_its_block(lanes: Callable[..., torch.Ten
         scf.YieldOp([])
         return lane + 1
 
-    with pytest.raises(TraceError, match="behind an operation that ends its block"):
+    with pytest.raises(TraceError, match="after an operation that ends its block"):
         lanes(body)
 
 

@@ -1,7 +1,7 @@
 """Keep arithmetic on bf16 numbers that becomes f16 in f32: a fence hides it from LLVM's optimizer.
 
 LLVM 22.1's InstCombine rounds the operands to f16 first, as their mantissas fit there. Their exponents do not: 1e20 is
-infinite, and 1e-20 is 0. `float_fences` opens the fence behind the optimizer.
+infinite, and 1e-20 is 0. `float_fences` opens the fence after the optimizer.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _ENDS = ("s_endpgm", "s_setpc", "s_set_pc", "s_swappc", "s_swap_pc")
 
 
 def may_be_dropped(listing: str) -> bool:
-    """True if SCC is read behind a compare of lanes and the branch on it, and not written in between."""
+    """True if SCC is read after a compare of lanes and the branch on it, and not written in between."""
     lines = [line.partition(";")[0].strip() for line in listing.split("\n")]
     labels = {line[:-1]: at for at, line in enumerate(lines) if line.endswith(":")}
     branches = (at for at, line in enumerate(lines) if line.startswith("s_cbranch_vcc"))

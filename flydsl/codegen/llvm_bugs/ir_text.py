@@ -43,7 +43,7 @@ def kernels(llvm_ir: str) -> Iterator[tuple[str, list[str], str]]:
 
 
 def up_to_closing(text: str) -> tuple[str, str]:
-    """A text before and behind the parenthesis that closes one before it."""
+    """A text before and after the parenthesis that closes one before it."""
     depth = 1
     for i, character in enumerate(text):
         depth += (character == "(") - (character == ")")

@@ -62,7 +62,7 @@ def _is_zero_in(operand: str) -> bool:
 
 
 def _opaque(line: str, number: int, operation: re.Match[str]) -> list[str]:
-    """The operation without constant zeros, behind what makes them. Their names have spaces, unlike LLVM's own."""
+    """The operation without constant zeros, after what makes them. Their names have spaces, unlike LLVM's own."""
     element, bits = operation["element"], _BITS[operation["element"]]
     word, zero = f'%"bits of the zero in line {number}"', f'%"zero in line {number}"'
     lines = [

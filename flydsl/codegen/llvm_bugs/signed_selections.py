@@ -35,7 +35,7 @@ def _function_kept(text: str) -> str:
 
 
 def _kept(line: str, number: int, comparisons: Mapping[str, re.Match[str]]) -> str:
-    """A selection, behind a comparison of its own if need be."""
+    """A selection, after a comparison of its own if need be."""
     selection = _SELECTION.match(line)
     if selection is None:
         return line

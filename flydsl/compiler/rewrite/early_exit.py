@@ -82,7 +82,7 @@ def _name(name: str, at: ast.AST) -> ast.expr:
 def _tail(body: Sequence[ast.stmt], kind: Exit, flags: tuple[str, ...], last: ast.stmt | None = None) -> list[ast.stmt]:
     """Statements that end a function or an iteration, without exits under `if`.
 
-    flags: what an exit sets. last: the last statement of a function that returns None behind them.
+    flags: what an exit sets. last: the last statement of a function that returns None after them.
     """
     made: list[ast.stmt] = []
     for position, statement in enumerate(body):
@@ -125,7 +125,7 @@ def _loop(loop: Loop, rest: Sequence[ast.stmt], flags: tuple[str, ...], last: as
 
 
 def _breaking(body: Sequence[ast.stmt], flags: tuple[str, ...]) -> list[ast.stmt]:
-    """A loop's body whose returns set flags and break it; the last flag also breaks it behind a loop inside."""
+    """A loop's body whose returns set flags and break it; the last flag also breaks it after a loop inside."""
     made: list[ast.stmt] = []
     for statement in body:
         if isinstance(statement, ast.Return):

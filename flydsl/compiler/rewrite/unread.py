@@ -27,10 +27,10 @@ class _Analysis:
     def __init__(self, elsewhere: Names) -> None:
         self.after: dict[ast.If, Names] = {}
         self._elsewhere = elsewhere
-        self._loops: list[tuple[Names, Names]] = []  # what is read behind each open loop, and from its next turn on
+        self._loops: list[tuple[Names, Names]] = []  # what is read after each open loop, and from its next turn on
 
     def block(self, statements: Sequence[ast.stmt], after: Names) -> Names:
-        """The names that are read from a block's begin on. after: those read behind it."""
+        """The names that are read from a block's begin on. after: those read after it."""
         for statement in reversed(statements):
             after = self._statement(statement, after)
         return after
@@ -61,7 +61,7 @@ class _Analysis:
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, after: Names) -> Names:
         behind = self.block(node.orelse, after) | after
         again = behind | _reads(node.test if isinstance(node, ast.While) else node.iter)
-        for _ in range(2):  # what one turn reads is read behind the turn before
+        for _ in range(2):  # what one turn reads is read after the turn before
             self._loops.append((after, again))
             again |= self.block(node.body, again)
             self._loops.pop()

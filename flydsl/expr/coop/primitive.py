@@ -4,7 +4,7 @@ The parameters in brackets are, in this order: the type of an element, or of a k
 the number of items of each thread; and a member of the operation's enum, if there is one. Elements are numbers. Several
 items of a thread are a vector, a list or a tuple, and come back as a vector; a single number comes back as a number.
 
-Items lie blocked, where thread t has the items t * items and those behind it of a tile, or striped, where it has every
+Items lie blocked, where thread t has the items t * items and those after it of a tile, or striped, where it has every
 threads-th one, from t on. All threads take part in a call. `SharedStorage` is the memory that it needs; between two
 calls that share it lies a barrier.
 """

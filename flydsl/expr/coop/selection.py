@@ -107,7 +107,7 @@ class BlockTopK(_RadixPrimitive):
         chosen = [(rank < k).select(Int32(1), Int32(0)) for rank in ranks]
         scan: Any = BlockScan.__class_getitem__((Int32, cls.block_threads))
         before = scan.exclusive(Vector.from_elements(chosen, Int32), "add", cls._held(storage).scan)
-        # What is left comes behind the selected ones: as many as are before it, less those of them that are selected.
+        # What is left comes after the selected ones: as many as are before it, less those of them that are selected.
         targets = [
             (flag != 0).select(count, k + (place - count))
             for flag, count, place in zip(chosen, before, places, strict=True)

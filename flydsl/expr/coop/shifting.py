@@ -44,7 +44,7 @@ class BlockShuffle(BlockPrimitive):
 
     @classmethod
     def rotate(cls, value: Any, distance: Any = 1, *, storage: Any) -> Any:
-        """The value of the thread `distance` further; behind the last thread comes the first."""
+        """The value of the thread `distance` further; after the last thread comes the first."""
         thread, threads = cls.thread(), cls.block_threads
         slots = cls.memory(storage, "first")
         slots[thread] = cls.dtype(value)
@@ -95,7 +95,7 @@ class BlockShuffle(BlockPrimitive):
 
     @classmethod
     def _rights(cls, items: list[Any], storage: Any, successor: Any) -> list[Any]:
-        """The item behind each."""
+        """The item after each."""
         thread, last = cls.thread(), cls.block_threads - 1
         is_last = thread == last
         behind = cls.memory(storage, "first")[is_last.select(last, thread + 1)]
@@ -140,7 +140,7 @@ class BlockAdjacentDifference(BlockShuffle):
         valid_items: Any = None,
         output_dtype: type[Numeric] | None = None,
     ) -> Any:
-        """`op(item, the one behind)`. successor: what is behind the last that counts. See `subtract_left`."""
+        """`op(item, the next one)`. successor: what is after the last that counts. See `subtract_left`."""
         items = cls._published(value, storage)
         behind, places = cls._rights(items, storage, successor), cls.blocked(cls.thread(), len(items))
         count = cls.block_threads * len(items) if valid_items is None else valid_items
@@ -240,7 +240,7 @@ class BlockDiscontinuity(BlockShuffle):
     def flag_tails(
         cls, value: Any, flag_op: Callable[..., Any] = _differ, *, storage: Any, successor: Any = None
     ) -> Any:
-        """1 where a run ends. successor: what is behind the last item, which ends one if there is none."""
+        """1 where a run ends. successor: what is after the last item, which ends one if there is none."""
         return like(value, cls._tails(cls._published(value, storage), flag_op, storage, successor), Int32)
 
     @classmethod

@@ -45,7 +45,7 @@ class BlockMergeSort(BlockPrimitive):
     takes values along: `(keys, values, ...)`.
 
     Equal keys keep their order. descending: the largest first. compare_op: whether its first key comes before its
-    second, by default `<`. valid_items: how many of the block count, the others come behind them; oob_default: the key
+    second, by default `<`. valid_items: how many of the block count, the others come after them; oob_default: the key
     that those are given, with a value of 0. Items lie blocked.
     """
 
@@ -168,7 +168,7 @@ def _merged_place(keys: Slots, key: Any, place: Any, run: int, tile: int, valid:
         is_before = in_first.select(before(found, key), ~before(key, found))
         goes_right = (low < high) & is_before
         low, high = goes_right.select(middle + 1, low), ((low < high) & ~is_before).select(middle, high)
-    # Of items that do not count, those of the first run stay first: behind all that count of the second.
+    # Of items that do not count, those of the first run stay first: after all that count of the second.
     beyond = in_first.select(other_valid, Int32(run))
     return start + (place - own) + counts.select(low, beyond)
 
@@ -241,7 +241,7 @@ def warp_bitonic_sort(
     """A group's keys, striped, in order; with values if there are any. Equal keys may change their order.
 
     keys, values: a vector, list or tuple, also of one item. compare_op: whether its first key comes before its second.
-    valid_items: how many of the group's keys count; what is behind them is undefined.
+    valid_items: how many of the group's keys count; what is after them is undefined.
     """
     return _warp_sorted("warp_bitonic_sort", keys, values, width, compare_op, valid_items, is_blocked=False)
 

@@ -22,7 +22,7 @@ _GLOBAL_ID = "fx.block_idx.x * fx.block_dim.x + fx.thread_idx.x numbers the thre
 _OF_WAVE = "fx.warp_reduce(value, fx.ReductionOp.ADD) combines the values of a wave's lanes"
 _OF_BLOCK = "fx.coop.BlockReduce and fx.coop.BlockScan work with all threads of a block"
 _SCAN = "fx.warp_inclusive_scan(value, fx.ReductionOp.ADD) scans a wave, fx.coop.BlockScan a block"
-_TO_BLOCK = "one thread writes a value to shared memory, and all read it behind fx.barrier()"
+_TO_BLOCK = "one thread writes a value to shared memory, and all read it after fx.barrier()"
 _UNROLL = "range_constexpr(n) unrolls a loop, and range(n) is a loop on the device"
 _FENCE = 'fx.barrier() orders the accesses of a workgroup, fx.memory_fence(syncscope="agent") those of more'
 _IN_STEP = "the lanes of a wave run in step; fx.barrier() waits for the waves of a workgroup"

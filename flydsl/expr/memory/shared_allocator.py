@@ -130,7 +130,7 @@ class SharedAllocator(Arena):
 
 
 def _align_at(align: int, offset: int) -> int:
-    """The number of bytes that an address is a multiple of, `offset` bytes behind one that is a multiple of `align`."""
+    """The number of bytes that an address is a multiple of, `offset` bytes past one that is a multiple of `align`."""
     return min(align, offset & -offset) if offset else align
 
 

@@ -33,7 +33,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class _PlaceAt:
-    """The place `offset` bytes behind a pointer."""
+    """The place `offset` bytes past a pointer."""
 
     start: Pointer
     offset: int = 0
@@ -246,7 +246,7 @@ def poke_into_ptr(kind: Any, ptr: Pointer, value: Any) -> None:
 
 
 class Arena:
-    """Cuts the memory behind a pointer into parts, one after another.
+    """Cuts the memory from a pointer on into parts, one after another.
 
     A subclass gives `base_ptr`. base_alignment: in bytes, of memory that is asked for by its size.
     allocated_bytes: how much is in use.

@@ -127,7 +127,7 @@ def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None, overflow
 
 
 after_operation: ContextVar[Callable[[str, Any, Any, Any], None] | None] = ContextVar("flydsl_after", default=None)
-"""A function that is called behind each operator of two values: its name in `arith`, the operands, and the result."""
+"""A function that is called after each operator of two values: its name in `arith`, the operands, and the result."""
 
 
 def emit_alike(name: str, left: ArithValue, right: ArithValue) -> Any:

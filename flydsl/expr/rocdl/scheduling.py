@@ -101,7 +101,7 @@ def disable_xdl_arb_stall() -> None:
 
 
 def s_prefetch_inst_burst(num_pages: int, page_bytes: int = 4096) -> None:
-    """Bring the code behind this place into the instruction cache: 4 KiB at each of `num_pages` steps. gfx1250.
+    """Bring the code after this place into the instruction cache: 4 KiB at each of `num_pages` steps. gfx1250.
 
     page_bytes: the step. All of it must be code of the program: the hardware faults beyond its end.
     """
@@ -148,7 +148,7 @@ def _wait(counter: str, meaning: str, archs: tuple[str, ...]) -> Callable[[int],
 
 
 def _wait_for_lds(counter: str, meaning: str) -> Callable[[int], None]:
-    """A wait for copies to LDS, which LLVM does not know to write there: reads stay behind it."""
+    """A wait for copies to LDS, which LLVM does not know to write there: reads stay after it."""
     only_wait = _wait(counter, meaning, GFX1250)
 
     def wait(count: int = 0) -> None:

@@ -200,7 +200,7 @@ def make_tdm_atom(
 
 
 def advance_tdm_atom(atom: TdmAtom, byte_offset: Any) -> TdmAtom:
-    """The atom for a tile that many bytes behind its global tensor, whatever its offset was."""
+    """The atom for a tile that many bytes past its global tensor, whatever its offset was."""
     if not isinstance(atom, TdmAtom):
         raise argument_error(f"advance_tdm_atom takes a copy by the tensor data mover, not {atom!r}", "make_tdm_atom")
     return atom.set_value("imm_offset", byte_offset)

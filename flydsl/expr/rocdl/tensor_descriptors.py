@@ -97,7 +97,7 @@ class _Padding:
     amount: int
 
     def extent(self, elements: int) -> int:
-        """The space of some elements in LDS, with the padding behind them; they begin where an interval does."""
+        """The space of some elements in LDS, with the padding after them; they begin where an interval does."""
         if not self.interval or elements * 2 <= self.interval:
             return elements
         if elements % self.interval:

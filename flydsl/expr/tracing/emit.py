@@ -75,7 +75,7 @@ def emit(
 def after_terminator(name: str) -> TraceError:
     """The error for an operation, built by name, that follows the terminator of its block."""
     return trace_error(
-        f"{name} behind an operation that ends its block",
+        f"{name} after an operation that ends its block",
         "scf.YieldOp and the like come last in a block; a kernel's own end is made for it",
     )
 

@@ -19,7 +19,7 @@ from flydsl.interpreter.memory import Pointer
 
 
 def to_lds(x: Execution, source: Pointer, target: Pointer, size: int) -> None:
-    """Bring `size` bytes of each lane into LDS: lane i's lie i * size bytes behind the first active lane's target."""
+    """Bring `size` bytes of each lane into LDS: lane i's lie i * size bytes past the first active lane's target."""
     data = source.space.load(source.address, size, x.mask, x.fault)
     start = of_first_lanes(x, target.address)
     lane = np.arange(x.lanes) % x.wave_size

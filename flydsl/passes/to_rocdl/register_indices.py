@@ -200,7 +200,7 @@ def _chosen_by(op: ir.Operation, number: int) -> Iterator[ir.Value]:
     elif op.name == "scf.if":
         yield from (terminator(region.blocks[0]).operands[number] for region in op.regions)
     elif op.name == "scf.for":
-        yield op.operands[3 + number]  # behind the bounds and the step
+        yield op.operands[3 + number]  # after the bounds and the step
         yield terminator(op.regions[0].blocks[0]).operands[number]
     elif op.name == "scf.while":
         yield terminator(op.regions[0].blocks[0]).operands[1 + number]

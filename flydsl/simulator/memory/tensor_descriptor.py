@@ -135,7 +135,7 @@ class Tile:
         return self._lds_addresses(rows, np.arange(elements * self.element_bytes))
 
     def lds_ends(self, rows: Array, elements: int) -> Array:
-        """The address in LDS behind the first elements of some rows, which may be of any size."""
+        """The address in LDS after the first elements of some rows, which may be of any size."""
         return self._lds_addresses(rows, np.array([elements * self.element_bytes - 1]))[:, 0] + 1
 
     def _lds_addresses(self, rows: Array, bytes_: Array) -> Array:

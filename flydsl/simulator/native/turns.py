@@ -10,7 +10,7 @@ from flydsl.simulator.native.group import WorkgroupSlot
 class Turns:
     """Groups that take turns: every second turn goes to the group that came first, the others share the rest.
 
-    A workgroup may wait for one that starts later, so all of them get turns. But where one never ends, the ones behind
+    A workgroup may wait for one that starts later, so all of them get turns. But where one never ends, the ones after
     it probably do not either: with equal shares it would take as many times longer to find out as there are groups.
 
     waiting: the turns since the last one in which a group did more than wait for memory.

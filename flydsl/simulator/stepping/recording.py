@@ -124,7 +124,7 @@ class KernelRecord:
         return State(simulation.state, self.wave_count, self.lds_bytes)
 
     def _standing(self, simulation: Simulation) -> tuple[tuple[int, ...], int | None]:
-        """The waves that go on next, and with which instruction; of a barrier the one behind it."""
+        """The waves that go on next, and with which instruction; of a barrier the one after it."""
         state = simulation.state
         current = simulation.current
         if current:
@@ -181,7 +181,7 @@ class KernelRecord:
         return self._standings[position][0]
 
     def next_index(self, position: int) -> int | None:
-        """The instruction with which they do; where all wait at a barrier, the first behind it."""
+        """The instruction with which they do; where all wait at a barrier, the first after it."""
         return self._standings[position][1]
 
 

@@ -161,7 +161,7 @@ class Simulation(Explained, Standing):
             if at_kernel or at_barrier:
                 break
             if not self.done and not self.current:
-                self._pass_barriers()  # behind one is a place, too
+                self._pass_barriers()  # after one is a place, too
             if (current := self.current) and self.wave(current[0]).pc in stops:
                 break
         return self
@@ -274,7 +274,7 @@ class Simulation(Explained, Standing):
         else:
             group = self._alone(wave)
         at = int(machine.waves.pc[group[0]])
-        machine.step_waves(group)  # which refuses what is behind the last instruction
+        machine.step_waves(group)  # which refuses what is after the last instruction
         executed = self.listing[at]
         self._mark()
         own = tuple(int(w) for w in group if w < self.wave_count)
@@ -287,7 +287,7 @@ class Simulation(Explained, Standing):
             self._end_kernel()
 
     def _mark(self) -> None:
-        """Take over what the step touched in LDS; machines that run copies of waves have copies of it behind it."""
+        """Take over what the step touched in LDS; machines that run copies of waves have copies of it after it."""
         marks = self._machine.lds_marks
         assert marks is not None
         self.last_touched = marks[:, : self._touched.shape[1]].copy()

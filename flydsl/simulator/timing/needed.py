@@ -1,6 +1,6 @@
 """The instructions that decide where waves go and what they touch. The others need not be executed for a trace.
 
-A backward walk over the program with the set of registers that matter behind each instruction: those that a branch, an
+A backward walk over the program with the set of registers that matter after each instruction: those that a branch, an
 address or EXEC is computed from. What a register has in lanes that EXEC leaves out is a set of its own: an instruction
 in a branch replaces a value in the lanes that take it, which is all of them until the others come back.
 """
@@ -135,7 +135,7 @@ def _kernarg_pointers(dispatch: Dispatch) -> int:
 
 
 class _Walk:
-    """The registers that matter behind each instruction, found by walking backwards until nothing changes."""
+    """The registers that matter after each instruction, found by walking backwards until nothing changes."""
 
     def __init__(self, program: Program, entry: int, arguments: int, mask_registers: int) -> None:
         self._instructions, self._mask_registers = program.instructions, mask_registers
@@ -146,7 +146,7 @@ class _Walk:
         self._arguments = arguments
 
     def solution(self) -> list[int]:
-        """The registers that matter behind each instruction, in any lane."""
+        """The registers that matter after each instruction, in any lane."""
         count = len(self._instructions)
         after = [_ALWAYS] * count
         before = [_ALWAYS] * (count + 1)
@@ -182,7 +182,7 @@ class _Walk:
         return active | reads | idle << _IDLE
 
     def _lanes_before(self, i: int, after: int) -> tuple[int, int]:
-        """The registers that matter behind an instruction, in the lanes active before it and in the others."""
+        """The registers that matter after an instruction, in the lanes active before it and in the others."""
         active, idle = after & (1 << _IDLE) - 1, after >> _IDLE
         if self.effects[i].writes & _ALWAYS:
             if not self._leaves_lanes_out(i):
@@ -229,7 +229,7 @@ class _Walk:
         return initial
 
     def _initial_after(self, i: int, before: int) -> int:
-        """The registers with initial values behind an instruction: EXEC again where the saved mask is added to it."""
+        """The registers with initial values after an instruction: EXEC again where the saved mask is added to it."""
         instruction, writes = self._instructions[i], self.effects[i].writes
         scalar = writes & ((1 << _SCC) - 1)
         after = before & ~writes & ~((scalar | scalar >> 1) << _SAVED)

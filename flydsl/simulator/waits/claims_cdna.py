@@ -92,7 +92,7 @@ def _of_products(later: Known, written: int, costs: Product) -> tuple[int, str, 
 def _fma64(figures: WaitStates) -> Callable[[Known], tuple[int, str, int]]:
     def needs(later: Known) -> tuple[int, str, int]:
         is_fma = later.fact.mnemonic in ("v_fma_f64", "v_fmac_f64")
-        return (figures.fma64 if is_fma else 0), "multiplies and adds f64 behind a matrix instruction of f64", 0
+        return (figures.fma64 if is_fma else 0), "multiplies and adds f64 after a matrix instruction of f64", 0
 
     return needs
 

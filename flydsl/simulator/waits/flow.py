@@ -148,7 +148,7 @@ class Flow:
         on_use: Callable[[Use], None] | None = None,
         at: Callable[[int, State], None] | None = None,
     ) -> State:
-        """The state behind a block. on_use: is told of uses that come too early; at: of the state before each one."""
+        """The state after a block. on_use: is told of uses that come too early; at: of the state before each one."""
         state, facts = dict(start), self.facts
         waited_for = self._registers(state)
         for index in range(block.start, block.end):

@@ -1,7 +1,7 @@
 """Where a wait is missing: one place, for all uses that a wait there would order.
 
 A wait that leaves too much outstanding is the place for all that it leaves; a barrier, for all loads to LDS that it
-should have waited for. Where nothing waits, it is the first use in a block, for those behind it whose operations were
+should have waited for. Where nothing waits, it is the first use in a block, for those after it whose operations were
 under way there.
 """
 

@@ -22,7 +22,7 @@ from flydsl.simulator.waits.instructions import Facts
 
 
 class Early(NamedTuple):
-    """An instruction that comes too early behind another. passed, needed: wait states, or vector instructions.
+    """An instruction that comes too early after another. passed, needed: wait states, or vector instructions.
 
     rule: in words, what it does that it must not do yet. registers: that both use, 0 where none is named.
     """
@@ -66,7 +66,7 @@ class Hazards:
                 self._follow(block, start, self.early.append)
 
     def _follow(self, block: Block, start: _Passed, found: Callable[[Early], None] | None) -> _Passed:
-        """The claims that hold behind a block."""
+        """The claims that hold after a block."""
         passed = dict(start)
         for index in range(block.start, block.end):
             one = self._known[index]

@@ -21,7 +21,7 @@ RETURNS = ("s_setpc_b64", "s_set_pc_i64")
 _ENDS = ("s_endpgm", *RETURNS, "s_branch", "s_trap", "s_add_pc_i64", "s_rfe_b64", "s_rfe_i64")
 _FAR_BRANCH = "s_add_pc_i64"
 SCC = 1 << 2048
-"""The bit of the scalar condition code in a set of registers, behind those of all files."""
+"""The bit of the scalar condition code in a set of registers, after those of all files."""
 _HALF = re.compile(r"(byte|short)_d16|d16(_hi)?_[bui](8|16)|_store_(b8|b16|byte|short)|ds_write_b(8|16)")
 _ON_SCC = re.compile(r"s_(cbranch_scc|cselect|cmov|addc|subb|add_co_ci|sub_co_ci)")
 
@@ -31,7 +31,7 @@ class Facts:
     """The facts of one instruction. index: in the listing. reads, writes: sets of registers, see `hsaco.register_uses`.
 
     kind: of the operation that it starts, "" for none; streams: those that count it, and must let it go; besides: one
-    that counts it as well. limits: counter -> the most that may be under way behind it, "all" for every counter.
+    that counts it as well. limits: counter -> the most that may be under way after it, "all" for every counter.
     targets: instructions that a branch goes to; falls_through: whether the next one may follow. is_call: code that is
     elsewhere runs before the next one.
     """

@@ -3,7 +3,7 @@
 Which bytes a read of LDS is about, a listing does not tell. So loads are only found of which no read can be in time:
 
 - those under way at a read, in a listing where no such load has completed before any read;
-- those under way at a barrier and waited for behind it, in a listing where no such load has completed before a barrier
+- those under way at a barrier and waited for after it, in a listing where no such load has completed before a barrier
   that a read follows, and where nothing else is stored to LDS that the barriers could be for.
 
 Any other one may bring a tile that is not read yet, or only by its own wave.
@@ -95,7 +95,7 @@ def _under_way(
 def _behind_barriers(
     completed: Mapping[int, frozenset[Place]], carried: Mapping[int, Carried]
 ) -> Iterator[EarlyLdsRead]:
-    """The loads that are waited for only behind a barrier, each with the first read behind that."""
+    """The loads that are waited for only after a barrier, each with the first read after that."""
     for load, (key, barrier, enough) in carried.items():
         reads = [index for index, places in completed.items() if (load, False) in places]
         if reads:

@@ -189,7 +189,7 @@ def hazard_problem(early: Early) -> str:
     unit = "vector instruction" if early.counts_vector else "wait state"
     names = f" ({register_names(early.registers)})" if early.registers else ""
     passed = f"{early.passed} {unit}{'s' * (early.passed != 1)}"
-    return f"{early.rule}{names}, {passed} behind it, and needs {early.needed}"
+    return f"{early.rule}{names}, {passed} after it, and needs {early.needed}"
 
 
 def hazard_hint(early: Early, missing: int) -> str:

@@ -4,7 +4,7 @@ The vector ALU keeps what it reads of scalar registers. When one is written agai
 the old value until `s_wait_alu` has waited for the write, or memory is accessed through a scalar load or a buffer
 (LLVM, AMDGPUWaitSGPRHazards.cpp). Registers count in pairs. LLVM inserts these waits; inline assembly may miss them.
 
-What callers and callees read is unknown to each other: where a function begins, and behind a call, all have been read.
+What callers and callees read is unknown to each other: where a function begins, and after a call, all have been read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WITHOUT_STATE = re.compile(r"s_(nop|wait|delay_alu|clause|sleep|barrier|endpgm|
 
 
 class EarlyRead(NamedTuple):
-    """An instruction that reads a scalar register too early behind another that writes it, and the field of
+    """An instruction that reads a scalar register too early after another that writes it, and the field of
     `s_wait_alu` to be 0 in between."""
 
     instruction: int

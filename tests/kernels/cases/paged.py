@@ -114,7 +114,7 @@ CASES: dict[str, Case] = {
     "pa_metadata_v1_cu256h1": Case("pa_metadata", "i32", schedule),
 }
 ROW = "more registers, at the same occupancy, for fewer instructions"
-CLEARED = "values behind the last token are cleared, so that a NaN there does not count; occupancy is the same"
+CLEARED = "values after the last token are cleared, so that a NaN there does not count; occupancy is the same"
 MISSES: dict[tuple[str, str], str] = {
     **{(name, "gfx942"): ROW for name in CASES if name.startswith(("pa_meta_", "pa_ps_"))},
     **{

@@ -44,7 +44,7 @@ _READ = "ds_read_b32 v2, v6\ns_waitcnt lgkmcnt(0)"
         (f"{_TO_LDS_OF_OTHERS}\ns_barrier\ns_waitcnt vmcnt(0)\n{_READ}",
          "s_waitcnt vmcnt(1), or less, before the barrier in wave 1"),
         (f"{_TO_LDS_OF_OTHERS}\n{_READ}",
-         "s_waitcnt vmcnt(0) in wave 1, and a barrier behind it, before wave 0 accesses it"),
+         "s_waitcnt vmcnt(0) in wave 1, and a barrier after it, before wave 0 accesses it"),
         (f"{_TO_LDS_OF_OTHERS}\n{_LOADED}ds_read_b32 v2, v1\ns_waitcnt lgkmcnt(0)",
          "nothing waits for it: s_waitcnt vmcnt(2) before the use would"),
     ],

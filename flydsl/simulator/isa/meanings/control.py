@@ -41,7 +41,7 @@ MEANINGS = (
     (r"s_nop", "Does nothing, for the number + 1 issue slots."),
     (r"[vs]_nop|ds_nop|v_clrexcp|v_pipeflush", "Does nothing that a program can see."),
     (r"s_clause", "The next instructions, the number + 1 of them, are issued one after the other."),
-    (r"s_code_end", "Stands behind the code; is never executed."),
+    (r"s_code_end", "Stands after the code; is never executed."),
     (r"s_sleep", "Waits for about 64 cycles times the number."),
     (r"s_sleep_var", "Waits for about 64 cycles times S0."),
     (r"s_monitor_sleep", "Sleeps until a cache line changes that a monitoring load has read."),
@@ -74,6 +74,6 @@ MEANINGS = (
     (r"s_alloc_vgpr", "Asks for another number of VGPRs; SCC = it has them."),
     (r"s_set_gpr_idx_on", "From here on vector instructions take registers that lie S0 beyond those that they name."),
     (r"s_set_gpr_idx_off", "From here on vector instructions take the registers that they name."),
-    (r"s_set_vgpr_msb", "Sets the upper bits of the numbers of vector registers that instructions behind it name."),
+    (r"s_set_vgpr_msb", "Sets the upper bits of the numbers of vector registers that instructions after it name."),
 )
 """Patterns of mnemonics, and what they mean."""

@@ -15,6 +15,6 @@ MEANINGS = (
         f"D = A * B + D with a sparse A: two of every four elements along k are stored, and an index says "
         f"which: {_OF}.",
     ),
-    (r"v_mfma_ld_scale_b32", "Loads the scales of the matrix instruction behind it."),
+    (r"v_mfma_ld_scale_b32", "Loads the scales of the matrix instruction after it."),
 )
 """Patterns of mnemonics, and what they mean."""

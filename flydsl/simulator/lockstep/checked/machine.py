@@ -140,7 +140,7 @@ class CheckedMachine(WaitingMachine):
         part.history.access(accesses, self._races.marks)
 
     def _carry_over(self, waves: Array) -> None:
-        """Record accesses to LDS that waves have under way when they arrive at a barrier: they may happen behind it."""
+        """Record accesses to LDS that waves have under way when they arrive at a barrier: they may happen after it."""
         assert self._races is not None
         if self.operations is None:
             return

@@ -48,7 +48,7 @@ class RaceHistory:
     workgroup_count: of the launch.
     signals: of a place that waves write with an atomic or past the caches: the waves, the last one last, and by which
         instruction.
-    carried: accesses that were under way when their wave arrived at a barrier: instruction, wave, and time behind it,
+    carried: accesses that were under way when their wave arrived at a barrier: instruction, wave, and time after it,
         of copies 0; with the largest count that a wait before that barrier may have to let them go.
     """
 

@@ -187,7 +187,7 @@ class WaitingMachine(ThreefoldMachine):
         count: that would do before the barrier between the two; None if there is no barrier.
         """
         counter, enough = fact.streams[-1].counter, count or 0
-        barrier = f"and a barrier behind it, before wave {access.wave} accesses it"
+        barrier = f"and a barrier after it, before wave {access.wave} accesses it"
         where = f"in wave {wave}, {barrier}" if count is None else f"before the barrier in wave {wave}"
         wait = waiting_text(counter, enough) + (", or less," if enough else "")
         raise MissingWait(

@@ -112,7 +112,7 @@ class HandlerBuilder(NativeMatrix):
     def wait(self) -> None:
         """Let the other waves go first, as while a wave waits for memory.
 
-        So all waves execute the code right behind a barrier before one gets far beyond it. Programs that read there and
+        So all waves execute the code right after a barrier before one gets far beyond it. Programs that read there and
         overwrite later, without a barrier in between, work on the hardware, and must work here.
         """
         self.yield_wave()
