@@ -244,8 +244,8 @@ def _compile(descriptor: int, stderr: int) -> None:
 def serve(requests: _socket.socket, steps: list[Callable[[], object]]) -> None:
     """Take connections, one with each message, until the other end is closed.
 
-    steps: what to do for the copies while there is no request. A target that was asked for is one of them: as a rule, it
-    is asked for again.
+    steps: what to do for the copies while there is no request. A target that was asked for is one of them: as a rule,
+    it is asked for again.
     """
     patience_s, asked = 0.0, set[bytes]()
     while True:
