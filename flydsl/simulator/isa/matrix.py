@@ -26,7 +26,7 @@ from flydsl.simulator.isa.atomics import to_float
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import curried, field
 from flydsl.simulator.isa.convert import byte_of
-from flydsl.simulator.isa.narrow_floats import BY_INSTRUCTION_SET, OCP, NarrowFloat, decode
+from flydsl.simulator.isa.narrow_floats import BY_INSTRUCTION_SET, OCP, NarrowFloat, decode_all
 from flydsl.simulator.isa.table import define
 
 LANES = 64
@@ -127,7 +127,7 @@ def _elements(b: Builder, registers: tuple[Value, ...], format_: Format) -> list
         return [to_float(b, b.trunc(half, "i16"), format_) for half in halves]
     codes = [byte_of(b, r, i) for r in registers for i in range(4)]
     if isinstance(format_, NarrowFloat):
-        return [decode(b, c, format_) for c in codes]
+        return decode_all(b, codes, format_)
     return [b.sext(b.trunc(c, "i8"), "i32") for c in codes]
 
 

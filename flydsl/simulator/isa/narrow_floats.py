@@ -16,7 +16,7 @@ Sources: "OCP 8-bit Floating Point Specification", "OCP Microscaling Formats (MX
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from flydsl.simulator.isa.builder import Builder, Value
@@ -98,6 +98,16 @@ def decode(b: Builder, code: Value, format_: NarrowFloat) -> Value:
     if format_.kind == "finite":
         return value
     return b.select(b.icmp("ugt", magnitude, b.const("i32", format_.infinity - (format_.kind == "fn"))), nan, value)
+
+
+def decode_all(b: Builder, codes: Sequence[Value], format_: NarrowFloat) -> list[Value]:
+    """The f32s of codes. Exact."""
+    return [b.shared(lambda b, code: decode(b, code, format_), code) for code in codes]
+
+
+def encode_all(b: Builder, numbers: Sequence[Value], format_: NarrowFloat) -> list[Value]:
+    """The codes nearest to f32s, ties to even."""
+    return [b.shared(lambda b, x: encode(b, x, format_), x) for x in numbers]
 
 
 def encode(b: Builder, x: Value, format_: NarrowFloat) -> Value:

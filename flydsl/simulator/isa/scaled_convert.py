@@ -16,7 +16,16 @@ from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import curried, insert_half
 from flydsl.simulator.isa.convert import insert_byte, pack_halves
 from flydsl.simulator.isa.fields import field_of, packed_fields
-from flydsl.simulator.isa.narrow_floats import MICROSCALING, OCP, NarrowFloat, decode, encode, encode_stochastically
+from flydsl.simulator.isa.narrow_floats import (
+    MICROSCALING,
+    OCP,
+    NarrowFloat,
+    decode,
+    decode_all,
+    encode,
+    encode_all,
+    encode_stochastically,
+)
 from flydsl.simulator.isa.table import define
 
 _WIDE = ("f32", "f16", "bf16")
@@ -163,8 +172,8 @@ def _define_single() -> None:
 
 def _block_wider(format_: NarrowFloat, wide: str, count: int = _COUNT) -> Any:
     def evaluate(b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
-        codes = (field_of(b, block, i, format_.bits) for i in range(count))
-        numbers = [_times(b, decode(b, code, format_), scale) for code in codes]
+        codes = [field_of(b, block, i, format_.bits) for i in range(count)]
+        numbers = [_times(b, number, scale) for number in decode_all(b, codes, format_)]
         if wide == "f32":
             return tuple(b.bitcast(x, "i32") for x in numbers)
         halves = [_half(b, x, wide) for x in numbers]
@@ -176,12 +185,12 @@ def _block_wider(format_: NarrowFloat, wide: str, count: int = _COUNT) -> Any:
 def _block_narrower(format_: NarrowFloat, wide: str) -> Any:
     def of_halves(b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
         numbers = [x for dword in block for x in halves(b, dword, wide)]
-        return packed_fields(b, [encode(b, divided(b, x, scale), format_) for x in numbers], format_.bits)
+        return packed_fields(b, encode_all(b, [divided(b, x, scale) for x in numbers], format_), format_.bits)
 
     def of_two(b: Builder, x: tuple[Value, ...], y: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
         """The elements of the two operands alternate."""
         numbers = [b.bitcast(v, "f32") for pair in zip(x, y, strict=True) for v in pair]
-        return packed_fields(b, [encode(b, divided(b, v, scale), format_) for v in numbers], format_.bits)
+        return packed_fields(b, encode_all(b, [divided(b, v, scale) for v in numbers], format_), format_.bits)
 
     return of_two if wide == "f32" else of_halves
 
@@ -219,7 +228,7 @@ def _wider_by_a_byte(
 @curried
 def _narrower(format_: NarrowFloat, wide: str, b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
     numbers = [b.bitcast(v, "f32") for v in block] if wide == "f32" else [x for d in block for x in halves(b, d, wide)]
-    return packed_fields(b, [encode(b, divided(b, x, scale), format_) for x in numbers], format_.bits)
+    return packed_fields(b, encode_all(b, [divided(b, x, scale) for x in numbers], format_), format_.bits)
 
 
 def _define_small_blocks() -> None:

@@ -20,7 +20,7 @@ from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.fields import field_of
 from flydsl.simulator.isa.forms import SCALED_FORMATS
 from flydsl.simulator.isa.matrix import LANES, MatrixShape
-from flydsl.simulator.isa.narrow_floats import MICROSCALING, NarrowFloat, decode
+from flydsl.simulator.isa.narrow_floats import MICROSCALING, NarrowFloat, decode_all
 from flydsl.simulator.isa.table import define
 
 _ELEMENTS, _RUN = 32, 16
@@ -44,7 +44,8 @@ class _Side:
 
     def elements(self, b: Builder, registers: tuple[Value, ...]) -> list[Value]:
         """A lane's elements as f32, in the order in which the lane has them."""
-        return [decode(b, field_of(b, registers, e, self.format_.bits), self.format_) for e in range(_ELEMENTS)]
+        codes = [field_of(b, registers, e, self.format_.bits) for e in range(_ELEMENTS)]
+        return decode_all(b, codes, self.format_)
 
     def scaled(self, b: Builder, elements: list[Value], scale: Value, modifiers: Any) -> list[Value]:
         """The elements times the scales of their blocks, as f64."""

@@ -27,7 +27,7 @@ from typing import Any
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.convert import byte_of
 from flydsl.simulator.isa.fields import field_of
-from flydsl.simulator.isa.narrow_floats import MICROSCALING, UNSIGNED, NarrowFloat, decode
+from flydsl.simulator.isa.narrow_floats import MICROSCALING, UNSIGNED, NarrowFloat, decode, decode_all
 from flydsl.simulator.isa.scaled_matrix import power_of_two
 from flydsl.simulator.isa.table import define
 from flydsl.simulator.isa.wmma import shape_of, signed_f32
@@ -58,7 +58,8 @@ class _Side:
 
     def elements(self, b: Builder, registers: Sequence[Value]) -> list[Value]:
         """A lane's elements, in order, as f32."""
-        return [decode(b, field_of(b, registers, e, self.format_.bits), self.format_) for e in range(_ELEMENTS)]
+        codes = [field_of(b, registers, e, self.format_.bits) for e in range(_ELEMENTS)]
+        return decode_all(b, codes, self.format_)
 
     def scaled(self, b: Builder, elements: list[Value], scales: Sequence[Value]) -> list[Value]:
         """The elements times the scales of their blocks, as f64. scales: of a lane's row, one for each block."""

@@ -49,7 +49,7 @@ from flydsl.simulator.isa.convert import pack_halves
 from flydsl.simulator.isa.fields import field_of
 from flydsl.simulator.isa.forms import SIXTEEN_BITS
 from flydsl.simulator.isa.matrix import MatrixShape, Pair, dense_from_sparse, pairs_of
-from flydsl.simulator.isa.narrow_floats import OCP, NarrowFloat, decode, encode
+from flydsl.simulator.isa.narrow_floats import OCP, NarrowFloat, decode, decode_all, encode
 from flydsl.simulator.isa.table import define
 
 _SIZE = 16
@@ -117,7 +117,7 @@ def elements(b: Builder, registers: Sequence[Value], format_: str, *, is_signed:
     bits = _BITS[format_]
     codes = [field_of(b, registers, e, bits) for e in range(32 * len(registers) // bits)]
     if format_ in OCP:
-        return [decode(b, code, OCP[format_]) for code in codes]
+        return decode_all(b, codes, OCP[format_])
     if not is_signed:
         return codes
     up = b.const("i32", 32 - bits)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -123,6 +124,9 @@ class NumpyLanes(NumpyValues):
         self, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: MatrixShape
     ) -> tuple[Array, ...]:
         return tuple(matmul(a, b, c, shape, self.selected_count))
+
+    def shared(self, compute: Callable[[Any, Array], Array], x: Array) -> Array:
+        return compute(self, x)
 
     def per_lane(self, x: Array) -> Array:
         return np.broadcast_to(x, (self.selected_count, self.lane_count))

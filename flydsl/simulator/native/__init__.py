@@ -2,7 +2,8 @@
 
 Every instruction is a record with the address of a handler and its numbers, and every handler ends by calling the next
 record's (threaded code). A handler belongs to a *shape*, an instruction without its numbers; it is generated from the
-same table as the lock-step machine executes, compiled by LLVM, and kept on disk for every later kernel.
+same table as the lock-step machine executes, compiled by LLVM, and kept on disk for every later kernel. What many
+handlers do, such as the sums of a matrix product, is a function that they share.
 
 How to read this package: `layout` says where things lie. `shape` takes an instruction apart. `builder/` writes LLVM IR;
 with it, `generate` puts a handler together. `runtime` has the functions that handlers call and the scheduler, in C.

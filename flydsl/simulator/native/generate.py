@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flydsl.simulator.native.builder.handler import HandlerBuilder, function_text
+from flydsl.simulator.native.builder.ir import Function
 from flydsl.simulator.native.builder.reading import Reader
 from flydsl.simulator.native.builder.writing import Writer
 from flydsl.simulator.native.shape import Shape
 
 
 @dataclass(frozen=True)
-class Handler:
-    """LLVM IR of one function, the declarations that it needs, and whether it is worth optimizing."""
+class Handler(Function):
+    """LLVM IR of a handler, the functions that it shares with others, and whether it is worth optimizing."""
 
-    text: str
-    declarations: frozenset[str]
+    functions: tuple[Function, ...]
     has_loops: bool
 
 
@@ -37,7 +37,9 @@ def generate(shape: Shape, name: str) -> Handler:
             Writer(builder, shape, reader.modifiers).write(values)
     builder.finish()
     text = function_text(name, builder.body.lines)
-    return Handler(text, frozenset(builder.body.declarations), builder.has_loops)
+    return Handler(
+        name, text, frozenset(builder.body.declarations), tuple(builder.functions.values()), builder.has_loops
+    )
 
 
 def _packed(builder: HandlerBuilder, shape: Shape) -> None:
@@ -48,11 +50,11 @@ def _packed(builder: HandlerBuilder, shape: Shape) -> None:
     Writer(builder, shape, reader.modifiers).write_packed(low, high)
 
 
-def module_text(handlers: Iterable[Handler]) -> str:
-    """One module of several handlers, which declares what they call."""
+def module_text(functions: Iterable[Function]) -> str:
+    """One module of several functions, which declares what they call."""
     texts: list[str] = []
     declarations: set[str] = set()
-    for handler in handlers:
-        texts.append(handler.text)
-        declarations |= handler.declarations
+    for function in functions:
+        texts.append(function.text)
+        declarations |= function.declarations
     return "\n".join([*sorted(declarations), *texts]) + "\n"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flydsl import env
 from flydsl.garbage import collection_paused
@@ -16,10 +18,14 @@ from flydsl.simulator.native.cache import HandlerCache
 from flydsl.simulator.native.runtime import Translation, source
 from flydsl.simulator.native.shape import Shape
 
+if TYPE_CHECKING:
+    from flydsl.simulator.native.builder.ir import Function
+
 _SOURCES = (("hsaco", "*.py"), ("simulator", "*.py"), ("simulator", "*.c"), ("simulator", "*.h"))
 """The sources on which handlers depend: folders of flydsl, and files in them."""
 
 _MOVE_TENSOR = "move_tensor"
+_SHARED = re.compile(rb"shared_[0-9a-f]{40}")
 
 
 class HandlerLibrary:
@@ -32,6 +38,7 @@ class HandlerLibrary:
         self._basis = hashlib.sha256(f"{_source_digest()}\n{host.description()}".encode()).digest()
         self._addresses: dict[str, int] = {}  # by key
         self._keys: dict[Shape, str] = {}
+        self._shared: set[str] = set()  # functions that are loaded
         self._without_handler: set[Shape] = set()
         self._translated = _Translated(self._cache, self._basis)
         self._translated.begin("runtime")
@@ -99,10 +106,34 @@ class HandlerLibrary:
         if key in self._addresses:
             return True
         found = self._cache.find(key)
-        if found is None:
+        if found is None or not all(self._is_shared_loaded(name) for name in _shared_functions(found[0])):
             return False
         self._load(*found)
         return True
+
+    def _is_shared_loaded(self, name: str) -> bool:
+        """Load a function that handlers share from the cache, if need be. Return whether it is there."""
+        if name in self._shared:
+            return True
+        found = self._cache.find(self._key_of(name))
+        if found is None:
+            return False
+        self._loader.load(found[0], [name])
+        self._shared.add(name)
+        return True
+
+    def _load_shared(self, function: Function) -> None:
+        """Load a function that handlers share, from the cache or compiled."""
+        from flydsl.simulator.native.generate import module_text
+
+        if not self._is_shared_loaded(function.name):
+            obj = host.compile_module(module_text([function]), optimize=True)
+            self._loader.load(obj, [function.name])
+            self._shared.add(function.name)
+            self._cache.add(obj, [self._key_of(function.name)])
+
+    def _key_of(self, name: str) -> str:
+        return hashlib.sha256(self._basis + name.encode()).hexdigest()
 
     def _load(self, obj: bytes, keys: Sequence[str]) -> None:
         _ = self._runtime  # loads what the handlers call
@@ -125,6 +156,9 @@ class HandlerLibrary:
                 self._without_handler.add(shape)
             else:
                 handlers[handler.has_loops][key] = handler
+        for handler in (h for by_key in handlers.values() for h in by_key.values()):
+            for function in handler.functions:
+                self._load_shared(function)
         compiled = [
             (host.compile_module(module_text(by_key.values()), optimize=has_loops), list(by_key))
             for has_loops, by_key in handlers.items()
@@ -162,6 +196,11 @@ class _Translated:
 
     def _key(self, name: str) -> str:
         return hashlib.sha256(self._basis + name.encode()).hexdigest()
+
+
+def _shared_functions(obj: bytes) -> set[str]:
+    """The names of the functions that handlers in an object share with others: see `builder.lanes`."""
+    return {name.decode() for name in _SHARED.findall(obj)}
 
 
 def _function_name(key: str) -> str:

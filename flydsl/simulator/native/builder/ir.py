@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -86,6 +87,15 @@ def indices(numbers: Iterable[int]) -> str:
     return f"<{len(listed)} x i32> <{', '.join(listed)}>"
 
 
+@dataclass(frozen=True)
+class Function:
+    """LLVM IR of one function, and the declarations that it needs."""
+
+    name: str
+    text: str
+    declarations: frozenset[str]
+
+
 @dataclass
 class Body:
     """The lines of a function, with fresh names for values and blocks, and the functions that it calls."""
@@ -137,3 +147,11 @@ class Body:
         types = [getattr(a, "llvm_type", None) or str(a).split(" ")[0] for a in arguments]
         self.declarations.add(f"declare {result} @{function}({', '.join(types)})")
         return f"call {result} @{function}({', '.join(map(str, arguments))})"
+
+
+def shared_function(body: Body, parameter: str) -> Function:
+    """A function of one address, named by what it does: that of another handler is the same."""
+    lines = "\n".join([*body.lines, "  ret void"])
+    name = f"shared_{hashlib.sha256(f'{parameter} {lines}'.encode()).hexdigest()[:40]}"
+    text = f"define void @{name}(ptr {parameter}) {{\nentry:\n{lines}\n}}\n"
+    return Function(name, text, frozenset(body.declarations))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flydsl.hsaco.operands import EXEC
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.floats import NativeFloats
-from flydsl.simulator.native.builder.ir import LlvmValue, constant, indices, vector_type
+from flydsl.simulator.native.builder.ir import (
+    Body,
+    Function,
+    LlvmValue,
+    constant,
+    indices,
+    shared_function,
+    vector_type,
+)
 
 
 class NativeLanes(NativeFloats):
@@ -20,6 +28,7 @@ class NativeLanes(NativeFloats):
         self.exec_bits = self.load_lane_bits(self.wave_pointer(4 * EXEC))
         self._workspace: str | None = None
         self.has_loops = False  # in the handler or in the functions that it calls
+        self.functions: dict[str, Function] = {}  # that it shares with others, by name
         self.lane_enable: LlvmValue | None = None  # set by the operand of a DPP instruction
 
     def wave_pointer(self, offset: int | str) -> str:
@@ -106,6 +115,27 @@ class NativeLanes(NativeFloats):
             return x
         moved = self.body.emit(f"shufflevector {x}, {x.llvm_type} poison, {indices(source)}")
         return LlvmValue(moved, x.type, self.lane_count)
+
+    # --- computations of many values
+
+    def shared(self, compute: Callable[[Any, LlvmValue], LlvmValue], x: LlvmValue) -> LlvmValue:
+        """`compute` as a function of its own, which gets a row of the workspace and leaves its result there."""
+        if not x.lanes:
+            return compute(self, x)
+        part = NativeFloats(self._mode, self.lane_count)
+        given = LlvmValue(part.body.load(x.llvm_type, "%row", 64), x.type, x.lanes)
+        result = part.broadcast(compute(part, given))
+        part.body.store(result, "%row", 64)
+        row = self.workspace_pointer(layout.Workspace.data.offset)
+        self.store_row(x, row)
+        self.call_shared(part.body, "%row", row)
+        return self.load_row(row, result.type)
+
+    def call_shared(self, body: Body, parameter: str, pointer: str) -> None:
+        """Call a function of one address, which other handlers share. `body` is without its end."""
+        function = shared_function(body, parameter)
+        self.functions[function.name] = function
+        self.body.call_void(function.name, f"ptr {pointer}")
 
     # --- vector registers at an index known at run time
 

@@ -3,6 +3,9 @@
 The elements of A and B go into the workspace in the type in which products are exact: row e is every lane's e-th
 element. There the elements of one k and one row of A (or column of B) are neighbours, so that a row of D is a sum over
 k of one number of A times a vector of B.
+
+The sums are a function of their own, for all handlers that differ in the formats of elements only. They are what takes
+time, while a handler that spreads elements takes time to optimize, a second for some.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.builder.ir import LlvmValue, scalar_type
+from flydsl.simulator.native.builder.ir import Body, LlvmValue, scalar_type
 from flydsl.simulator.native.builder.memory import NativeMemory
 from flydsl.simulator.native.builder.values import bits_of
 
@@ -25,50 +28,57 @@ class NativeMatrix(NativeMemory):
         self, a: Sequence[LlvmValue], b: Sequence[LlvmValue], c: Sequence[LlvmValue], shape: MatrixShape
     ) -> tuple[LlvmValue, ...]:
         self.has_loops = True
-        product = _Product(self, shape)
-        product.put_elements(layout.Workspace.matrix_a.offset, a)
-        product.put_elements(layout.Workspace.matrix_b.offset, b)
-        product.put_accumulator(c)
-        if shape.result_type == "f64" or shape.m < _ROWS_AT_ONCE * 4:
-            product.emit_each_row()
-        else:
-            product.emit_loop()
-        return product.results()
+        type_ = _type_of(shape)
+        row_bytes, result_row_bytes = (shape.lanes * bits_of(t) // 8 for t in (type_, shape.result_type))
+        areas = layout.Workspace.matrix_a.offset, layout.Workspace.matrix_b.offset
+        for area, elements in zip(areas, (a, b), strict=True):
+            for e, element in enumerate(elements):
+                wide = element if element.type == type_ else self._convert("fpext", element, type_)
+                self.store_row(wide, self.workspace_pointer(area + row_bytes * e))
+        d = self.workspace_pointer(layout.Workspace.data.offset)
+        for i, value in enumerate(c):
+            self.store_row(value, self.body.pointer(d, result_row_bytes * i))
+        self.call_shared(_Product(shape).emit(), "%workspace", self.workspace_pointer(0))
+        result_type = "f64" if shape.result_type == "f64" else "i32"
+        return tuple(
+            self.load_row(self.body.pointer(d, result_row_bytes * i), result_type)
+            for i in range(shape.results_per_lane)
+        )
+
+
+def _type_of(shape: MatrixShape) -> str:
+    """The type that a product is computed in."""
+    return "i32" if shape.result_type == "i32" else "f64"
 
 
 class _Product:
-    """One matrix product under construction. `type` is what it is computed in."""
+    """The function of one matrix product, whose operands are in the workspace, as are its results. `type`: see
+    `_type_of`."""
 
-    def __init__(self, builder: NativeMatrix, shape: MatrixShape) -> None:
-        self._builder, self._body, self._shape = builder, builder.body, shape
-        self._type = "i32" if shape.result_type == "i32" else "f64"
+    def __init__(self, shape: MatrixShape) -> None:
+        self._body, self._shape = Body(), shape
+        self._type = _type_of(shape)
         self._bytes = bits_of(self._type) // 8
         self._element = scalar_type(self._type)
         self._row = f"<{shape.n} x {self._element}>"
         self._result_row = f"<{shape.n} x {scalar_type(shape.result_type)}>"
         self._result_bytes = bits_of(shape.result_type) // 8
         self._row_bytes, self._result_row_bytes = shape.lanes * self._bytes, shape.lanes * self._result_bytes
-        self._a = builder.workspace_pointer(layout.Workspace.matrix_a.offset)
-        self._b = builder.workspace_pointer(layout.Workspace.matrix_b.offset)
-        self._d = builder.workspace_pointer(layout.Workspace.data.offset)
-
-    def put_elements(self, area: int, elements: Sequence[LlvmValue]) -> None:
-        for e, element in enumerate(elements):
-            wide = element if element.type == self._type else self._builder._convert("fpext", element, self._type)
-            self._builder.store_row(wide, self._builder.workspace_pointer(area + self._row_bytes * e))
-
-    def put_accumulator(self, registers: Sequence[LlvmValue]) -> None:
-        for i, value in enumerate(registers):
-            self._builder.store_row(value, self._body.pointer(self._d, self._result_row_bytes * i))
-
-    def results(self) -> tuple[LlvmValue, ...]:
-        type_ = "f64" if self._shape.result_type == "f64" else "i32"
-        return tuple(
-            self._builder.load_row(self._body.pointer(self._d, self._result_row_bytes * i), type_)
-            for i in range(self._shape.results_per_lane)
+        workspace = layout.Workspace
+        self._a, self._b, self._d = (
+            self._body.pointer("%workspace", area.offset)
+            for area in (workspace.matrix_a, workspace.matrix_b, workspace.data)
         )
 
-    def emit_each_row(self) -> None:
+    def emit(self) -> Body:
+        """The whole of it, without its end."""
+        if self._shape.result_type == "f64" or self._shape.m < _ROWS_AT_ONCE * 4:
+            self._emit_each_row()
+        else:
+            self._emit_loop()
+        return self._body
+
+    def _emit_each_row(self) -> None:
         """Emit straight-line code: for products of few rows, and f64, whose rows are scattered."""
         shape = self._shape
         for index in range(shape.results_per_lane):
@@ -79,7 +89,7 @@ class _Product:
                 d = self._body.pointer(self._d, self._result_row_bytes * index + self._result_bytes * group * shape.n)
                 self._accumulate([d], a, b)
 
-    def emit_loop(self) -> None:
+    def _emit_loop(self) -> None:
         """Emit a loop: each turn computes four rows, which are four registers of one group of lanes."""
         shape, body = self._shape, self._body
         groups = shape.lanes // shape.n
