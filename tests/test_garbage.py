@@ -44,6 +44,7 @@ class Cycle:
         self.itself = self
 
 
+@pytest.mark.slow
 def test_garbage_is_found_afterwards_among_what_is_young(collections: list[int]) -> None:
     with collection_paused():
         gone = weakref.ref(Cycle())

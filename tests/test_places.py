@@ -29,6 +29,7 @@ def tree(lines: list[str]) -> str:
     return ast.dump(ast.parse(("if True:\n" if lines[0][:1].isspace() else "") + "".join(lines)).body[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["kernels", "flydsl/expr"])
 def test_the_lines_of_a_function_are_those_that_inspect_finds(folder: str) -> None:
     found = 0

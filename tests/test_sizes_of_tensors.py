@@ -37,6 +37,7 @@ def of(*shape: int, dtype: Any = torch.float32) -> torch.Tensor:
     return torch.zeros(shape, dtype=dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launch", "arguments"),
     [

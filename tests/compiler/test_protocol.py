@@ -278,6 +278,7 @@ def test_the_memory_at_an_address_ends_where_its_tensor_does() -> None:
         copy_from(out, flyc.from_c_void_p(fx.Float32, 0), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("address", "says"), [(4096, "no tensor has memory"), (-1, "an int"), ("x", "an int")])
 def test_addresses_of_no_memory(address: Any, says: str) -> None:
     with pytest.raises(ArgumentError, match=says):

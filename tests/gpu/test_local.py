@@ -57,6 +57,7 @@ def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded.clear()
 
 
+@pytest.mark.slow
 def test_launches_are_measured_and_estimated(gpu: None) -> None:
     sizes = (1 << 16, 1 << 16, 1 << 12)
     with flydsl.gpu.local(), use_device(hip.HipDevice()):

@@ -221,6 +221,7 @@ def test_a_graph_is_replayed_on_what_is_in_memory() -> None:
         assert doubled.cpu().tolist() == [10.0] * 256
 
 
+@pytest.mark.slow
 def test_what_is_not_there_says_so() -> None:
     with flydsl.gpu.pose("mi300x"):
         x = torch.ones(2, device="cuda")

@@ -42,6 +42,7 @@ FACTORIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", FACTORIES.values(), ids=FACTORIES)
 def test_factories(make) -> None:
     torch.manual_seed(0)

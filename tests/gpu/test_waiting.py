@@ -112,6 +112,7 @@ def count(counts: fx.Tensor, n: fx.Int32):
     count_kernel(counts, n).launch(grid=(1,), block=(1,))
 
 
+@pytest.mark.slow
 def test_a_launch_is_timed_after_those_that_decide_what_it_does() -> None:
     counts, y = torch.zeros(1, dtype=torch.int32, device="cuda"), torch.zeros(64, device="cuda")
 
@@ -146,6 +147,7 @@ def far(y: fx.Tensor):
     far_kernel(y).launch(grid=(4096,), block=(64,))
 
 
+@pytest.mark.slow
 def test_a_fault_is_told_to_whoever_asks_first() -> None:
     y = torch.zeros(4095 * 64, device="cuda")
     do_bench(lambda: far(y))

@@ -18,6 +18,7 @@ EMPTY = "define amdgpu_kernel void @empty() {\n  ret void\n}"
 LINES = re.compile(r"\.amdhsa_inst_pref_size \d+")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "mask", "most"), [("gfx1201", 4080, 255), ("gfx1100", 1008, 63)])
 @pytest.mark.parametrize("dwords", [1, 31, 32, 100, 9000])
 def test_a_number_of_lines_that_llvm_leaves_to_the_assembler(name: str, mask: int, most: int, dwords: int) -> None:

@@ -48,6 +48,7 @@ def test_a_pass_is_named_like_its_file() -> None:
         assert (module.__doc__ or "").startswith(f"{name}: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PASSES)
 def test_a_pass_does_what_its_docstring_shows(name: str) -> None:
     """Both texts are tidied by upstream's passes: a rewriting may leave dead constants behind."""

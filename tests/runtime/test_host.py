@@ -146,6 +146,7 @@ def test_what_a_device_raises_comes_out_of_compiled_code(error: BaseException) -
     assert [grid for _, grid, *_ in device.launches] == [(1, 1, 1), (3, 1, 1)]
 
 
+@pytest.mark.slow
 def test_a_launcher_that_nobody_has_any_more_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     programs, engines = weakref.WeakSet[host.HostProgram](), []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 
+import pytest
 import torch
 
 import flydsl.compiler as flyc
@@ -32,6 +33,7 @@ def test_memory_has_what_it_had_and_the_second_launch_sees_the_first() -> None:
     assert (x == 1).all()
 
 
+@pytest.mark.slow
 def test_tensors_that_end_before_the_block_are_alive_until_then() -> None:
     with undone():
         for _ in range(8):

@@ -63,6 +63,7 @@ def test_a_module_that_is_right(tmp_path: Path) -> None:
     assert "time_us" in str(found[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

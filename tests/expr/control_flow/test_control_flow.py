@@ -39,6 +39,7 @@ def test_loops_with_bounds_known_at_run_time() -> None:
         assert (out == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [fx.Int32, fx.Index, fx.Int64])
 def test_a_runtime_step_that_does_not_count_upward_is_an_error_where_indices_are_checked(
     kind: type[fx.Numeric],

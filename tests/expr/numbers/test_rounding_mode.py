@@ -50,6 +50,7 @@ def _neighbours(x: torch.Tensor, dtype: torch.dtype) -> tuple[np.ndarray, np.nda
     return below, every[np.minimum(np.searchsorted(every, exact, "left"), last)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1201"])
 @pytest.mark.parametrize("mode", [fx.RoundingMode.upward, fx.RoundingMode.downward, fx.RoundingMode.toward_zero])
 @pytest.mark.parametrize(

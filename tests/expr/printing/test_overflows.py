@@ -37,6 +37,7 @@ def launched(dtype: torch.dtype, sign: str, pairs: Any, interpreted: bool) -> to
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TYPES)
 def test_the_largest_numbers_fit_and_one_more_does_not(kind: Any) -> None:
     dtype, interpreted = TYPES[kind], kind in (fx.Int8, fx.Int64)

@@ -53,6 +53,7 @@ def transfer(x: fx.Tensor, y: fx.Tensor, rows: fx.Int32, stride: fx.Int64, steps
     transfer_kernel(x, y, rows, stride, steps, waves).launch(grid=grid, block=32 * waves)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("waves", [1, 4])
 def test_tiles_there_and_back(waves: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYDSL_GPU_ARCH", "gfx1250")

@@ -65,6 +65,7 @@ BOXES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("waves", [1, 4])
 @pytest.mark.parametrize("box", BOXES)
 def test_what_is_inside_of_a_tensor_arrives_and_nothing_else(box: str, waves: int) -> None:
@@ -268,6 +269,7 @@ def rings_kernel(A: fx.Pointer, B: fx.Tensor, m: fx.Int32, k: fx.Int32, stride: 
         fx.barrier()
 
 
+@pytest.mark.slow
 def test_tiles_of_a_pointer_in_a_ring_of_dynamic_shared_memory() -> None:
     @flyc.jit
     def launch(A: fx.Pointer, B: fx.Tensor, m: fx.Int32, k: fx.Int32, stride: fx.Int32, mask: fx.Int32):

@@ -74,6 +74,7 @@ def test_a_number_that_was_kept_prints_as_before() -> None:
     assert repr(kept) == "[Int32(?)]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", [stored, added, printed])
 def test_a_result_of_mlirs_own_operation(use: Use) -> None:
     """The operation, which nobody keeps himself, lives on with its result."""

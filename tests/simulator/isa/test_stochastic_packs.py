@@ -114,6 +114,7 @@ def span(first: int, count: int) -> str:
     return f"v[{first}:{first + count - 1}]" if count > 1 else f"v{first}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize(("arch", "count", "name"), BLOCKS)
 def test_each_element_of_a_block_has_a_random_number_of_its_own(
@@ -148,6 +149,7 @@ def test_two_elements_of_4_bits_replace_a_byte(run: Run, wide: str) -> None:
         assert found[lane] == int(old[lane]) & 0xFF00FFFF | (low | high << 4) << 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["f16", "bf16"])
 def test_pairs_of_16_bits(run: Run, name: str) -> None:
     values = np.random.default_rng(3).uniform(-3, 3, (2, 32)).astype(np.float32)

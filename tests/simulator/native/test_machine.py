@@ -93,6 +93,7 @@ end:
     assert flag[0] == 7
 
 
+@pytest.mark.slow
 def test_workgroups_wait_for_all_of_the_grid(compile_ir: Compile) -> None:
     """Each counts itself and waits until all have: a barrier of the grid."""
     body = """  %old = atomicrmw add ptr addrspace(1) %y, i32 1 syncscope("agent") monotonic

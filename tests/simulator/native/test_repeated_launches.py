@@ -204,6 +204,7 @@ def test_arguments_that_are_loaded_into_registers_are_those_of_the_launch(copy: 
         np.testing.assert_array_equal(y, (x + np.tile([3, 1, 4, 1], 16)) * n)
 
 
+@pytest.mark.slow
 def test_nothing_of_a_launch_is_kept_alive(copy: Program) -> None:
     for _ in range(2):
         x, y = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)

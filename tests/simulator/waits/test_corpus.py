@@ -31,6 +31,7 @@ def test_missing_waits_are_told_and_right_programs_left_alone(gpu: str, name: st
         assert case.outcome in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gpu", "name"), _CASES)
 def test_late_loads_change_the_numbers_of_wrong_programs_alone(gpu: str, name: str) -> None:
     text = spelled(stored(WRITTEN[name].text), gpu)

@@ -19,6 +19,7 @@ _CASES = {**CDNA4, **RDNA3, **RDNA4, **CDNA5, **MORE_CDNA, **MORE_RDNA}
 _WARNED_OF = ("exec_mask", "a branch that is not taken")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", _CASES.values(), ids=_CASES)
 def test_launches_are_told_apart(case: Race) -> None:
     assert outcome(case) == case.outcome
