@@ -60,6 +60,7 @@ def test_one_workgroup_has_all_partitions() -> None:
 
 
 @pytest.mark.parametrize("fuse", [False, True])
+@pytest.mark.diagonal(2)
 def test_a_window_of_nothing_shows_the_last_key(fuse: bool) -> None:
     """It is one partition, which is no reason to leave out the partials of a launcher that has them."""
     given = requests((300, 1), 1, 8, 1, 64, 64)

@@ -65,6 +65,7 @@ def test_product_of_rdna3(size: tuple[int, int, int], dtype: str, out: str, opti
 @executed_on("gfx1201")
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", rdna_f16_gemm.SHAPES, ids=str)
+@pytest.mark.diagonal(2)
 def test_product_of_whole_tiles(shape: tuple[int, int, int]) -> None:
     product(shape, "bf16", "bf16", {})
 

@@ -145,6 +145,7 @@ def test_what_lies_behind_c_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("transposed", ["A", "B", "AB", "C", "ABC"])
+@pytest.mark.diagonal(2)
 def test_transposed_operands(transposed: str) -> None:
     def matrix(name: str, rows: int, columns: int) -> torch.Tensor:
         seed = ord(name)
@@ -169,6 +170,7 @@ def test_transposed_operands(transposed: str) -> None:
     ],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_instructions(op: Any, ab: torch.dtype, c: torch.dtype) -> None:
     m, n, k = (2 * extent for extent in op.shape_mnk)
     A, B, C = small(m, k, dtype=ab), small(n, k, dtype=ab, seed=1), torch.full((m, n), 77, dtype=c)

@@ -121,6 +121,7 @@ WMMA, MFMA = fx.rocdl.WMMA, fx.rocdl.MFMA
         ),
     ],
 )
+@pytest.mark.diagonal(2)
 def test_a_tiled_product(
     arch: str, op: Callable[[], Any], element: Any, acc: Any, instruction: str, count: int
 ) -> None:

@@ -185,6 +185,8 @@ def test_every_entry_has_a_native_handler() -> None:
                 missing.add(instruction.mnemonic)
     assert missing == WITHOUT_NATIVE_HANDLER
     llvm.parse_assembly(module_text(handlers)).verify()
+    shared = {function.name: function for handler in handlers for function in handler.functions}
+    llvm.parse_assembly(module_text(shared.values())).verify()
 
 
 OF_HALVES = ("v_mov_b16", "v_swap_b16")

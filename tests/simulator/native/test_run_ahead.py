@@ -42,6 +42,7 @@ def lockstep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("context", [nullcontext, checking, counting])
 @pytest.mark.usefixtures("lockstep")
+@pytest.mark.diagonal(2)
 def test_an_endless_loop_is_reported_after_few_iterations(
     context: Callable[[], AbstractContextManager[object]],
 ) -> None:

@@ -38,6 +38,7 @@ def test_atomics(lane_bytes: int, giga: float) -> None:
         ("gfx950", "v_mfma_f32_16x16x128_f8f6f4", 8, 5033.2),
     ],
 )
+@pytest.mark.diagonal(2)
 def test_matrix_instructions(arch: str, instruction: str, registers: int, tera: float) -> None:
     """AMD's data sheets of the MI250X (half of it), MI300X and MI355X, dense."""
     assert matrix_tera(arch, instruction, registers) == pytest.approx(tera, rel=0.1)
@@ -144,6 +145,7 @@ def test_copy_of_memory(arch: str, tera: float) -> None:
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1201"])
+@pytest.mark.diagonal(2)
 def test_memory_that_is_changed_in_place_is_read_and_written_back(arch: str) -> None:
     """Reads and writes share the memory's bus, wherever in the caches the lines were when they were stored to."""
     assert copy_tera(arch, in_place=True) == pytest.approx(copy_tera(arch), rel=0.1)
