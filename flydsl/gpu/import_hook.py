@@ -12,6 +12,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -63,6 +64,30 @@ def _put(place: Any, name: str, value: Any) -> None:
         delattr(place, name)
 
 
+class _Loader(importlib.abc.Loader):
+    """The loader of one module, around the one that was found, which may load others, too, as pytest's does.
+
+    load: is called with what loads the module, and the module.
+    """
+
+    def __init__(self, found: Any, load: Callable[[Callable[[ModuleType], None], ModuleType], None]) -> None:
+        self._found, self._load = found, load
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        made: ModuleType | None = self._found.create_module(spec)
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        __tracebackhide__ = True
+        module.__loader__ = self._found
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._found
+        self._load(self._found.exec_module, module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found, name)
+
+
 class ImportHook(importlib.abc.MetaPathFinder):
     """Changes modules when they are imported, and at once those that are.
 
@@ -93,21 +118,20 @@ class ImportHook(importlib.abc.MetaPathFinder):
         spec = self._found(fullname)
         if spec is None or spec.loader is None:
             return spec
-        load = spec.loader.exec_module
-
-        def load_and_change(module: ModuleType) -> None:
-            with self._replaced.suspended() if self._loading == 0 and is_compiler else nullcontext():
-                self._loading += 1
-                try:
-                    load(module)
-                finally:
-                    self._loading -= 1
-            self._loaded.append(module)
-            if self._loading == 0:
-                self._change_loaded()
-
-        spec.loader.exec_module = load_and_change  # type: ignore[method-assign]
+        spec.loader = _Loader(spec.loader, partial(self._load, is_compiler))
         return spec
+
+    def _load(self, is_compiler: bool, load: Callable[[ModuleType], None], module: ModuleType) -> None:
+        __tracebackhide__ = True
+        with self._replaced.suspended() if self._loading == 0 and is_compiler else nullcontext():
+            self._loading += 1
+            try:
+                load(module)
+            finally:
+                self._loading -= 1
+        self._loaded.append(module)
+        if self._loading == 0:
+            self._change_loaded()
 
     def _change_loaded(self) -> None:
         """Make the changes to what one import has loaded."""

@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -80,6 +84,31 @@ def test_afterwards_torch_is_what_it_was() -> None:
     with pytest.raises(Exception, match=r"CUDA|NVIDIA"):
         torch.ones(3, device="cuda")
     assert torch.equal(x.cpu(), torch.ones(3))
+
+
+class OneLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """A loader of several modules, like pytest's. Each keeps whether torch had a GPU as it was loaded."""
+
+    def find_spec(self, name, path, target=None):
+        return importlib.machinery.ModuleSpec(name, self) if name.endswith("_by_one_loader") else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        module.had_gpu = torch.cuda.is_available()
+
+
+def test_what_loads_a_compiler_of_torch_loads_other_modules_with_the_gpu(monkeypatch) -> None:
+    loader = OneLoader()
+    monkeypatch.setattr(sys, "meta_path", [loader, *sys.meta_path])
+    with flydsl.gpu.pose("mi300x"):
+        compiler = importlib.import_module("torch._dynamo_by_one_loader")
+        module = importlib.import_module("another_by_one_loader")
+    assert (compiler.had_gpu, module.had_gpu) == (False, True)
+    assert compiler.__loader__ is compiler.__spec__.loader is loader
+    for each in (compiler, module):
+        del sys.modules[each.__name__]
 
 
 def test_names_and_numbers_that_are_wrong() -> None:
