@@ -1,7 +1,8 @@
 """Read values of any type from other lanes of a wave: the code behind `shuffle_xor` and its kin.
 
 A value is split into 32-bit words, which move one by one. If the distance is known at compile time, the cheapest
-suitable instruction is used: DPP (in the VALU, no LDS unit) or ds_swizzle (no address register); otherwise ds_bpermute.
+suitable instruction is used: DPP or an exchange of rows (in the VALU, no LDS unit) or ds_swizzle (no address register);
+otherwise ds_bpermute.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl.atoms.instruction_sets import WAVE32
+from flydsl.atoms.instruction_sets import CDNA4, WAVE32
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numbers.arith_value import ArithValue, add_methods
 from flydsl.expr.numeric import Index, Int32, as_numeric, bare_like, is_python_number
 from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, intrinsic_result, operand, value_of
-from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, update_dpp
+from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, permlane16_swap, permlane32_swap, update_dpp
 from flydsl.expr.tracing.emit import emit, target_name
 from flydsl.expr.tracing.operands import is_runtime
 from flydsl.expr.vector import Vector
@@ -33,6 +34,7 @@ _LANE_BYTES = 4
 # row_ror:8, row_mirror.
 _DPP_XOR = {1: 0xB1, 2: 0x4E, 3: 0x1B, 7: 0x141, 8: 0x128, 15: 0x140}
 _ROW_SHL_4, _ROW_SHR_4, _EVEN_BANKS, _ODD_BANKS = 0x104, 0x114, 0x5, 0xA
+_ROW_SWAPS = {16: permlane16_swap, 32: permlane32_swap}
 _SWIZZLE_LANES = 32
 _SWIZZLE_ALL = 0x1F
 
@@ -115,6 +117,8 @@ def _static_xor(distance: int, lanes: int) -> _Move:
         return lambda word: update_dpp(word, word, _DPP_XOR[distance], 0xF, 0xF, True)
     if distance == 4:
         return _exchange_banks
+    if distance in _ROW_SWAPS and target_name() in CDNA4:
+        return lambda word: _exchange_rows(word, distance)
     if distance < _SWIZZLE_LANES:
         return lambda word: ds_swizzle(word, distance << 10 | _SWIZZLE_ALL)
     index = (lane_id() ^ distance) * _LANE_BYTES
@@ -125,6 +129,17 @@ def _exchange_banks(word: Any) -> Any:
     """lane ^ 4 as two DPP moves. Every second group of four lanes reads to the left, the others to the right."""
     partly = update_dpp(word, word, _ROW_SHL_4, 0xF, _EVEN_BANKS, False)
     return update_dpp(partly, word, _ROW_SHR_4, 0xF, _ODD_BANKS, False)
+
+
+def _exchange_rows(word: Any, distance: int) -> Any:
+    """lane ^ 16 or lane ^ 32. The exchange leaves the lower rows of each pair twice in one register, and the upper ones
+    in the other."""
+    pair = _ROW_SWAPS[distance](word, word)
+    lower, upper = (
+        Int32.of(emit("llvm.extractvalue", [pair], [Int32.ir_type], {"position": ir.DenseI64ArrayAttr.get([i])}).result)
+        for i in range(2)
+    )
+    return ((lane_id() & distance) == 0).select(upper, lower)
 
 
 def _source_lane(offset: Any, lanes: int, mode: str) -> Any:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import torch
 
+import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import gpu
+from tests.launchers import launcher_of
 
 pytestmark = pytest.mark.slow
 
@@ -24,6 +26,33 @@ def source(mode: str, offset: int, width: int) -> torch.Tensor:
     within, first = LANE % width, LANE // width * width
     moved = {"xor": within ^ offset, "up": within - offset, "down": within + offset, "idx": within * 0 + offset % width}
     return torch.where((moved[mode] >= 0) & (moved[mode] < width), first + moved[mode], LANE)
+
+
+@flyc.kernel
+def far_kernel(X: fx.Tensor, Out: fx.Tensor):
+    t = fx.thread_idx.x
+    for i, distance in enumerate((16, 32)):
+        Out[i, t] = X[t].shuffle_xor(distance, 64)
+        if t % 3 != 0:  # the lanes that are left have partners only here and there
+            Out[2 + i, t] = X[t].shuffle_xor(distance, 64)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float16])
+def test_far_lanes_of_cdna4(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are exchanged in the VALU, which needs no wait for the LDS unit."""
+    monkeypatch.setenv("ARCH", "gfx950")
+    launch = launcher_of(far_kernel, grid=1, block=LANES)
+    x, out = (LANE * 3 - 50).to(dtype), torch.zeros(4, LANES, dtype=dtype)
+    launch(x, out)
+    for i, distance in enumerate((16, 32)):
+        other = LANE ^ distance
+        assert torch.equal(out[i], x[other])
+        both = (LANE % 3 != 0) & (other % 3 != 0)
+        assert torch.equal(out[2 + i][both], x[other][both])
+    isa = launch.lower(x, out).artifact.isa
+    assert "v_permlane16_swap" in isa
+    assert "v_permlane32_swap" in isa
+    assert "ds_" not in isa
 
 
 @pytest.mark.parametrize("known", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["constant", "runtime"])

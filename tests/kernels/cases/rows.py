@@ -165,7 +165,7 @@ _ROPES = {
     "rope_f16_d128_flash": ("gfx942",),
     "rope_f16_d128_nonflash": ("gfx942",),
     "rope_bf16_d128_flash_fp8": ("gfx942",),
-    "rope_bf16_d128_nonflash_fp8": ("gfx942", "gfx950"),
+    "rope_bf16_d128_nonflash_fp8": ("gfx942",),
     "rope_bf16_d128_flash_fullfreq": ("gfx942",),
 }
 _MORE_ON_RDNA4 = (
