@@ -33,6 +33,7 @@ from kernels.reduce import vector_reduce, warp_reduce
 from kernels.rows import WAVE
 from kernels.sizes import require_elements, require_rows
 from kernels.tensor_shim import GTensor
+from kernels.tuned import nearest
 
 EPSILON = 1e-6
 LANE_BITS = 128
@@ -223,6 +224,19 @@ def launch_heads(step: Step, tensors: dict[str, Any], batch: Any, stream: Any) -
     launch_some(gdr_decode_kernel(tensors, step), batch, (step.parts, step.v_heads, batch), step.waves * WAVE, stream)
 
 
+@cache
+def default_sharing(batch: int, v_heads: int, state_dtype: str) -> dict[str, int]:
+    """How heads of 128 x 128 are shared, as options of `build_gdr_decode_module`: what is measured to be the best of
+    the nearest size on an MI355X (`kernels.tuned`).
+
+    >>> default_sharing(64, 16, "f32")
+    {'parts': 8, 'waves': 4, 'k_lanes': 16}
+    """
+    bits = element_type(state_dtype).width
+    best = next(row for row in nearest("gdr_decode", B=batch, HV=v_heads) if row["state_bits"] == bits)
+    return {name: best[name] for name in ("parts", "waves", "k_lanes")}
+
+
 def launch_shared(tensors: dict[str, Any], batch: Any, step: Step, sharing: tuple[int, int, int], stream: Any) -> None:
     """Launch a step whose heads are shared as it is found to be the fastest: (parts, waves, k_lanes)."""
     parts, waves, k_lanes = sharing
@@ -239,7 +253,10 @@ def gdr_decode(
     query: Any, key: Any, value: Any, a: Any, b: Any, dt_bias: Any, A_log: Any, indices: Any, state: Any, out: Any,
     *, stream: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
-    """out, after each sequence's state has taken its tokens. options: of `build_gdr_decode_module`."""
+    """out, after each sequence's state has taken its tokens. options: of `build_gdr_decode_module`.
+
+    How heads of 128 x 128 are shared is `default_sharing`'s choice where no option says it.
+    """
     require(query.ndim == value.ndim == 4, f"query {tuple(query.shape)}, value {tuple(value.shape)}",
             "four dimensions each")  # fmt: skip
     (batch, tokens, k_heads, k_dim), (v_heads, v_dim) = query.shape, value.shape[2:]
@@ -248,6 +265,8 @@ def gdr_decode(
     for name, (tensor, shape) in given.items():
         require_array(name, tensor, query.dtype, tuple(shape))
     require_array("state", state, state.dtype, (state.shape[0], v_heads, v_dim, k_dim))
+    if k_dim == v_dim == 128 and batch and not {"parts", "waves", "k_lanes"} & options.keys():
+        options |= default_sharing(batch, v_heads, dtype_str(state))
     launch = build_gdr_decode_module(
         k_heads, v_heads, k_dim, v_dim, dtype=dtype_str(query), state_dtype=dtype_str(state),
         a_log_dtype=dtype_str(A_log), tokens=tokens, **options,

@@ -1,6 +1,7 @@
 """Tiles that AMD has measured to be the best of a size, on an MI355X, from its public tuning tables (August 2026).
 
-A file for each family, `us` being the time of the launch. The model of time is compared with them
+A file for each family, `us` being the time of the launch; of the decode step of the gated delta rule, every batch that
+is about a third larger than the one before. The model of time is compared with them
 (`tests.benchmarks.timing_accuracy`), and kernels take the tile of the nearest size where none is asked for.
 """
 

@@ -1,8 +1,8 @@
 """The model of time against published measurements.
 
-python -m tests.benchmarks.timing_accuracy [preshuffle_gemm or hgemm [every nth [first]]]
+python -m tests.benchmarks.timing_accuracy [preshuffle_gemm, hgemm or gdr_decode [every nth [first]]]
 
-`kernels/tuned` has times of FlyDSL's products on an MI355X, from AMD's tuning tables. Our own kernels with the same
+`kernels/tuned` has times of FlyDSL's kernels on an MI355X, from AMD's tuning tables. Our own kernels with the same
 tiles and options are timed by the model. Nothing in the model is fitted to these rows.
 """
 
@@ -52,18 +52,20 @@ class Compared:
 
     @property
     def kind(self) -> str:
-        """The kind of launch, by what it is limited by: fixed costs, weights from memory, or the product."""
+        """The kind of launch, by what it is limited by: fixed costs, weights or a state from memory, or the product."""
         if int(self.row.get("split_k", 1)) > 1:
             return "parts of K"
         if self.measured_us <= SHORT_US:
             return "short"
+        if "state_bits" in self.row:
+            return f"state of {self.row['state_bits']} bits"
         return "few rows" if int(self.row["M"]) <= 128 else "some rows" if int(self.row["M"]) <= 1024 else "many rows"
 
     def __str__(self) -> str:
-        shape, tile = (" x ".join(self.row[name] for name in names) for names in ("MNK", _TILE))
-        options = ", ".join(f"{k} {v}" for k, v in self.row.items() if k not in ("us", *"MNK", *_TILE))
+        sizes = [" x ".join(self.row[n] for n in names if n in self.row) for names in ("MNK", _TILE)]
+        options = [f"{k} {v}" for k, v in self.row.items() if k not in ("us", *"MNK", *_TILE)]
         return (
-            f"{shape}, {tile}, {options}: {self.measured_us:.1f} us, model {self.modelled_us:.1f} "
+            f"{', '.join([*filter(None, sizes), *options])}: {self.measured_us:.1f} us, model {self.modelled_us:.1f} "
             f"({self.error:+.0%}, said +-{self.error_percent} %)"
         )
 
@@ -105,8 +107,27 @@ def hgemm(row: Mapping[str, str]) -> None:
     launch(c, a, b, bias, m, words, words)
 
 
+def gdr_decode(row: Mapping[str, str]) -> None:
+    """Launch the decode step of the gated delta rule of a row: heads of 128 x 128, a token each, in bf16."""
+    import torch
+
+    from kernels.gdr_decode import build_gdr_decode_module
+
+    batch, k_heads, v_heads = (int(row[name]) for name in ("B", "HK", "HV"))
+    kind = {"16": "bf16", "32": "f32"}[row["state_bits"]]
+    sharing = {name: int(row[name]) for name in ("parts", "waves", "k_lanes")}
+    launch = build_gdr_decode_module(k_heads, v_heads, state_dtype=kind, **sharing)
+    counts = (k_heads * 128, k_heads * 128, v_heads * 128, v_heads, v_heads)
+    query, key, value, a, b = (torch.empty(batch * count, dtype=torch.bfloat16) for count in counts)
+    state = torch.empty(batch * v_heads * 128 * 128, dtype=torch.bfloat16 if kind == "bf16" else torch.float32)
+    bias, numbers = torch.empty(v_heads, dtype=torch.bfloat16), torch.arange(batch, dtype=torch.int32)
+    launch(query, key, value, a, b, bias, torch.empty(v_heads), numbers, state, torch.empty_like(value), batch)
+
+
 _TILE = ("tile_m", "tile_n", "tile_k")
-FAMILIES: Mapping[str, Callable[[Mapping[str, str]], None]] = {"preshuffle_gemm": preshuffle_gemm, "hgemm": hgemm}
+FAMILIES: Mapping[str, Callable[[Mapping[str, str]], None]] = {
+    "preshuffle_gemm": preshuffle_gemm, "hgemm": hgemm, "gdr_decode": gdr_decode,
+}  # fmt: skip
 
 
 def modelled(family: str, row: Mapping[str, str]) -> Trace:

@@ -60,6 +60,10 @@ def test_a_sequence_without_a_state_is_left_out() -> None:
     assert torch.equal(given["state"][unused], before[unused])
 
 
+def test_an_empty_batch_launches_nothing() -> None:
+    check(operands((0, 1, 2, 4, 128, 128)))
+
+
 def test_a_large_gate_is_its_own_softplus() -> None:
     """Above the threshold, where the exponential would be infinite; and far below, where nothing is forgotten."""
     given = operands((2, 1, 1, 2, 64, 32))
