@@ -59,18 +59,21 @@ class Plan(Ring):
     """The compile-time parameters of a kernel; see `compile_hgemm_kernel`. Raises ArgumentError where sizes do not fit.
 
     tiles: tiles along N that a workgroup computes one after the other. has_words: workgroups that share a tile have a
-    signal and a semaphore.
+    signal and a semaphore. add_vec: neighbouring elements that a lane adds to C, at least. With 2, 16 lanes add to the
+    same 64 bytes at once; an atomic operation takes the L2 as long where fewer do.
     """
 
     n: int = 0
     has_bias: bool = False
     tiles: int = 1
     has_words: bool = False
+    add_vec: int = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
         tile_m, tile_n, _ = self.tile
         require(self.n > 0 and self.n % tile_n == 0, f"n={self.n}", f"a multiple of TILE_N={tile_n}")
+        require(self.add_vec in (2, 4, 8), f"ADD_VEC={self.add_vec}", "2, 4 or 8")
         rows = self.threads * 8 // tile_n
         require(tile_n % 8 == 0 and self.threads * 8 % tile_n == 0 and tile_m % max(1, rows) == 0,
                 f"a tile of {tile_m} x {tile_n}", f"rows that {self.threads} threads store, {rows}")  # fmt: skip
@@ -84,6 +87,17 @@ class Plan(Ring):
     def grid(self) -> int:
         """Workgroups along N."""
         return ceil_div(self.n, self.tile[1] * self.tiles)
+
+    @property
+    def e_vec(self) -> int:
+        """Neighbouring elements of C of a lane: 16 bytes to store; to add, as few as threads share the tile evenly."""
+
+        def is_even(width: int) -> bool:
+            tile_m, tile_n, _ = self.tile
+            return self.threads * width % tile_n == tile_m * tile_n % (self.threads * width) == 0
+
+        widths = (width for width in (2, 4) if self.split > 1 and width >= self.add_vec and is_even(width))
+        return next(widths, 8)
 
     def words(self, m: Any) -> Any:
         """Tiles of C with m rows, each with a word of its own."""
@@ -144,7 +158,7 @@ def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, 
 
     if plan.has_words:
         wait_for_tile(signal, plan)
-    c.store_through(shared, result, threads=plan.threads, e_vec=8, put=add if plan.split > 1 else None)
+    c.store_through(shared, result, threads=plan.threads, e_vec=plan.e_vec, put=add if plan.split > 1 else None)
 
 
 @flyc.jit
@@ -189,17 +203,18 @@ def add_pairs(C: Any, m: Any, n: int, row: Any, column: Any, values: Any) -> Non
 def compile_hgemm_kernel(
     dtype: str, n: int, k: int, TILE_M: int = 128, TILE_N: int = 128, TILE_K: int = 64, STAGES: int = 2,
     SPLIT_K: int = 1, BLOCK_M_WARPS: int = 2, BLOCK_N_WARPS: int = 2, BLOCK_K_WARPS: int = 1, B_TO_LDS: bool = False,
-    HAS_BIAS: bool = False,
+    HAS_BIAS: bool = False, ADD_VEC: int = 2,
 ) -> Any:  # fmt: skip
     """A launcher of (C, A, B, bias, m, semaphore, signal, stream).
 
     dtype: f16 or bf16, of all. C (m, n), A (m, k), B (n, k), bias (n), each in one dimension or two. TILE_*: of a
-    workgroup. BLOCK_*_WARPS: its waves along M, N and K. Raises ArgumentError where sizes do not fit.
+    workgroup. BLOCK_*_WARPS: its waves along M, N and K. ADD_VEC: `Plan.add_vec`, FlyDSL's is 8. Raises
+    ArgumentError where sizes do not fit.
     """
     tile, waves = (TILE_M, TILE_N, TILE_K), (BLOCK_M_WARPS, BLOCK_N_WARPS, BLOCK_K_WARPS)
     return hgemm_launcher(half_plan(
         dtype, n, k, tile, waves, stages=STAGES, split=SPLIT_K, b_to_lds=B_TO_LDS, has_bias=HAS_BIAS,
-        has_words=SPLIT_K > 1,
+        has_words=SPLIT_K > 1, add_vec=ADD_VEC,
     ))  # fmt: skip
 
 

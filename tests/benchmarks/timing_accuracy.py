@@ -91,14 +91,14 @@ def preshuffle_gemm(row: Mapping[str, str]) -> None:
 
 
 def hgemm(row: Mapping[str, str]) -> None:
-    """Launch FlyDSL's bf16 product of a row, whose K may be split."""
+    """Launch FlyDSL's bf16 product of a row, whose K may be split. As FlyDSL's, a lane adds 16 bytes to C."""
     import torch
 
     from kernels.hgemm_splitk import compile_hgemm_kernel
 
     m, n, k, tile_m, tile_n = (int(row[name]) for name in (*"MNK", *_TILE[:2]))
     launch = compile_hgemm_kernel(
-        "bf16", n, k, B_TO_LDS=row["b_to_lds"] == "1", HAS_BIAS=row["bias"] == "1",
+        "bf16", n, k, B_TO_LDS=row["b_to_lds"] == "1", HAS_BIAS=row["bias"] == "1", ADD_VEC=8,
         **{name.upper(): int(row[name]) for name in (*_TILE, "stages", "split_k")},
         **{f"BLOCK_{x.upper()}_WARPS": int(row[f"warps_{x}"]) for x in "mnk"},
     )  # fmt: skip

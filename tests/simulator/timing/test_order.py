@@ -12,6 +12,7 @@ from flydsl.arch import get_arch
 from flydsl.simulator import tracing
 from flydsl.simulator.timing import Stall, Trace
 from flydsl.simulator.timing.hot_spots import costs, total
+from kernels.hgemm_splitk import compile_hgemm_kernel
 from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
 from tests.simulator.timing.loops import CDNA3, RDNA4, Target, busy_us, lines, trace_of
 
@@ -194,3 +195,16 @@ def issue_distances(trace: Trace, text: str) -> list[int]:
     """Cycles between instructions of a wave that begin so and follow each other."""
     executed = [e for e in trace.events.tolist() if trace.instructions[e[1]].text.startswith(text)]
     return [b[2] - a[2] for a, b in itertools.pairwise(executed) if a[0] == b[0]]
+
+
+def test_lanes_add_to_the_same_lines_at_once() -> None:
+    """An atomic operation takes the L2 as long, whether 16 lanes or 4 add to its 64 bytes."""
+    c, a, b = (torch.zeros(size, dtype=torch.float16) for size in (128 * 512, 128 * 1024, 512 * 1024))
+    times = []
+    for width in (2, 8):
+        words = torch.zeros(64, dtype=torch.int32)
+        launch = compile_hgemm_kernel("f16", 512, 1024, TILE_M=32, TILE_N=64, SPLIT_K=4, ADD_VEC=width)
+        with tracing() as traced:
+            launch(c, a, b, c, 128, words, words)
+        times.append(traced.time_us)
+    assert times[0] < 0.85 * times[1]
