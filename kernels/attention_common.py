@@ -20,7 +20,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.kernels_common import element_type
 from kernels.layout_utils import idx2crd
-from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, is_cdna4
+from kernels.mfma_products import CHUNK_BYTES, WAVE, is_cdna4
 from kernels.pipeline_utils import interleave
 from kernels.reduce import vector_reduce
 from kernels.tensor_shim import GTensor, STensor

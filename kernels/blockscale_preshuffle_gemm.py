@@ -23,7 +23,8 @@ from kernels import preshuffle_gemm
 from kernels.kernels_common import ceil_div, require
 from kernels.launches import chosen, launcher
 from kernels.mfma_epilogues import TileC
-from kernels.mfma_preshuffle_pipeline import WAVES, TileB, Tiling, is_cdna4, main_loop, multiply_groups
+from kernels.mfma_preshuffle_pipeline import TileB, Tiling, main_loop, multiply_groups
+from kernels.mfma_products import WAVES, is_cdna4
 from kernels.preshuffle_gemm import launch_tiles
 from kernels.sizes import require_rows
 from kernels.tensor_shim import GTensor

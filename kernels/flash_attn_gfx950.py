@@ -40,7 +40,7 @@ from kernels.attention_common import KEYS, Product32, inverse, multiply_fragment
 from kernels.flash_attn_generic import Plan, Queries, Sequence, reference
 from kernels.kernels_common import LOG2_E, element_type, require, rounded
 from kernels.launches import for_waves, launch_some, launcher
-from kernels.mfma_preshuffle_pipeline import is_cdna4
+from kernels.mfma_products import is_cdna4
 from kernels.pipeline_utils import interleave
 from kernels.sizes import require_elements
 from kernels.tensor_shim import GTensor

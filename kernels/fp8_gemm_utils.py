@@ -18,7 +18,8 @@ from kernels.kernels_common import bf16, require
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import TileC
-from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, TileA, concat, require_types
+from kernels.mfma_preshuffle_pipeline import TileA, require_types
+from kernels.mfma_products import CHUNK_BYTES, WAVE, concat
 from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.preshuffle_gemm import reference
 from kernels.sizes import require_elements, require_rows

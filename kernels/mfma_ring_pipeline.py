@@ -19,17 +19,8 @@ import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels.kernels_common import ceil_div, require
 from kernels.layout_utils import idx2crd
-from kernels.mfma_preshuffle_pipeline import (
-    BITS,
-    CHUNK_BYTES,
-    WAVE,
-    InShared,
-    Product,
-    TileA,
-    TileB,
-    add_products,
-    is_cdna4,
-)
+from kernels.mfma_preshuffle_pipeline import InShared, TileA, TileB, add_products
+from kernels.mfma_products import BITS, CHUNK_BYTES, WAVE, Product, is_cdna4
 from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
 from kernels.tensor_shim import STensor
 

@@ -33,7 +33,8 @@ from flydsl.expr.buffer_ops import buffer_store
 
 from .kernels_common import ceil_div, require, require_tensor
 from .launches import for_waves
-from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
+from .mfma_preshuffle_pipeline import MxScales, main_loop, multiply_groups, require_types
+from .mfma_products import THREADS
 from .moe_gemm_2stage import OutputTile, Plan, plan_of, stage_launcher, tuned_stage, visit
 from .moe_routes import Routes
 from .moe_sorting_kernel import SLOT_SHIFT

@@ -28,7 +28,7 @@ from flydsl.expr.buffer_ops import buffer_store, create_buffer_resource
 from kernels.attention_common import LOWEST, QUIET, inverse
 from kernels.kernels_common import LOG2_E, bytes_of, fp8_type
 from kernels.launches import launcher
-from kernels.mfma_preshuffle_pipeline import WAVE
+from kernels.mfma_products import WAVE
 from kernels.pa_metadata import ITEM
 from kernels.paged_attention import Work, address, joined, kept, largest_of, logarithm, numbers, softmax_step, unsigned
 from kernels.quant import fp8_codes

@@ -25,7 +25,8 @@ import flydsl.expr as fx
 from . import moe_gemm_2stage as experts_gemm
 from .blockscale_preshuffle_gemm import BLOCK, multiply_blocks
 from .kernels_common import require
-from .mfma_preshuffle_pipeline import WAVES, is_cdna4, main_loop
+from .mfma_preshuffle_pipeline import main_loop
+from .mfma_products import WAVES, is_cdna4
 from .moe_common import compile_moe_reduction
 from .moe_gemm_2stage import Plan
 from .moe_routes import Routes

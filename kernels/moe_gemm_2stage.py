@@ -47,7 +47,8 @@ from .kernels_common import ELEMENT_TYPES, require
 from .launches import for_waves, launcher, tuned
 from .layout_utils import idx2crd
 from .mfma_epilogues import TileC
-from .mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, W4A16, WAVE, WAVES, Product, TileA, TileB, Tiling, is_cdna4
+from .mfma_preshuffle_pipeline import TileA, TileB, Tiling
+from .mfma_products import BITS, CHUNK_BYTES, W4A16, WAVE, WAVES, Product, is_cdna4
 from .moe_common import compile_moe_reduction
 from .moe_routes import OPERANDS, OUT_OF_RANGE, TABLES, Routes, StagePlan, add_pair, gated
 from .sizes import require_elements, require_rows

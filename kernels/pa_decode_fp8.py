@@ -37,7 +37,7 @@ import flydsl.expr as fx
 from kernels import flash_attn_generic
 from kernels.kernels_common import require
 from kernels.launches import launch_flat, launcher
-from kernels.mfma_preshuffle_pipeline import THREADS
+from kernels.mfma_products import THREADS
 from kernels.pa_decode_swa import compile_pa_decode_sw, parts_of
 from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, merge_shares, room_for_shares
 from kernels.paged_attention import OUT_TYPES, PARTITION, Attention, Decode, Work

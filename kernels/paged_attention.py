@@ -30,7 +30,7 @@ from kernels.attention_common import LOWEST, QUIET, inverse
 from kernels.kernels_common import LOG2_E, require
 from kernels.launches import for_waves
 from kernels.layout_utils import divide, remainder
-from kernels.mfma_preshuffle_pipeline import WAVE, WAVES, Product
+from kernels.mfma_products import WAVE, WAVES, Product
 from kernels.quant import TINY, fp8_codes, scale_and_factor
 from kernels.reduce import vector_reduce
 from kernels.tensor_shim import GTensor, STensor

@@ -10,7 +10,7 @@ import flydsl.expr as fx
 from kernels.attention_common import merged
 from kernels.kernels_common import LOG2_E, bytes_of, dtype_str, fp8_type, require, require_array, require_waves_of_64
 from kernels.launches import launch_flat, launcher
-from kernels.mfma_preshuffle_pipeline import THREADS
+from kernels.mfma_products import THREADS
 from kernels.paged_attention import OUT_TYPES, PARTITION, QUERY_TYPES, TILE, Attention, Decode, Work
 from kernels.sizes import require_elements, require_least, require_rows
 

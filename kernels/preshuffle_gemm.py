@@ -31,7 +31,8 @@ from kernels.kernels_common import bytes_of, require
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
-from kernels.mfma_preshuffle_pipeline import BITS, MICRO_SCALED, THREADS, W4A16, TileA, TileB, Tiling, require_types
+from kernels.mfma_preshuffle_pipeline import TileA, TileB, Tiling, require_types
+from kernels.mfma_products import BITS, MICRO_SCALED, THREADS, W4A16
 from kernels.sizes import require_elements, require_rows
 
 TENSORS = "C A B scale_a scale_b bias"

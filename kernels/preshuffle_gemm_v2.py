@@ -25,7 +25,8 @@ import flydsl.expr as fx
 from flydsl.expr import const_expr, range_constexpr
 from kernels.kernels_common import ceil_div, fp8_type, require
 from kernels.launches import chosen, for_waves, launch_some, launcher
-from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, THREADS, Tiling, is_cdna4
+from kernels.mfma_preshuffle_pipeline import Tiling
+from kernels.mfma_products import BITS, CHUNK_BYTES, THREADS, is_cdna4
 from kernels.pipeline_utils import interleave
 from kernels.preshuffle_gemm import OUT_TYPES, require_product
 from kernels.shuffles import shuffle_weight

@@ -16,7 +16,7 @@ from kernels.blockscale_preshuffle_gemm import compile_blockscale_preshuffle_gem
 from kernels.fp8_gemm_4wave import compile_fp8_gemm_4w
 from kernels.fp8_gemm_8wave import compile_fp8_gemm_8w
 from kernels.hgemm_splitk import DTYPES, compile_hgemm_kernel
-from kernels.mfma_preshuffle_pipeline import BITS
+from kernels.mfma_products import BITS
 from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
 from kernels.preshuffle_gemm_v2 import compile_preshuffle_gemm_v2
 from kernels.small_m_hgemm import compile_small_m_hgemm_kernel

@@ -10,7 +10,7 @@ import torch
 from kernels import mixed_moe_gemm_2stage as mixed
 from kernels import moe_blockscale_2stage as blockscale
 from kernels import moe_sorting_kernel as sorting
-from kernels.mfma_preshuffle_pipeline import BITS, W4A16
+from kernels.mfma_products import BITS, W4A16
 from kernels.moe_common import compile_moe_reduction
 from kernels.moe_gemm_2stage import SMOOTH, compile_moe_gemm1, compile_moe_gemm2
 from tests.kernels.cases import Case
