@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flydsl.errors import CompileError
+from flydsl.interrupts import interrupt_afterwards
 
 
+@interrupt_afterwards()
 def linked(llvm_ir: str, libraries: Sequence[bytes]) -> str:
     """LLVM IR with what it calls from bitcode. Raises CompileError for bitcode that LLVM does not read, or link.
 

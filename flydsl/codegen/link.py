@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import weakref
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -26,8 +25,8 @@ Linker = tuple[str, ...]
 _refused: set[Linker] = set()
 
 
-# Started linkers that have no object yet.
-_waiting: weakref.WeakSet[PendingLink] = weakref.WeakSet()
+# Started linkers that have no object yet. Not weakly: a Ctrl-C in the callback of a weak reference is lost.
+_waiting: set[PendingLink] = set()
 
 
 class PendingLink:
@@ -73,6 +72,7 @@ class PendingLink:
 
     def end(self) -> None:
         """End the linker, if it has not ended."""
+        _waiting.discard(self)
         if self._process is not None and self._process.returncode is None:
             with self._process as process:
                 process.kill()
@@ -119,7 +119,7 @@ class PendingLink:
 
 
 def _close_in_child() -> None:
-    for pending in _waiting:
+    for pending in tuple(_waiting):
         pending.close_in_child()
 
 

@@ -20,6 +20,7 @@ from flydsl.codegen.llvm_bugs.ir_text import kernels
 from flydsl.codegen.llvm_process import Job, llvm_library
 from flydsl.codegen.llvm_worker import Request
 from flydsl.errors import CompileError, SourceLocation
+from flydsl.interrupts import interrupt_afterwards
 
 # With it an object says in a section which instructions it holds: see `agreement`. It changes no machine code.
 _FEATURES = "+dumpcode"
@@ -107,11 +108,13 @@ def loaded_lock() -> Any:
     return _binding().ffi.lib._lock if _binding.cache_info().currsize else None
 
 
+@interrupt_afterwards()
 def disassemble(bitcode: bytes) -> str:
     """Bitcode as LLVM IR text."""
     return str(_parse_bitcode(bitcode))
 
 
+@interrupt_afterwards()
 def parse_error(llvm_ir: str) -> str:
     """The message of LLVM's parser for invalid LLVM IR text; empty if the text is valid."""
     binding = _binding()

@@ -27,6 +27,7 @@ from typing import Any
 
 from flydsl import env
 from flydsl.errors import ArgumentError, SimulatorError
+from flydsl.interrupts import interrupt_afterwards
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ def description() -> str:
     return "\n".join([llvmlite.__version__, version, triple(), chosen.name, chosen.cpu, chosen.features])
 
 
+@interrupt_afterwards()  # what a traceback keeps is freed in any order: llvmlite's modules after their context, a crash
 def compile_module(llvm_ir: str, *, optimize: bool) -> bytes:
     """An object file. No passes run on the IR: handlers are written in final form, and clang has run its own passes.
 
@@ -131,12 +133,14 @@ def _target_machine(opt_level: int) -> Any:
 class Loader:
     """Object files loaded into this process. They may call each other's functions, and are never unloaded."""
 
+    @interrupt_afterwards()
     def __init__(self) -> None:
         binding = _binding()
         # An engine of its own target machine: LLVM does not bear sharing one.
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target_machine(0))
         self._lock = threading.Lock()
 
+    @interrupt_afterwards()
     def load(self, obj: bytes, names: Iterable[str]) -> dict[str, int]:
         """Load an object and return the addresses of its functions."""
         with self._lock:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import traceback
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -158,3 +160,24 @@ def test_the_backends_agree_under_every_tier(tier: str) -> None:
     environment = {**os.environ, "FLYDSL_SIMULATOR_HOST": tier, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+def test_an_interrupted_compilation_leaves_nothing_of_llvm_to_the_garbage_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It frees a module and its context in any order, and one of the two crashes."""
+
+    class Machine:
+        def emit_object(self, module: Any) -> bytes:
+            signal.raise_signal(signal.SIGINT)
+            return b""
+
+    monkeypatch.setattr(host, "_compiling_machine", lambda level: Machine())
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            host.compile_module("define void @f() {\n  ret void\n}", optimize=False)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    kept = [value for frame, _ in traceback.walk_tb(caught.tb) for value in frame.f_locals.values()]
+    assert not any(type(value).__module__.startswith("llvmlite") for value in kept if value is not None)
