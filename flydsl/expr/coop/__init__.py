@@ -54,6 +54,18 @@ from flydsl.expr.coop.shifting import (
     BlockShuffle,
     BlockShuffleAlgorithm,
 )
+from flydsl.expr.coop.shorthands import (
+    warp_exclusive_sum,
+    warp_head_segmented_sum,
+    warp_inclusive_sum,
+    warp_max,
+    warp_min,
+    warp_sum,
+    warp_sum_batched,
+    warp_sum_batched_to_blocked,
+    warp_sum_batched_to_striped,
+    warp_tail_segmented_sum,
+)
 from flydsl.expr.coop.sorting import (
     BlockMergeSort,
     BlockMergeSortAlgorithm,
@@ -90,9 +102,11 @@ __all__ = [
     "ReductionOp", "WarpBitonicSort", "WarpExchange", "WarpExchangeAlgorithm", "WarpLoad", "WarpLoadAlgorithm",
     "WarpMergeSort", "WarpReduce", "WarpReduceBatched", "WarpScan", "WarpStore", "WarpStoreAlgorithm", "block_reduce",
     "vector_reduce", "warp_bitonic_sort", "warp_broadcast", "warp_exclusive_scan",
-    "warp_head_segmented_reduce", "warp_inclusive_scan", "warp_merge_sort", "warp_reduce", "warp_reduce_batched",
+    "warp_exclusive_sum", "warp_head_segmented_reduce", "warp_head_segmented_sum", "warp_inclusive_scan",
+    "warp_inclusive_sum", "warp_max", "warp_merge_sort", "warp_min", "warp_reduce", "warp_reduce_batched",
     "warp_reduce_batched_to_blocked", "warp_reduce_batched_to_striped", "warp_scan", "warp_scan_with_aggregate",
-    "warp_size", "warp_tail_segmented_reduce",
+    "warp_size", "warp_sum", "warp_sum_batched", "warp_sum_batched_to_blocked", "warp_sum_batched_to_striped",
+    "warp_tail_segmented_reduce", "warp_tail_segmented_sum",
 ]  # fmt: skip
 
 __getattr__ = unknown_name("flydsl.extension.coop", globals())
