@@ -11,9 +11,8 @@ DSL (`fx.Int32(3)`, `x * 2`, an `fx.Vector`) and the `ir.Value` behind it are tw
 How: importing the package has MLIR show each operation by its class, and registers casters with it (`values`), which
 act while a kernel or launcher is traced and never else, so passes see plain values. A module of MLIR appears here as
 its mirror (`mirror`): the same module, whose operation classes and builder functions convert their operands, give the
-operation the user's line as its location, and check it. What is wrong with an operation is an error at the line that
-makes it, and never ends the process
-(`lookahead`).
+operation the user's line as its location, and check it. A wrong operation is an error at the line that makes it, and
+never ends the process (`lookahead`).
 
 `dialects.fly` and `dialects.fly_rocdl` have the names of FlyDSL's own dialects that programs use; `dialects.rocdl`
 takes operands in the form that `fx.rocdl` takes them in too, because MLIR's builders have changed since.

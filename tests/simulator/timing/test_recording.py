@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -94,8 +95,8 @@ def softmax() -> Dispatch:
 
 
 @pytest.mark.parametrize("make", [gemm, softmax])
-def test_streams_are_those_of_a_whole_execution(make: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    dispatch = make()  # type: ignore[operator]
+def test_streams_are_those_of_a_whole_execution(make: Callable[[], Dispatch], monkeypatch: pytest.MonkeyPatch) -> None:
+    dispatch = make()
     quick = recording.record(dispatch, [0, 3], LIMIT, threads=2)
     monkeypatch.setattr(recording, "needed_instructions", lambda _: Needed(np.zeros(0, np.intp), content=True))
     whole = recording.record(dispatch, [0, 3], LIMIT, threads=1)
