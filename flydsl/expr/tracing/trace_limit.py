@@ -123,9 +123,9 @@ def _stop() -> None:
         _count.next_stop = _count.limit
         loop = _loop()
         place = loop or user_location() or SourceLocation("<unknown>", 1)
+        unrolled = f", in the loop at {loop}, which Python unrolls; range(...) makes it a loop on the device"
         warnings.warn_explicit(
-            f"{_count.operations} operations are traced{'' if loop is None else f', in the loop at {loop}'}, and "
-            "compiling them takes long: range(...) is a loop on the device, range_constexpr(...) unrolls",
+            f"compiling takes long: {_count.operations} operations are traced{'' if loop is None else unrolled}",
             UserWarning,
             place.file,
             place.line,

@@ -128,6 +128,12 @@ def test_there_is_a_warning_before(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught[0].filename == __file__  # so that Python shows the user's line
 
 
+def test_the_warning_speaks_of_a_loop_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_limit, "_WARN_AT", 1)
+    with pytest.warns(UserWarning, match=r"^compiling takes long: \d+ operations are traced$"):
+        launch(lambda A: A.__setitem__(fx.thread_idx.x, 1.0))
+
+
 @pytest.mark.slow
 def test_the_count_begins_anew_with_each_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYDSL_COMPILE_MAX_TRACED_OPS", "40")
