@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from flydsl.gpu.import_hook import Replacements
+from flydsl.gpu.storage import host_storage_of
 from flydsl.gpu.tensor import GpuTensor, on_gpu
 
 
@@ -36,7 +37,7 @@ def _shared(tensor: GpuTensor) -> Any:
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad")
     place = tensor.storage_offset(), tensor.size(), tensor.stride()
-    host = torch.empty(0, dtype=tensor.dtype, device="cpu").set_(tensor.untyped_storage(), *place)
+    host = torch.empty(0, dtype=tensor.dtype, device="cpu").set_(host_storage_of(tensor), *place)
     return _received, (host, tensor.gpu_number, tensor.requires_grad, tensor.own_attributes())
 
 

@@ -27,12 +27,41 @@ class GpuStorage(torch.UntypedStorage):
     def device(self) -> torch.device:  # type: ignore[override]
         return torch.device("cuda", self.gpu_number)
 
+    def __reduce__(self) -> Any:
+        content = torch.empty(0, dtype=torch.uint8, device="cpu")
+        return _read, (content.set_(torch.UntypedStorage(self.nbytes()).copy_(self)), self.gpu_number)
+
+    def share_memory_(self, *args: Any, **options: Any) -> GpuStorage:
+        """Move the bytes to memory that processes share, which those of a GPU are."""
+        as_host: Any = self
+        as_host.__class__ = torch.UntypedStorage
+        try:
+            as_host.share_memory_(*args, **options)
+        finally:
+            as_host.__class__ = GpuStorage
+        return self
+
+
+def _on_gpu(host: Any, gpu_number: int) -> Any:
+    """A storage as one of a GPU."""
+    host.__class__, host.gpu_number = GpuStorage, gpu_number
+    return host
+
+
+def _read(content: torch.Tensor, gpu_number: int) -> Any:
+    """A storage that was written to a file."""
+    return _on_gpu(content.untyped_storage(), gpu_number)
+
+
+def host_storage_of(tensor: torch.Tensor) -> Any:
+    """The storage of a tensor of a posed GPU as torch's own code takes it: on the host."""
+    with torch._C.DisableTorchFunctionSubclass():
+        found: Any = torch.Tensor.untyped_storage(tensor)
+    found.__class__ = torch.UntypedStorage
+    return found
+
 
 def storage_of(tensor: torch.Tensor, gpu_number: int) -> GpuStorage:
     """The storage of a tensor of a posed GPU."""
-    with torch._C.DisableTorchFunctionSubclass():
-        found: Any = torch.Tensor.untyped_storage(tensor)
-    if type(found) is not GpuStorage:
-        found.__class__ = GpuStorage
-        found.gpu_number = gpu_number
+    found: GpuStorage = _on_gpu(host_storage_of(tensor), gpu_number)
     return found

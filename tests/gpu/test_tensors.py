@@ -305,6 +305,7 @@ def double(tensor: torch.Tensor, queue) -> None:
 def test_processes_have_the_gpu_and_its_memory(method: str) -> None:
     context = torch.multiprocessing.get_context(method)
     x, queue = torch.ones(4, device="cuda:1"), context.Queue()
+    assert x.untyped_storage().is_cuda
     process = context.Process(target=double, args=(x, queue))
     process.start()
     assert queue.get(timeout=120) == ("AMD Instinct MI300X", "cuda:1", [2.0] * 4)
@@ -370,9 +371,14 @@ def test_what_the_program_sees_of_memory_is_on_the_gpu() -> None:
     assert (storage.device, storage.is_cuda, storage.data_ptr()) == (x.device, True, x.data_ptr())
     with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
         assert x.storage().device == x.device
-    copy = storage.clone()
-    assert (copy.device, copy.nbytes(), copy.cpu().device.type) == (x.device, 24, "cpu")
-    assert torch.empty(0, device="cuda:1").set_(copy.untyped(), 0, (24,)).device == x.device
+    clone = storage.clone()
+    assert (clone.device, clone.nbytes(), clone.cpu().device.type) == (x.device, 24, "cpu")
+    assert torch.empty(0, device="cuda:1").set_(clone.untyped(), 0, (24,)).device == x.device
+    torch.save(storage, file := io.BytesIO())
+    file.seek(0)
+    for other in (copy.deepcopy(storage), torch.load(file, weights_only=False)):
+        assert (other.device, other.tolist()) == (x.device, storage.tolist())
+    assert x.share_memory_() is x
     assert torch.ones(2).untyped_storage().device.type == "cpu"
 
 
