@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import weakref
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -25,8 +26,8 @@ Linker = tuple[str, ...]
 _refused: set[Linker] = set()
 
 
-# Started linkers that have no object yet. Not weakly: a Ctrl-C in the callback of a weak reference is lost.
-_waiting: set[PendingLink] = set()
+# Started linkers that have no object yet. No WeakSet: a Ctrl-C in the callback of a weak reference is lost.
+_waiting: list[weakref.ref[PendingLink]] = []
 
 
 class PendingLink:
@@ -72,7 +73,6 @@ class PendingLink:
 
     def end(self) -> None:
         """End the linker, if it has not ended."""
-        _waiting.discard(self)
         if self._process is not None and self._process.returncode is None:
             with self._process as process:
                 process.kill()
@@ -95,7 +95,7 @@ class PendingLink:
             except OSError as error:
                 self._failures[linker] = str(error)
             else:
-                _waiting.add(self)
+                _waiting[:] = [weakref.ref(self), *(pending for pending in _waiting if pending() is not None)]
                 return
 
     def _linked(self, obj: bytes, process: subprocess.Popen[bytes]) -> tuple[bytes, str]:
@@ -119,8 +119,9 @@ class PendingLink:
 
 
 def _close_in_child() -> None:
-    for pending in tuple(_waiting):
-        pending.close_in_child()
+    for pending in _waiting:
+        if link := pending():
+            link.close_in_child()
 
 
 os.register_at_fork(after_in_child=_close_in_child)
