@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from flydsl.interrupts import finalizers_interrupted_afterwards
+
 # Whoever freezes, freezes all there is: more than 100,000 objects where torch is loaded. Python 3.12 itself freezes the
 # immortal ones that a full collection comes across, some hundreds.
 _FROZEN_BY_SOMEBODY = 10_000
@@ -19,13 +21,20 @@ def collection_paused() -> Iterator[None]:
     is much to look at, and looks at every object of the process: a tenth of a second where torch is loaded.
     """
     before = gc.get_threshold()
-    # A threshold of 0 stops it: gc.disable() stays another thread's to call meanwhile.
-    gc.set_threshold(0, *before[1:])
-    try:
-        yield
-    finally:
-        if before[0] and not gc.get_threshold()[0]:
-            gc.set_threshold(*before)
+    with finalizers_interrupted_afterwards():
+        # A threshold of 0 stops it: gc.disable() stays another thread's to call meanwhile.
+        gc.set_threshold(0, *before[1:])
+        try:
+            yield
+        finally:
+            if before[0] and not gc.get_threshold()[0]:
+                gc.set_threshold(*before)
+                _collect_what_is_due()
+
+
+def _collect_what_is_due() -> list[list[int]]:
+    """Python looks when something is made, or at a call: here, where a Ctrl-C is not lost."""
+    return [[i] for i in range(2)]
 
 
 def take_for_old() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -26,3 +28,26 @@ def interrupt_afterwards() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if interrupts:
             signal.raise_signal(signal.SIGINT)
+
+
+@contextlib.contextmanager
+def finalizers_interrupted_afterwards() -> Iterator[None]:
+    """Raise a Ctrl-C that comes in a finalizer at the end of the `with` block. Python would print and drop it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # no KeyboardInterrupt is raised here
+        return
+    hook, interrupts = sys.unraisablehook, []
+
+    def keep(unraisable: Any) -> None:
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            interrupts.append(unraisable.exc_value)
+        else:
+            hook(unraisable)
+
+    sys.unraisablehook = keep
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+    if interrupts:
+        raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -127,3 +128,28 @@ def test_a_first_call_collects_little(collections: list[int]) -> None:
     double(x)
     assert torch.equal(x, torch.full((64,), 2.0))
     assert 2 not in collections
+
+
+class _Interrupting:
+    """Garbage while whose finalizer runs somebody presses Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.myself = self
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@collection_paused()
+def _make_garbage() -> list[list[int]]:
+    _Interrupting()
+    return [[i] for i in range(100_000)]
+
+
+def test_ctrl_c_while_garbage_is_collected_is_not_lost() -> None:
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _make_garbage()
+    finally:
+        signal.signal(signal.SIGINT, previous)
