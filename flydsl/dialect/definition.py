@@ -10,10 +10,12 @@ from collections.abc import Iterable
 
 from flydsl.dialect.context import define, extend
 from flydsl.dialect.types import TYPES
+from flydsl.interrupts import interrupt_afterwards
 
 _known: set[str] = set()
 
 
+@interrupt_afterwards()  # MLIR ends the process when it is told of an operation again
 def define_operations(operations: Iterable[tuple[str, int, int | None]]) -> None:
     """Define those operations that MLIR does not know yet: names, numbers of operands and of results.
 
