@@ -155,23 +155,55 @@ def _both_elements(b: Builder, *operands: tuple[Any, Format]) -> list[list[Value
 
 @curried
 def _mfma(shape: MatrixShape, formats: _Formats, b: Builder, x: Any, y: Any, c: Any, modifiers: Any) -> Any:
-    a_elements, b_elements = _both_elements(b, (x, formats.a), (y, formats.b))
+    if b.overflow_saturates():
+        raise NotImplementedError("MFMA with MODE.FP16_OVFL")
+    source_of_a = _broadcast_a(shape, modifiers)
     if shape.result_type == "f64":
-        # For f64 the BLGP field holds signs, which the text calls neg.
-        negated = modifiers.bits("neg", 3)
-        a_elements = [b.fneg(x) for x in a_elements] if negated[0] else a_elements
-        b_elements = [b.fneg(x) for x in b_elements] if negated[1] else b_elements
-        c = tuple(b.fneg(x) for x in c) if negated[2] else c
-    elif modifiers.flag("blgp"):
-        source = [_broadcast_lane(lane, modifiers.integer("blgp")) for lane in range(LANES)]
-        b_elements = [b.permute_constant(x, source) for x in b_elements]
+        return _mfma_f64(b, x, y, c, shape, source_of_a, modifiers)
+    source_of_b = None
+    if modifiers.flag("blgp"):
+        source_of_b = [_broadcast_lane(lane, modifiers.integer("blgp")) for lane in range(LANES)]
+    left = _fragment(b, "a", x, formats.a, shape, source_of_a)
+    right = _fragment(b, "b", y, formats.b, shape, source_of_b)
+    return b.matmul(left, right, c, shape)
+
+
+def _mfma_f64(
+    b: Builder, x: Any, y: Any, c: Any, shape: MatrixShape, source_of_a: list[int] | None, modifiers: Any
+) -> Any:
+    """A product of f64, in which the BLGP field holds signs. The text calls them neg."""
+    negated = modifiers.bits("neg", 3)
+    given = (_moved(b, _elements(b, x, "f64"), source_of_a), _elements(b, y, "f64"), c)
+    left, right, total = (
+        tuple(b.fneg(x) for x in operand) if is_negated else operand
+        for operand, is_negated in zip(given, negated, strict=True)
+    )
+    return b.matmul(left, right, total, shape)
+
+
+def _broadcast_a(shape: MatrixShape, modifiers: Any) -> list[int] | None:
+    """The lane whose elements of A each lane uses, if not its own."""
     cbsz, abid = modifiers.integer("cbsz"), modifiers.integer("abid")
     if 1 << cbsz > shape.blocks or (cbsz and abid >= 1 << cbsz):
         raise NotImplementedError(f"cbsz:{cbsz} abid:{abid} of {shape.blocks} blocks, which the ISA does not define")
-    if cbsz:
-        source = [_broadcast_block(lane, shape, cbsz, abid) for lane in range(LANES)]
-        a_elements = [b.permute_constant(x, source) for x in a_elements]
-    return b.matmul(a_elements, b_elements, c, shape)
+    return [_broadcast_block(lane, shape, cbsz, abid) for lane in range(LANES)] if cbsz else None
+
+
+def _fragment(
+    b: Builder, operand: str, registers: Any, format_: Format, shape: MatrixShape, source: list[int] | None
+) -> Any:
+    """An operand. source: the lane whose elements each lane uses, if not its own."""
+
+    def make() -> list[Value]:
+        return _moved(b, _elements(b, registers, format_), source)
+
+    if not isinstance(format_, NarrowFloat):  # to make the others again takes less than to look for them
+        return make()
+    return b.fragment(operand, registers, f"{format_} {source}", shape, make)
+
+
+def _moved(b: Builder, elements: list[Value], source: list[int] | None) -> list[Value]:
+    return elements if source is None else [b.permute_constant(x, source) for x in elements]
 
 
 def _define_mfma(

@@ -86,19 +86,28 @@ def power_of_two(b: Builder, code: Value) -> Value:
 def _define(shape: MatrixShape, a: _Side, c: _Side, form: str) -> None:
     """Define the product of these formats, without scales and with them."""
 
-    def product(b: Builder, left: list[Value], right: list[Value], total: tuple[Value, ...]) -> tuple[Value, ...]:
+    is_mixed = a.format_.bits != c.format_.bits  # else both have the same order, whichever it is
+
+    def product(b: Builder, left: Any, right: Any, total: tuple[Value, ...]) -> tuple[Value, ...]:
         if b.overflow_saturates():
             raise NotImplementedError("MFMA with MODE.FP16_OVFL")
-        if a.format_.bits != c.format_.bits:  # else both have the same order, whichever it is
-            left, right = a.in_order(b, left), c.in_order(b, right)
         return b.matmul(left, right, total, shape)
 
+    def ordered(b: Builder, side: _Side, elements: list[Value]) -> list[Value]:
+        return side.in_order(b, elements) if is_mixed else elements
+
+    def fragment(b: Builder, side: _Side, registers: Any) -> Any:
+        origin = f"{side.format_} {shape if is_mixed else ''}"
+        return b.fragment(
+            "ab"[side.position], registers, origin, shape, lambda: ordered(b, side, side.elements(b, registers))
+        )
+
     def plain(b: Builder, x: Any, y: Any, total: tuple[Value, ...]) -> tuple[Value, ...]:
-        return product(b, a.elements(b, x), c.elements(b, y), total)
+        return product(b, fragment(b, a, x), fragment(b, c, y), total)
 
     def scaled(b: Builder, x: Any, y: Any, total: Any, x_scale: Value, y_scale: Value, modifiers: Any) -> Any:
-        left = a.scaled(b, a.elements(b, x), x_scale, modifiers)
-        right = c.scaled(b, c.elements(b, y), y_scale, modifiers)
+        left = ordered(b, a, a.scaled(b, a.elements(b, x), x_scale, modifiers))
+        right = ordered(b, c, c.scaled(b, c.elements(b, y), y_scale, modifiers))
         return product(b, left, right, total)
 
     name = f"f32_{shape.m}x{shape.n}x{shape.k}_f8f6f4/{form}"

@@ -186,7 +186,7 @@ def _nearest_half(b: Builder, x: Value) -> Value:
 
 
 def accumulate(
-    b: Builder, left: list[Value], right: list[Value], c: Sequence[Value], shape: WaveMatrixShape, types: str, m: Any
+    b: Builder, left: Any, right: Any, c: Sequence[Value], shape: WaveMatrixShape, types: str, m: Any
 ) -> tuple[Value, ...]:
     """The product plus C. types: of D and, where it is another, of C, as the mnemonic names them."""
     if b.overflow_saturates():
@@ -199,7 +199,7 @@ def accumulate(
 
 
 def _whole(
-    b: Builder, left: list[Value], right: list[Value], c: Sequence[Value], shape: WaveMatrixShape, *, saturates: bool
+    b: Builder, left: Any, right: Any, c: Sequence[Value], shape: WaveMatrixShape, *, saturates: bool
 ) -> tuple[Value, ...]:
     if not saturates:
         return b.matmul(left, right, c, shape)
@@ -225,10 +225,15 @@ def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> N
     count = shape.elements_per_lane
     is_repeated = isinstance(shape, RepeatedShape)
 
+    def fragment(b: Builder, registers: Any, format_: str, modifiers: Any, position: int) -> Any:
+        def make() -> list[Value]:
+            own = _own_part(b, registers, lanes) if is_repeated else registers
+            return operand(b, own, format_, modifiers, position)[:count]
+
+        return b.fragment("ab"[position], registers, f"{OCP[format_]}", shape, make) if format_ in OCP else make()
+
     def evaluate(b: Builder, x: Any, y: Any, total: Any, modifiers: Any) -> Any:
-        if is_repeated:
-            x, y = _own_part(b, x, lanes), _own_part(b, y, lanes)
-        left, right = operand(b, x, a, modifiers, 0)[:count], operand(b, y, c, modifiers, 1)[:count]
+        left, right = fragment(b, x, a, modifiers, 0), fragment(b, y, c, modifiers, 1)
         return accumulate(b, left, right, total, shape, types, modifiers)
 
     def with_constant(b: Builder, x: Any, y: Any, number: Value, modifiers: Any) -> Any:

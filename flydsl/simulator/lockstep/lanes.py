@@ -120,6 +120,16 @@ class NumpyLanes(NumpyValues):
     def _selected_indices(self) -> Array:
         return np.arange(self.waves.count)[self.selection]
 
+    def fragment(
+        self,
+        operand: str,
+        registers: Sequence[Array],
+        origin: str,
+        shape: MatrixShape,
+        make: Callable[[], list[Array]],
+    ) -> list[Array]:
+        return make()
+
     def matmul(
         self, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: MatrixShape
     ) -> tuple[Array, ...]:

@@ -29,6 +29,7 @@ OPERAND_SLOTS = 5
 OFFSET_SLOT, SECOND_OFFSET_SLOT = 5, 6
 HOST_AREAS = 4
 MAX_MODES = 16
+FRAGMENTS, FRAGMENT_ROWS = 8, 8  # of A and of B, that a workgroup keeps, and the most registers of one
 MAX_PARTS = 8  # accesses that one instruction makes
 MAX_BANKS = 64
 SET_SIZE_LOG2 = 11  # more than twice of what one instruction can put into it: 2 lines of 8 parts of 64 lanes
@@ -135,6 +136,17 @@ class Snapshot(Shared):
     """)  # fmt: skip
 
 
+class Fragment(Shared):
+    """An operand of matrix products: its registers, and the elements that `origin`, if not 0, made of them."""
+
+    _fields_, _points_to_ = fields(globals(), f"""
+        u64 origin;
+        u8 unused[56];
+        u32 registers[{FRAGMENT_ROWS}][{LANES}];
+        double elements[32][{LANES}];
+    """)  # fmt: skip
+
+
 class Workspace(Shared):
     """A lane that does not read takes `nowhere`, which is zero; one that does not write writes to `dump`.
 
@@ -146,6 +158,7 @@ class Workspace(Shared):
         u64 addresses[{LANES}], host[{HOST_AREAS}][{LANES}];
         u32 data[32][{LANES}];
         double matrix_a[32][{LANES}], matrix_b[32][{LANES}];
+        Fragment fragments_a[{FRAGMENTS}], fragments_b[{FRAGMENTS}];
         u8 nowhere[64], dump[64];
         u64 signals, cluster_signals;
         u8 unused[48];  // the rows of the next one begin at a multiple of 64 bytes, too

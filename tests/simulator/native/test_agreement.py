@@ -37,6 +37,31 @@ def test_matrix_products_of_any_bits(run: Run, text: str) -> None:
     run(text, v=random_registers(64, seed=1), exec_bits=EVERY_THIRD)
 
 
+PRODUCT = "v_mfma_f32_16x16x32_fp8_fp8 v[32:35], v[4:5], v[6:7], v[8:11]"
+"""Native code keeps the elements of v[4:5] and v[6:7] for the next one."""
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        "v_mfma_f32_16x16x32_fp8_fp8 v[36:39], v[4:5], v[12:13], v[8:11]",
+        "v_mfma_f32_16x16x32_fp8_fp8 v[36:39], v[6:7], v[4:5], v[8:11]",
+        "v_mfma_f32_16x16x32_fp8_fp8 v[36:39], v[4:5], v[4:5], v[8:11]",
+        "v_mfma_f32_16x16x32_fp8_fp8 v[36:39], v[20:21], v[22:23], v[8:11]\n" + PRODUCT,
+        "v_mfma_f32_16x16x32_bf8_fp8 v[36:39], v[4:5], v[6:7], v[8:11]",
+        "v_mfma_f32_32x32x16_fp8_fp8 v[36:51], v[4:5], v[6:7], v[8:23]",
+        "v_xor_b32 v5, v5, v6\n" + PRODUCT,
+        "v_mov_b32_dpp v6, v7 row_shr:3 row_mask:0xb bank_mask:0xf\n" + PRODUCT,
+        "s_mov_b64 exec, 1\nv_mov_b32 v7, 0\n" + PRODUCT,
+        "s_barrier\n" + PRODUCT,
+    ],
+)
+def test_products_one_after_the_other(run: Run, following: str) -> None:
+    rng = np.random.default_rng(2)
+    of_two_waves = {register: rng.integers(0, 1 << 32, 128, np.uint32) for register in range(24)}
+    run(f"{PRODUCT}\n{following}", v=of_two_waves)
+
+
 @pytest.mark.parametrize(
     "text",
     [

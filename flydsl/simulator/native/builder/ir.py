@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 _LLVM_NAMES = {"f16": "half", "f32": "float", "f64": "double"}
@@ -34,6 +34,17 @@ class LlvmValue:
 
     def __str__(self) -> str:
         return f"{self.llvm_type} {self.text}"
+
+
+class Registers(tuple[LlvmValue, ...]):
+    """The values of registers that follow each other. offset: where the first one is in the wave, an i64."""
+
+    offset: str
+
+    def __new__(cls, offset: str, values: Iterable[LlvmValue]) -> Registers:
+        made = super().__new__(cls, values)
+        made.offset = offset
+        return made
 
 
 @dataclass(frozen=True)
@@ -149,9 +160,9 @@ class Body:
         return f"call {result} @{function}({', '.join(map(str, arguments))})"
 
 
-def shared_function(body: Body, parameter: str) -> Function:
-    """A function of one address, named by what it does: that of another handler is the same."""
+def shared_function(body: Body, parameters: Sequence[str]) -> Function:
+    """A function of addresses, named by what it does: that of another handler is the same."""
     lines = "\n".join([*body.lines, "  ret void"])
-    name = f"shared_{hashlib.sha256(f'{parameter} {lines}'.encode()).hexdigest()[:40]}"
-    text = f"define void @{name}(ptr {parameter}) {{\nentry:\n{lines}\n}}\n"
+    name = f"shared_{hashlib.sha256(f'{parameters} {lines}'.encode()).hexdigest()[:40]}"
+    text = f"define void @{name}({', '.join(f'ptr {parameter}' for parameter in parameters)}) {{\nentry:\n{lines}\n}}\n"
     return Function(name, text, frozenset(body.declarations))

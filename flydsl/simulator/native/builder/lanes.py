@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flydsl.hsaco.operands import EXEC
@@ -128,14 +128,14 @@ class NativeLanes(NativeFloats):
         part.body.store(result, "%row", 64)
         row = self.workspace_pointer(layout.Workspace.data.offset)
         self.store_row(x, row)
-        self.call_shared(part.body, "%row", row)
+        self.call_shared(part.body, {"%row": row})
         return self.load_row(row, result.type)
 
-    def call_shared(self, body: Body, parameter: str, pointer: str) -> None:
-        """Call a function of one address, which other handlers share. `body` is without its end."""
-        function = shared_function(body, parameter)
+    def call_shared(self, body: Body, pointers: Mapping[str, str]) -> None:
+        """Call a function of addresses, by parameter, which other handlers share. `body` is without its end."""
+        function = shared_function(body, list(pointers))
         self.functions[function.name] = function
-        self.body.call_void(function.name, f"ptr {pointer}")
+        self.body.call_void(function.name, *(f"ptr {pointer}" for pointer in pointers.values()))
 
     # --- vector registers at an index known at run time
 

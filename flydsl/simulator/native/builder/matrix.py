@@ -4,46 +4,123 @@ The elements of A and B go into the workspace in the type in which products are 
 element. There the elements of one k and one row of A (or column of B) are neighbours, so that a row of D is a sum over
 k of one number of A times a vector of B.
 
+To make elements of 8 bits and less takes longer than the products, and programs multiply a fragment of A with several
+of B. So the workspace keeps fragments: where the registers hold what they held before, their elements are there.
+
 The sums are a function of their own, for all handlers that differ in the formats of elements only. They are what takes
 time, while a handler that spreads elements takes time to optimize, a second for some.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
+from ctypes import sizeof
+from dataclasses import dataclass
 
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.builder.ir import Body, LlvmValue, scalar_type
+from flydsl.simulator.native.builder.ir import Body, LlvmValue, Registers, constant, scalar_type
 from flydsl.simulator.native.builder.memory import NativeMemory
 from flydsl.simulator.native.builder.values import bits_of
+from flydsl.simulator.waves import LANES
 
 _ROWS_AT_ONCE = 4
 
 
-class NativeMatrix(NativeMemory):
-    """`matmul` of the builder."""
+@dataclass(frozen=True)
+class Fragment:
+    """An operand whose elements are in the workspace."""
 
-    def matmul(
-        self, a: Sequence[LlvmValue], b: Sequence[LlvmValue], c: Sequence[LlvmValue], shape: MatrixShape
-    ) -> tuple[LlvmValue, ...]:
-        self.has_loops = True
+    elements: str
+
+
+Operand = Fragment | Sequence[LlvmValue]
+
+
+class NativeMatrix(NativeMemory):
+    """Matrix products of the builder."""
+
+    def fragment(
+        self,
+        operand: str,
+        registers: Sequence[LlvmValue],
+        origin: str,
+        shape: MatrixShape,
+        make: Callable[[], list[LlvmValue]],
+    ) -> Operand:
+        """An operand, made unless the workspace has it."""
+        if not isinstance(registers, Registers) or len(registers) * shape.lanes > layout.FRAGMENT_ROWS * LANES:
+            return make()
+        body, type_ = self.body, _type_of(shape)
+        place = self._place_of_fragment(operand, registers)
+        elements = body.pointer(place, layout.Fragment.elements.offset)
+        rows = body.pointer(place, layout.Fragment.registers.offset)
+        is_known = self._holds(place, rows, registers, number := self._number_of(f"{origin} {type_}"))
+        known, unknown = body.label(), body.label()
+        body.do(f"br {is_known}, label %{known}, label %{unknown}")
+        body.start_block(unknown)
+        body.store(number, place)
+        for i, register in enumerate(registers):
+            self.store_row(register, body.pointer(rows, 4 * shape.lanes * i))
+        self.put_elements(make(), elements, shape)
+        body.do(f"br label %{known}")
+        body.start_block(known)
+        return Fragment(elements)
+
+    def _place_of_fragment(self, operand: str, registers: Registers) -> str:
+        """Where the workspace has room for what is made of these registers, and of some others of the same operand."""
+        size_log2 = (len(registers) * layout.ROW_BYTES).bit_length() - 1
+        number = self.lshr(LlvmValue(registers.offset, "i64", 0), constant("i64", size_log2))
+        chosen = self.and_(number, constant("i64", layout.FRAGMENTS - 1))
+        distance = self.mul(chosen, constant("i64", sizeof(layout.Fragment)))
+        areas = {"a": layout.Workspace.fragments_a, "b": layout.Workspace.fragments_b}
+        return self.body.pointer(self.workspace_pointer(areas[operand].offset), distance.text)
+
+    def _number_of(self, origin: str) -> LlvmValue:
+        """The number of what makes elements: never 0."""
+        digest = hashlib.sha256(f"{origin} {self._mode.bits} {self.lane_count}".encode()).digest()
+        return constant("i64", int.from_bytes(digest[:8], "little") | 1)
+
+    def _holds(self, place: str, rows: str, registers: Registers, number: LlvmValue) -> LlvmValue:
+        """Whether a place has what was made of registers with the same content."""
+        difference = constant("i32", 0)
+        for i, register in enumerate(registers):
+            before = self.load_row(self.body.pointer(rows, 4 * self.lane_count * i))
+            difference = self.or_(difference, self.xor(self.broadcast(register), before))
+        differing = self.bits_of_mask(self.icmp("ne", difference, constant("i32", 0)))
+        is_same = self.icmp("eq", differing, constant("i64", 0))
+        return self.and_(is_same, self.icmp("eq", LlvmValue(self.body.load("i64", place), "i64", 0), number))
+
+    def put_elements(self, elements: Sequence[LlvmValue], place: str, shape: MatrixShape) -> None:
+        """Store elements in the type in which they are multiplied."""
         type_ = _type_of(shape)
-        row_bytes, result_row_bytes = (shape.lanes * bits_of(t) // 8 for t in (type_, shape.result_type))
-        areas = layout.Workspace.matrix_a.offset, layout.Workspace.matrix_b.offset
-        for area, elements in zip(areas, (a, b), strict=True):
-            for e, element in enumerate(elements):
-                wide = element if element.type == type_ else self._convert("fpext", element, type_)
-                self.store_row(wide, self.workspace_pointer(area + row_bytes * e))
+        row_bytes = shape.lanes * bits_of(type_) // 8
+        for e, element in enumerate(elements):
+            wide = element if element.type == type_ else self._convert("fpext", element, type_)
+            self.store_row(wide, self.body.pointer(place, row_bytes * e))
+
+    def matmul(self, a: Operand, b: Operand, c: Sequence[LlvmValue], shape: MatrixShape) -> tuple[LlvmValue, ...]:
+        self.has_loops = True
+        of_a = self._elements_of(a, layout.Workspace.matrix_a.offset, shape)
+        of_b = self._elements_of(b, layout.Workspace.matrix_b.offset, shape)
         d = self.workspace_pointer(layout.Workspace.data.offset)
+        result_row_bytes = shape.lanes * bits_of(shape.result_type) // 8
         for i, value in enumerate(c):
             self.store_row(value, self.body.pointer(d, result_row_bytes * i))
-        self.call_shared(_Product(shape).emit(), "%workspace", self.workspace_pointer(0))
+        self.call_shared(_Product(shape).emit(), {"%a": of_a, "%b": of_b, "%d": d})
         result_type = "f64" if shape.result_type == "f64" else "i32"
         return tuple(
             self.load_row(self.body.pointer(d, result_row_bytes * i), result_type)
             for i in range(shape.results_per_lane)
         )
+
+    def _elements_of(self, operand: Operand, area: int, shape: MatrixShape) -> str:
+        if isinstance(operand, Fragment):
+            return operand.elements
+        place = self.workspace_pointer(area)
+        self.put_elements(operand, place, shape)
+        return place
 
 
 def _type_of(shape: MatrixShape) -> str:
@@ -52,7 +129,7 @@ def _type_of(shape: MatrixShape) -> str:
 
 
 class _Product:
-    """The function of one matrix product, whose operands are in the workspace, as are its results. `type`: see
+    """The function of one matrix product of the elements at %a and %b, whose results replace C at %d. `type`: see
     `_type_of`."""
 
     def __init__(self, shape: MatrixShape) -> None:
@@ -64,11 +141,7 @@ class _Product:
         self._result_row = f"<{shape.n} x {scalar_type(shape.result_type)}>"
         self._result_bytes = bits_of(shape.result_type) // 8
         self._row_bytes, self._result_row_bytes = shape.lanes * self._bytes, shape.lanes * self._result_bytes
-        workspace = layout.Workspace
-        self._a, self._b, self._d = (
-            self._body.pointer("%workspace", area.offset)
-            for area in (workspace.matrix_a, workspace.matrix_b, workspace.data)
-        )
+        self._a, self._b, self._d = "%a", "%b", "%d"
 
     def emit(self) -> Body:
         """The whole of it, without its end."""

@@ -13,7 +13,7 @@ from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.isa.table import FIXED, HALVES
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.handler import HandlerBuilder
-from flydsl.simulator.native.builder.ir import LlvmValue, RecordNumber, constant
+from flydsl.simulator.native.builder.ir import LlvmValue, RecordNumber, Registers, constant
 from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
 
 """Words of a signature that always mean the same register: its type and number."""
@@ -174,7 +174,8 @@ class Reader:
             return (self._immediate(operand, type_),) * count
         if operand.kind != "register" or operand.count != count * width:
             raise NotImplementedError(f"{operand.count} registers as {word}")
-        return tuple(self._register(operand, type_, width * i) for i in range(count))
+        offset = self._b.body.load("i64", self._b.record_pointer(layout.slot_offset(operand.slot)))
+        return Registers(offset, (self._register(operand, type_, width * i) for i in range(count)))
 
     # --- modifiers
 
