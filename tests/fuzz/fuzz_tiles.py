@@ -186,7 +186,8 @@ def check_product(seed: int, arch: Arch) -> None:
     """AssertionError if a product is not torch's."""
     numbers = random.Random(seed)
     m, n, k, dtype = numbers.choice(MULTIPLIED[arch.instruction_sets[0]])
-    op = (fx.rocdl.MFMA if arch.wave_size == 64 else fx.rocdl.WMMA)(m, n, k, dtype)
+    signs = {"sign_a": True, "sign_b": True} if arch.wave_size == 32 and dtype is fx.Int8 else {}
+    op = (fx.rocdl.MFMA if arch.wave_size == 64 else fx.rocdl.WMMA)(m, n, k, dtype, **signs)
     ab, c = _TORCH[dtype], _RESULTS.get(dtype, torch.float32)
     extents = numbers.choice((1, 2)), numbers.choice((1, 2)), 1
     waves = fx.make_ordered_layout(extents, numbers.choice(((1, 0, 2), (0, 1, 2))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from flydsl import atoms, env
@@ -64,8 +65,9 @@ def WMMA(
     """A matrix instruction of RDNA or gfx1250 on a tile of m x n x k, by a wave of 32 lanes, in the target's form.
 
     elem_ty_ab: the element type of A and B; elem_ty_b: of B, where it is another one (fp8 with bf8).
-    elem_ty_acc: of C and D, by default f32, for integers i32. sign_a, sign_b: integers are signed, by default if their
-    type is: Int8 is, Uint8 is not. clamp: an integer result saturates. mod_c: 0; others are unsupported.
+    elem_ty_acc: of C and D, by default f32, for integers i32. sign_a, sign_b: integers are signed. By default they are
+    not, whatever their type, as in FlyDSL; of Int8 and Int4 that is a warning. clamp: an integer result saturates.
+    mod_c: 0; others are unsupported.
     Raises ArgumentError for a combination that the target's generation does not have; compiling raises CompileError
     where the target has no WMMA.
     """
@@ -74,10 +76,10 @@ def WMMA(
     a, b = (value_name(element_name(kind)) for kind in types)
     is_integer = a.startswith("i")
     acc = ("i32" if is_integer else "f32") if elem_ty_acc is None else value_name(element_name(elem_ty_acc))
-    signs = {
-        name: is_integer and _is_signed(kind) if given is None else given
-        for name, given, kind in (("sign_a", sign_a, types[0]), ("sign_b", sign_b, types[1]))
-    }
+    signs = {"sign_a": sign_a, "sign_b": sign_b}
+    if is_integer:
+        _warn_of_lost_signs({name: kind for name, kind in zip(signs, types, strict=True) if signs[name] is None})
+    signs = {name: False if given is None else given for name, given in signs.items()}
     for name, value in {**signs, "clamp": clamp}.items():
         if not isinstance(value, bool):
             raise argument_error(f"{name} of WMMA must be True or False, got {value!r}", "pass a Python bool")
@@ -85,9 +87,24 @@ def WMMA(
     return located(atoms.wmma_of, arch, (m, n, k), (a, b, acc), (*signs.values(), clamp))
 
 
+def _warn_of_lost_signs(unstated: Mapping[str, Any]) -> None:
+    """Warn at the user's line of signed types whose signs are not multiplied. unstated: types by the parameter."""
+    signed = {name: kind for name, kind in unstated.items() if _is_signed(kind)}
+    place = user_location()
+    if signed and place is not None:
+        kinds = dict.fromkeys(kind.__name__ for kind in signed.values())
+        warnings.warn_explicit(
+            f"WMMA takes {' and '.join(kinds)} for unsigned unless it is told otherwise, as in FlyDSL: "
+            f"pass {', '.join(f'{name}=True' for name in signed)}, or False to say that they are unsigned",
+            UserWarning,
+            place.file,
+            place.line,
+        )
+
+
 def _is_signed(kind: Any) -> bool:
-    """True unless a type is an unsigned one of the DSL."""
-    return not (isinstance(kind, type) and issubclass(kind, Numeric) and element_name(kind).startswith("u"))
+    """True for a signed integer type of the DSL."""
+    return isinstance(kind, type) and issubclass(kind, Numeric) and element_name(kind).startswith("i")
 
 
 def WMMAScale(

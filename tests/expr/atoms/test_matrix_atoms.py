@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -66,7 +67,7 @@ WMMA, MFMA = fx.rocdl.WMMA, fx.rocdl.MFMA
         ("gfx1151", lambda: WMMA(16, 16, 16, fx.BFloat16), fx.BFloat16, fx.Float32, "v_wmma_f32_16x16x16_bf16", 8),
         (
             "gfx1100",
-            lambda: WMMA(16, 16, 16, fx.Int8),
+            lambda: WMMA(16, 16, 16, fx.Int8, sign_a=True, sign_b=True),
             fx.Int8,
             fx.Int32,
             "v_wmma_i32_16x16x16_iu8 .*neg_lo:.1,1,0.",
@@ -222,7 +223,14 @@ def test_scales_and_words(
             "no value 'scale_a'",
             {"scale_a": 1},
         ),
-        ("gfx1201", lambda: WMMA(16, 16, 16, fx.Int8, sign_a=1), (8, fx.Int8), ArgumentError, "sign_a=1", {}),
+        (
+            "gfx1201",
+            lambda: WMMA(16, 16, 16, fx.Int8, sign_a=1, sign_b=True),
+            (8, fx.Int8),
+            ArgumentError,
+            "sign_a=1",
+            {},
+        ),
     ],
 )
 def test_wrong_use_is_an_error_at_the_line(
@@ -242,3 +250,14 @@ def test_options_of_newer_instructions_are_taken_as_they_are_by_default() -> Non
             fx.rocdl.WMMAScale(16, 16, 128, fx.Float8E4M3FN, **{option: value})
     with pytest.raises(ArgumentError, match="unsupported: WMMA with mod_c=1"):
         fx.rocdl.WMMA(16, 16, 32, fx.Float16, mod_c=1)
+
+
+def test_signs_that_a_product_loses_are_warned_of() -> None:
+    """FlyDSL's operands of WMMA are unsigned by default, also where their type has a sign."""
+    with pytest.warns(UserWarning, match="takes Int8 for unsigned .*: pass sign_a=True, sign_b=True") as caught:
+        listing = product("gfx1201", lambda: WMMA(16, 16, 16, fx.Int8), fx.Int8, fx.Int32)
+    assert caught[0].filename == __file__
+    assert "neg_lo" not in listing
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        WMMA(16, 16, 16, fx.Int8, sign_a=False, sign_b=True)
