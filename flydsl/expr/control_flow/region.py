@@ -14,6 +14,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.location import mlir_location, source_location
+from flydsl.dialect.walk import operations
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.recursion import MOST_CALLS, refuse_endless_calls
 from flydsl.expr.control_flow.tree import flatten, leaf_like, leaf_type, leaf_value, typed
@@ -154,15 +155,9 @@ def remove_stand_ins(root: ir.Operation) -> None:
 
     Raises TraceError if such an object was used outside of its loop.
     """
-    found: list[ir.Operation] = []
-
-    def find(op: ir.Operation) -> ir.WalkResult:
-        if op.name == _STAND_IN and not len(op.operands):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(find)
-    for op in found:
+    for op in operations(root):
+        if op.name != _STAND_IN or len(op.operands):
+            continue
         for use in op.result.uses:
             raise TraceError(
                 "a value that a loop carries is used outside of it",
