@@ -123,9 +123,9 @@ def compare_reference(
     """Launch on copies of the tensors, and call the reference on others. Raises WrongResult if they do not agree.
 
     reference: a function of the launcher's arguments that writes to the same tensors what the launch should, such as
-    `lambda a, b, c: c.copy_(a @ b)`. args, kwargs: of the launcher; the tensors are on the CPU, and may be in lists,
-    tuples and dicts. rtol, atol: how far floats may differ, as in `torch.isclose`. The default is 8 steps of the
-    tensor's type, relative to its largest number.
+    `lambda a, b, c: c.copy_(a @ b)`. Raises ArgumentError if it writes to none of them. args, kwargs: of the launcher;
+    the tensors are on the CPU, and may be in lists, tuples and dicts. rtol, atol: how far floats may differ, as in
+    `torch.isclose`. The default is 8 steps of the tensor's type, relative to its largest number.
 
     The error names the first element that is wrong, the line and the thread that wrote it last, and those elements of
     the tensors of which the launch made it and the reference did not, or the other way around. It finds these by
@@ -139,12 +139,37 @@ def compare_reference(
     own, other = copied((args, kwargs)), copied((args, kwargs))
     with interpreting(False):
         launch(*own[0], **own[1])
-    reference(*other[0], **other[1])
+    _write_reference(reference, other, names, own)
     found = zip(tensors_of(names, own), tensors_of(names, other), strict=True)
     for (name, one), (_, right) in found:
         wrong = differing(right, one, *_allowed(right, rtol, atol))
         if bool(wrong.any()):
             raise _error(launch, reference, (args, kwargs), names, name, one, right, wrong)
+
+
+def _write_reference(reference: Callable[..., Any], given: Any, names: Sequence[str], launched: Any) -> None:
+    """Call the reference, and refuse one that has written to no tensor. launched: what the launch was given."""
+    tensors = list(tensors_of(names, given))
+    before = [(_version(tensor), tensor.clone()) for _, tensor in tensors]
+    args, kwargs = given
+    returned = reference(*args, **kwargs)
+    for (_, tensor), (version, content) in zip(tensors, before, strict=True):
+        if version is None or _version(tensor) != version or bool(differing(content, tensor, 0.0, 0.0).any()):
+            return
+    returns = "" if returned is None else f", and its {type(returned).__name__} is not looked at"
+    after = zip(before, tensors_of(names, launched), strict=True)
+    changed = [name for (_, content), (name, own) in after if bool(differing(content, own, 0.0, 0.0).any())]
+    result = changed[0] if changed else "out"
+    raise ArgumentError(
+        f"the reference has written to none of {', '.join(name for name, _ in tensors) or 'its arguments'}{returns}",
+        at=user_location(),
+        hint=f"write to the tensor that the launch writes to, as in {result}.copy_(...) or {result}[:] = ...",
+    )
+
+
+def _version(tensor: Any) -> int | None:
+    """Torch's count of the writes to a tensor, also of those that change nothing; None where it does not count them."""
+    return None if tensor.is_inference() else tensor._version
 
 
 def _allowed(right: Any, rtol: float | None, atol: float | None) -> tuple[float, float]:

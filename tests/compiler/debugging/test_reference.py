@@ -106,3 +106,32 @@ def test_tolerances_and_what_is_given_stays():
 def test_what_is_no_function_is_refused():
     with pytest.raises(ArgumentError, match="is not a reference"):
         flydsl.compare_reference(bugs.short_grid, torch.zeros(160), *bugs.ARGUMENTS["short_grid"]())
+
+
+def test_a_reference_writes_to_its_arguments():
+    a, b, c, k = bugs.ARGUMENTS["last_k_left_out"]()
+    with pytest.raises(ArgumentError, match="has written to none of a, b, c, and its Tensor is not looked at") as found:
+        flydsl.compare_reference(bugs.last_k_left_out, lambda a, b, c, k: a @ b, a, b, c, k)
+    assert "c.copy_(...)" in str(found.value)
+
+    def computes(a, b, c, k):
+        a @ b
+
+    with pytest.raises(ArgumentError, match=r"none of a, b, c\n"):
+        flydsl.compare_reference(bugs.last_k_left_out, computes, a, b, c, k)
+
+
+def test_a_reference_may_write_what_is_there_already():
+    a, b, c, k = bugs.ARGUMENTS["last_k_left_out"]()
+    flydsl.compare_reference(bugs.last_k_left_out, lambda a, b, c, k: c.zero_(), a * 0, b, c, k)
+    with torch.inference_mode():
+        flydsl.compare_reference(bugs.last_k_left_out, lambda a, b, c, k: c.zero_(), a * 0, b, c, k)
+
+
+def test_a_reference_may_write_through_numpy():
+    a, b, c, k = bugs.ARGUMENTS["last_k_left_out"]()
+
+    def reference(a, b, c, k):
+        c.numpy()[:] = (a[:, :-1] @ b[:-1]).numpy()
+
+    flydsl.compare_reference(bugs.last_k_left_out, reference, a, b, c, k)
