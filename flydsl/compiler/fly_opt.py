@@ -70,6 +70,7 @@ from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import source_location
 from flydsl.dialect.text import TEXT, generic_form, parse_module, to_text, written_form, written_place
 from flydsl.dialect.types import CopyAtomType, MmaAtomType, TiledCopyType, TiledMmaType, fly_type, split_top_level
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError, FlyError, SourceLocation, did_you_mean
 from flydsl.passes import PASSES
 
@@ -211,13 +212,7 @@ def _arch_of(module: ir.Module, text: str) -> Arch:
 
 def _instructions(module: ir.Module) -> Iterator[CopyOp | MmaOp]:
     """The copy and matrix instructions that a module's values name."""
-    kinds: set[ir.Type] = set()
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        kinds.update(value.type for value in (*operation.operands, *operation.results))
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
+    kinds = {value.type for op in operations(module.operation) for value in (*op.operands, *op.results)}
     for kind in map(fly_type, kinds):
         atom = kind.atom if isinstance(kind, TiledCopyType | TiledMmaType) else kind
         if isinstance(atom, CopyAtomType | MmaAtomType):

@@ -29,7 +29,7 @@ _WORD_BYTES = 4
 
 def apply(module: ir.Operation, arch: Arch) -> None:
     """Lower the printfs of the kernels that have the attribute `fly.prints`."""
-    kernels = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in _functions(module) if _PRINTS in f.attributes}
+    kernels = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in _printing_kernels(module)}
     launchers = [op.operation for op in module.regions[0].blocks[0].operations if op.operation.name == "func.func"]
     printing = [launcher for launcher in launchers if _PRINTS in launcher.attributes]
     if printing:
@@ -45,6 +45,15 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         module.attributes[FORMATS] = ir.ArrayAttr.get(formats)
         for launcher in launchers:
             _pass_buffer(launcher, kernels)
+
+
+def _printing_kernels(module: ir.Operation) -> Iterator[ir.Operation]:
+    """Those that still print: what comes after an endless loop, for example, is no longer there."""
+    for function in _functions(module):
+        if _PRINTS in function.attributes:
+            del function.attributes[_PRINTS]
+            if _find(function, "gpu.printf"):
+                yield function
 
 
 def _functions(module: ir.Operation) -> Iterator[ir.Operation]:
@@ -75,7 +84,6 @@ def _add_parameter(function: ir.Operation) -> ir.Value:
 
 def _lower_kernel(kernel: ir.Operation, formats: list[ir.Attribute]) -> None:
     address = _add_parameter(kernel)
-    del kernel.attributes[_PRINTS]
     for printf in _find(kernel, "gpu.printf"):
         if _FORMAT not in printf.attributes:
             raise CompileError("gpu.printf of a C format is unsupported", at=source_location(printf.location))

@@ -234,6 +234,28 @@ def test_kernels_that_print_nothing_are_as_before() -> None:
     assert plain.resources == beside.resources
 
 
+def test_prints_that_nothing_reaches_are_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    """LLVM may take a loop without an end for one that is never entered."""
+
+    @flyc.kernel
+    def kernel(x: fx.Tensor, n: fx.Int32):
+        i = fx.Int32(0)
+        while i < n:
+            i = i + 0
+            if i > 1:
+                fx.printf("{}", i)
+        x[fx.thread_idx.x] = 7
+
+    @flyc.jit
+    def launch(x: fx.Tensor, n: fx.Int32):
+        kernel(x, n).launch(grid=1, block=64)
+
+    x = X.clone()
+    launch(x, 0)
+    assert x[:64].tolist() == [7] * 64
+    assert not capsys.readouterr().out
+
+
 def test_in_loops_and_functions(capsys: pytest.CaptureFixture[str]) -> None:
     @flyc.jit
     def show(i: Any) -> None:

@@ -18,6 +18,7 @@ from weakref import ref
 from mlir import ir
 
 from flydsl.dialect.location import source_location
+from flydsl.dialect.walk import operations
 from flydsl.errors import TraceError
 from flydsl.expr.tracing.undefined import Undefined
 
@@ -163,14 +164,10 @@ def _is_loose(op: ir.Operation) -> bool:
 def _users(loose: ir.Operation) -> list[ir.Operation | ir.OpView]:
     """The operations outside of one that use values from within."""
     found: list[ir.Operation | ir.OpView] = []
-
-    def look(op: ir.Operation) -> ir.WalkResult:
+    for op in [*operations(loose), loose]:
         arguments = [argument for region in op.regions for block in region for argument in block.arguments]
         uses = [use for value in [*op.results, *arguments] for use in value.uses]
         found.extend(use.owner for use in uses if _root(use.owner) != loose)
-        return ir.WalkResult.ADVANCE
-
-    loose.walk(look)
     return found
 
 
@@ -181,15 +178,12 @@ def is_kept(module: ir.Module) -> bool:
 
 def _take_out(module: ir.Module, hashes: frozenset[int]) -> ir.Location | None:
     """Replace operands of other modules by values of no meaning. Returns where the first of them is used."""
-    found: list[tuple[ir.Operation, int]] = []
-
-    def look(op: ir.Operation) -> ir.WalkResult:
-        for number, value in enumerate(op.operands):
-            if hash(value) in hashes and _root(value.owner) != module.operation:
-                found.append((op, number))
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(look)
+    found = [
+        (op, number)
+        for op in operations(module.operation)
+        for number, value in enumerate(op.operands)
+        if hash(value) in hashes and _root(value.owner) != module.operation
+    ]
     for op, number in found:
         with op.location, ir.InsertionPoint(op):
             kind = op.operands[number].type
