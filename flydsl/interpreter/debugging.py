@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import pdb
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from mlir import ir
 
 from flydsl import env
+from flydsl.expr.control_flow.generated import continuing, is_generated
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.tracing.operands import FlyValue
+from flydsl.places import is_users
 
 
 @contextmanager
@@ -44,7 +48,27 @@ class Debugger(pdb.Pdb):
     """Python's debugger without the frames between the user's."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(skip=["flydsl", "flydsl.*", "contextlib"], **options)
+        super().__init__(skip=["numpy", "numpy.*"], **options)
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        """Trace nothing of what Python does when it takes its modules down."""
+        if getattr(sys.gettrace(), "__self__", None) is self:
+            sys.settrace(None)
+
+    def stop_here(self, frame: FrameType) -> bool:
+        """True if a step ends in a frame: only in one of the user's source."""
+        return is_users(frame) and not is_generated(frame.f_code) and super().stop_here(frame)
+
+    def dispatch_call(self, frame: FrameType, arg: Any) -> Any:
+        """Begin a function: none that holds a part of an expression, whose line has been shown."""
+        return None if is_generated(frame.f_code) else super().dispatch_call(frame, arg)
+
+    def dispatch_line(self, frame: FrameType) -> Any:
+        """Begin a line, unless a statement of several lines, such as an `if`, only goes on in its first."""
+        if frame.f_lasti in continuing(frame.f_code):
+            return self.trace_dispatch
+        return super().dispatch_line(frame)
 
     def _getval_except(self, *args: Any, **options: Any) -> Any:
         """The value of an expression that is displayed: its text, as `!=` of values compares in each lane."""

@@ -133,6 +133,73 @@ def test_a_breakpoint_by_file_and_line_with_a_condition(condition: str):
 
 
 @flyc.kernel
+def branching_kernel(a: fx.Tensor, out: fx.Tensor, n: fx.Int32):
+    i = fx.thread_idx.x
+    total = fx.Float32(0)
+    k = fx.Int32(0)
+    while k < n and i < 8:  # while
+        if i < 3 and k >= 0:  # if
+            total += a[i]
+        else:
+            total -= a[i]
+        k = k + 1
+    for _ in range(n):  # for
+        total += 1 if i < 3 else 2  # choice
+    out[i] = total  # last
+
+
+@flyc.jit
+def branching(a: fx.Tensor, out: fx.Tensor, n: fx.Int32):
+    branching_kernel(a, out, n).launch(grid=1, block=8)
+
+
+def _line(comment: str) -> int:
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, text in enumerate(lines, 1) if text.endswith(f"  # {comment}"))
+
+
+def _debugged(kind: type[pdb.Pdb], commands: str) -> str:
+    """What a debugger shows of a launch."""
+    shown, before = io.StringIO(), sys.gettrace()
+    debugger = kind(stdin=io.StringIO(commands), stdout=shown, nosigint=True, readrc=False)
+    debugger.prompt = ""
+    try:
+        with flydsl.interpreting():
+            debugger.runcall(branching, torch.arange(8.0), torch.zeros(8), 2)
+    finally:
+        debugger.clear_all_breaks()  # a process has one list of them
+        sys.settrace(before)
+    return shown.getvalue()
+
+
+# Versions of Python differ in whether a loop's line is reached when the loop ends.
+@pytest.mark.parametrize(("comment", "stops"), [("while", 2), ("if", 2), ("for", 2), ("choice", 2), ("last", 1)])
+def test_a_breakpoint_stops_once_where_the_user_wrote_a_statement(comment: str, stops: int):
+    line = _line(comment)
+    shown = _debugged(debugging.Debugger, f"b {__file__}:{line}\nc\n" + "p 'k', k\nc\n" * 12)
+    assert "NameError" not in shown
+    hits = re.findall(r"^> (\S+)\((\d+)\)(\S+)\(\)", shown, re.MULTILINE)[1:]  # without runcall's first stop
+    assert set(hits) == {(__file__, str(line), "branching_kernel")}
+    assert len(hits) in (stops, stops + (comment in ("while", "for")))
+
+
+@pytest.mark.parametrize("comment", ["while", "for", "last"])
+def test_no_debugger_stops_in_a_function_that_only_reads_a_name(comment: str):
+    shown = _debugged(pdb.Pdb, f"b {__file__}:{_line(comment)}\nc\n" + "p total\nc\n" * 12)
+    assert "<lambda>()->" not in shown
+    assert shown.count("<lambda>") <= (2 if comment == "while" else 0)  # one for `i < 8`, in each iteration
+
+
+def test_next_goes_from_a_breakpoint_on_a_loop_through_the_kernel():
+    shown = _debugged(debugging.Debugger, f"b {__file__}:{_line('while')}\nc\n" + "n\n" * 18 + "clear 1\nc\n")
+    lines = [int(line) for line in re.findall(r"^> \S+\((\d+)\)branching_kernel", shown, re.MULTILINE)]
+    first, last = _line("while"), _line("last")
+    steps = [line - first for line in lines if line not in (first, _line("for"))]
+    assert steps[: steps.index(last - first) + 1] == [1, 2, 4, 5, 1, 2, 4, 5, 7, 7, 8]
+    assert set(re.findall(r"^> (\S+)\(\d+\)", shown, re.MULTILINE)) == {__file__}
+
+
+@flyc.kernel
 def failing_kernel(a: fx.Tensor, out: fx.Tensor):
     i = fx.thread_idx.x
     index = i * 3

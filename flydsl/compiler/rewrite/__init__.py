@@ -23,6 +23,7 @@ from flydsl import env
 from flydsl.compiler.rewrite.rewriter import Rewriter
 from flydsl.errors import TraceError
 from flydsl.expr.control_flow import RUNTIME
+from flydsl.expr.control_flow.generated import without_lines
 from flydsl.expr.primitive import const_expr, range_constexpr
 from flydsl.expr.printing.refusals import WITH_SOURCE
 from flydsl.places import definition_location, source_lines
@@ -70,7 +71,8 @@ def _rewritten(file: str, code: types.CodeType, show: bool, unbound: tuple[str, 
         return None
     if before is not None:
         _print_diff(before, ast.unparse(definition), definition.name)
-    return _compiled(ast.fix_missing_locations(definition), code, [*code.co_freevars, *unbound, *RUNTIME])
+    free = [*code.co_freevars, *unbound, *RUNTIME]
+    return without_lines(_compiled(ast.fix_missing_locations(definition), code, free))
 
 
 def _is_rewritten(code: types.CodeType) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from flydsl.compiler.rewrite.template import statements
+from flydsl.expr.control_flow.generated import PART
 
 
 def rewritten(node: ast.Assert) -> list[ast.stmt]:
     """The statement for an assertion whose parts are already rewritten."""
-    source = "__fly_assert__(__TEST, lambda: __MESSAGE)"
+    source = f"__fly_assert__(__TEST, lambda {PART}: __MESSAGE)"
     return statements(source, node, TEST=node.test, MESSAGE=node.msg)
 
 

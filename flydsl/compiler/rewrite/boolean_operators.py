@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from flydsl.compiler.rewrite.template import expression, tuple_text
+from flydsl.expr.control_flow.generated import PART
 
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -24,7 +25,7 @@ def operation(node: ast.BoolOp) -> ast.expr:
     """The expression for `and` or `or`."""
     function = "__fly_and__" if isinstance(node.op, ast.And) else "__fly_or__"
     rest = range(1, len(node.values))
-    thunks = ", ".join(f"lambda: __VALUE_{i}" for i in rest)
+    thunks = ", ".join(f"lambda {PART}: __VALUE_{i}" for i in rest)
     values = {f"VALUE_{i}": value for i, value in enumerate(node.values)}
     return expression(f"{function}(__VALUE_0, {thunks})", node, **values)
 
@@ -53,6 +54,7 @@ def lookup(method: ast.Attribute) -> ast.expr:
 
 def comparison(node: ast.Compare) -> ast.expr:
     """The expression for a comparison of more than two values."""
-    links = [f"(lambda a, b: a {_COMPARISONS[type(op)]} b, lambda: __VALUE_{i})" for i, op in enumerate(node.ops)]
+    words = [_COMPARISONS[type(op)] for op in node.ops]
+    links = [f"(lambda a, b, {PART}: a {word} b, lambda {PART}: __VALUE_{i})" for i, word in enumerate(words)]
     values = {f"VALUE_{i}": value for i, value in enumerate(node.comparators)}
     return expression(f"__fly_compare__(__FIRST, *{tuple_text(links)})", node, FIRST=node.left, **values)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 
 from flydsl.compiler.rewrite.template import expression
+from flydsl.expr.control_flow.generated import PART
 
 
 def rewritten(node: ast.IfExp) -> ast.expr:
     """The expression for a conditional expression whose parts are already rewritten."""
     return expression(
-        "__fly_choose__(__TEST, lambda: __THEN, lambda: __OTHERWISE)",
+        f"__fly_choose__(__TEST, lambda {PART}: __THEN, lambda {PART}: __OTHERWISE)",
         node,
         TEST=node.test,
         THEN=node.body,

@@ -24,6 +24,7 @@ from flydsl.compiler.rewrite.names import assigned, changed, in_function, read, 
 from flydsl.compiler.rewrite.template import expression, statements
 from flydsl.compiler.rewrite.unread import read_after
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.expr.control_flow.generated import READING
 from flydsl.expr.control_flow.host_objects import CHANGING_METHODS
 
 _OF_VALUES = {"ArithmeticError", "FloatingPointError", "OverflowError", "ZeroDivisionError"}
@@ -151,7 +152,7 @@ class Rewriter(ast.NodeTransformer):
         else:
             if isinstance(node.iter, ast.Name | ast.Attribute):
                 node.iter = self._own_iterator(node.iter, f"a loop over {ast.unparse(node.iter)}")
-            node.iter = expression(f"__fly_items__(__ITEMS, lambda: {flag})", node.iter, ITEMS=node.iter)
+            node.iter = expression(f"__fly_items__(__ITEMS, lambda {READING}: {flag})", node.iter, ITEMS=node.iter)
         self._scopes[-1].open.append(_Open(None, True))
         self.generic_visit(node)
         self._scopes[-1].open.pop()

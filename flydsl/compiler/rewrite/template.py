@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flydsl.compiler.rewrite.names import walk
+from flydsl.expr.control_flow.generated import READING
 
 _POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
@@ -44,7 +45,7 @@ def tuple_text(items: Sequence[str]) -> str:
 
 def thunks_text(names: Sequence[str]) -> str:
     """The source of a tuple of functions that read names."""
-    return tuple_text([f"lambda: {name}" for name in names])
+    return tuple_text([f"lambda {READING}: {name}" for name in names])
 
 
 class _Filler(ast.NodeTransformer):
