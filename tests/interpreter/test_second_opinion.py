@@ -16,6 +16,7 @@ import flydsl.expr as fx
 from flydsl import env
 from flydsl.compiler.debugging.second_opinion import Disagreement
 from flydsl.expr.tracing.executing import executing
+from tests.compiler.debugging import buggy_kernels as bugs
 from tests.fuzz.__main__ import fuzzers
 from tests.kernels import cases, checked
 
@@ -89,4 +90,11 @@ def test_the_first_difference_has_its_line_and_lane():
     assert "out[5, 1] is 5.0 compiled and 8.0 interpreted" in str(found.value)
     assert "written last by lane 5, thread (5, 0, 0) of workgroup (0, 0, 0)" in str(found.value)
     assert "out[i, 1] = a[i] + _three_where_interpreted(i)" in str(found.value)
+    assert "one of the two is wrong" in found.value.hint
     assert np.all(out.numpy() == 0)  # nothing is written to what is given
+
+
+def test_where_a_race_makes_the_difference():
+    with pytest.raises(Disagreement) as found:
+        flydsl.compare_interpreted(bugs.missing_barrier, *bugs.ARGUMENTS["missing_barrier"]())
+    assert f'race at {found.value.at}: flydsl.simulator.checking("races")' in found.value.hint

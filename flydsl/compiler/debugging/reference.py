@@ -11,6 +11,7 @@ import numpy as np
 from flydsl.compiler.arguments.given_tensors import copied, differing, names_of, tensors_of
 from flydsl.compiler.debugging.influences import Probe, text_of
 from flydsl.compiler.debugging.interpreted import interpreting
+from flydsl.compiler.debugging.suspicions import overflow_in, race_in
 from flydsl.errors import ArgumentError, DeviceError, SourceLocation
 from flydsl.places import user_location
 from flydsl.simulator.checks import limited, no_checks
@@ -206,21 +207,22 @@ def _error(
     return WrongResult(
         "\n".join(lines),
         at=history.writer.at if history.writer else None,
-        hint=_hint(history.writer, one[element], right[element]),
+        hint=_hint(launch, given, names, history.writer, one[element], right[element]),
         tensor=name, element=element, found=one[element].item(), expected=right[element].item(),
         writer=history.writer, depends=depends, should_depend=should,
     )  # fmt: skip
 
 
-def _hint(writer: Writer | None, value: Any, expected: Any) -> str:
+def _hint(launch: Any, given: Any, names: Sequence[str], writer: Writer | None, value: Any, expected: Any) -> str:
+    if race := race_in(launch, given, names):
+        return race
     if writer is None:
         return "do the grid and the block cover the tensor, and does a condition leave it out?"
-    shows = "with flydsl.interpreting(), a breakpoint in this line shows what it was made of"
-    if not value.dtype.is_floating_point:
-        return f'{shows}; flydsl.simulator.checking("overflow") there finds integers that wrap'
-    if not bool(value.isfinite()) and bool(expected.isfinite()):
+    if not value.dtype.is_floating_point and (overflow := overflow_in(launch, given, names)):
+        return overflow
+    if not _are_finite(value) and _are_finite(expected):
         return f'flydsl.simulator.checking("nan") finds the instruction that made it {_shown(value)}'
-    return shows
+    return "with flydsl.interpreting(), a breakpoint in this line shows what it was made of"
 
 
 def _are_finite(*values: Any) -> bool:
@@ -267,7 +269,11 @@ def _of_what(
         read = f" ({name} is read in {' and '.join(lines[name])})" if lines.get(name) else ""
         found.append(f"  it is made of {text_of(name, own)}{read}; the reference, of {text_of(name, should[name])}")
     if not found:
-        return [f"  both are made of {', '.join(same)}" if same else "  neither depends on an element of a tensor"]
+        return [
+            f"  both are made of {', '.join(same)}"
+            if same
+            else "  neither depends on an element of a tensor: both are made of constants and the launcher's numbers"
+        ]
     return [*elsewhere(), *found]
 
 

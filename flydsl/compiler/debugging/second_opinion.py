@@ -7,6 +7,7 @@ from typing import Any
 
 from flydsl.compiler.arguments.given_tensors import copied, differing, names_of, tensors_of
 from flydsl.compiler.debugging.interpreted import interpreting
+from flydsl.compiler.debugging.suspicions import race_in
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.interpreter import Write, watched
 from flydsl.places import user_location
@@ -16,12 +17,14 @@ class Disagreement(DeviceError):
     """A launch that gives one result compiled and another interpreted.
 
     tensor, element: where, by the launcher's argument and the element's coordinate. compiled, interpreted: the numbers
-    there. write: who wrote it last where it was interpreted; None if nothing did.
+    there. write: who wrote it last where it was interpreted; None if nothing did. race: a hint at the launch's race, if
+    it has one.
     """
 
     def __init__(
-        self, tensor: str, element: tuple[int, ...], count: int, compiled: Any, interpreted: Any, write: Write | None
-    ) -> None:
+        self, tensor: str, element: tuple[int, ...], count: int, compiled: Any, interpreted: Any,
+        write: Write | None, race: str = "",
+    ) -> None:  # fmt: skip
         others = f", and {count - 1} more elements differ" if count > 1 else ""
         where = f"{tensor}[{', '.join(map(str, element))}]"
         by = "nothing wrote it where it was interpreted"
@@ -30,7 +33,8 @@ class Disagreement(DeviceError):
         super().__init__(
             f"{where} is {compiled} compiled and {interpreted} interpreted{others}\n  {by}",
             at=None if write is None else write.at,
-            hint="one of both is wrong: stop in this line with flydsl.interpreting(), and look at what it is made of",
+            hint=race
+            or "one of the two is wrong: stop in this line with flydsl.interpreting(), and look at what it is made of",
         )
         self.tensor, self.element, self.compiled, self.interpreted, self.write = (
             tensor, element, compiled, interpreted, write,
@@ -60,7 +64,9 @@ def compare_interpreted(
         if bool(different.any()):
             element = tuple(int(i) for i in different.nonzero()[0])
             write = _writer(launch, (args, kwargs), names, name, element)
-            raise Disagreement(name, element, int(different.sum()), one[element].item(), other[element].item(), write)
+            race = race_in(launch, (args, kwargs), names)
+            numbers = one[element].item(), other[element].item()
+            raise Disagreement(name, element, int(different.sum()), *numbers, write, race)
 
 
 def _writer(

@@ -65,6 +65,41 @@ def test_an_integer_and_an_infinity_have_their_checks():
     assert 'checking("nan")' in str(wrong("f16_overflow"))
 
 
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("missing_barrier", lambda a, out: out.copy_(a.flip(0))),
+        ("same_tile", lambda a, out: out.copy_(a)),
+        ("lost_update", lambda values, counts: counts.copy_(values.bincount())),
+    ],
+)
+def test_a_race_is_the_first_thing_to_look_at(name, reference):
+    with pytest.raises(WrongResult) as found:
+        flydsl.compare_reference(bugs.LAUNCHERS[name], reference, *bugs.ARGUMENTS[name]())
+    assert "race at " in found.value.hint
+    assert f'{found.value.at}: flydsl.simulator.checking("races")' in found.value.hint
+
+
+def test_hints_are_about_what_happens():
+    assert "interpreting()" in wrong("last_k_left_out").hint
+    assert "interpreting()" in wrong("converted_too_early").hint  # of integers that do not wrap
+
+
+@flyc.kernel
+def seven_kernel(out: fx.Tensor):
+    out[fx.thread_idx.x] = 7
+
+
+@flyc.jit
+def seven(out: fx.Tensor):
+    seven_kernel(out).launch(grid=1, block=4)
+
+
+def test_what_is_made_of_no_element():
+    with pytest.raises(WrongResult, match="neither depends on an element of a tensor: both are made of constants"):
+        flydsl.compare_reference(seven, lambda out: out.fill_(6), torch.zeros(4, dtype=torch.int32))
+
+
 @flyc.kernel
 def gather_kernel(parts: tuple, index: fx.Tensor, scale: fx.Tensor, out: fx.Tensor):
     i = fx.thread_idx.x
