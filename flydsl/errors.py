@@ -109,6 +109,15 @@ class DeviceAssertion(DeviceError, AssertionError):
 
     threads = 1
 
+    @property
+    def simulation(self) -> Any:
+        """Raises MissingName: a launch goes on to its end after an assertion, so it stands before no instruction."""
+        raise MissingName(
+            "a DeviceAssertion has no simulation: it is no instruction that raises it",
+            hint="launch with flydsl.interpreting(), and the same checking(...) if one was on: it stops at the line, "
+            "and pdb.pm() or %debug shows the values in its lanes",
+        )
+
 
 class SimulatorError(DeviceError):
     """The simulated program did something that hardware would not survive, or that the simulator does not support."""
@@ -121,7 +130,8 @@ class SimulatorError(DeviceError):
         self._again = again
         if hasattr(self, "add_note"):  # from Python 3.11 on
             self.add_note(
-                "  error.simulation stands before this instruction, and goes back; in a notebook, error.explore()"
+                "  error.simulation stands before this instruction, and goes back; in a notebook, error.explore() "
+                "(both first execute the workgroup again, step by step)"
             )
 
     @property

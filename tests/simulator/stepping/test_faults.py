@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from traceback import walk_tb
 
 import pytest
 import torch
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import MissingName, SimulatorError
+from flydsl.errors import DeviceAssertion, MissingName, SimulatorError
 from flydsl.simulator import MemoryFault, MissingWait, Recording, checking
 from tests.launchers import launcher_of
 
@@ -76,6 +78,26 @@ def test_checks_are_those_of_the_launch() -> None:
 def test_an_error_of_no_call_has_no_simulation() -> None:
     with pytest.raises(MissingName, match="no simulation"):
         _ = SimulatorError("something").simulation
+
+
+@flyc.kernel
+def wrapping_kernel(y: fx.Tensor, n: fx.Int32):
+    y[fx.thread_idx.x] = n * n
+
+
+wrapping = launcher_of(wrapping_kernel, grid=1, block=64)
+
+
+def test_an_assertion_says_where_its_values_are_instead() -> None:
+    y = torch.zeros(64, dtype=torch.int32)
+    with checking("overflow"), pytest.raises(DeviceAssertion) as caught:
+        wrapping(y, 1 << 20)
+    with pytest.raises(MissingName, match=r"no instruction that raises it[\s\S]*flydsl\.interpreting"):
+        _ = caught.value.simulation
+    with flydsl.interpreting(), checking("overflow"), pytest.raises(DeviceAssertion) as stopped:
+        wrapping(y, 1 << 20)
+    kernel = next(f for f, _ in walk_tb(stopped.value.__traceback__) if f.f_code.co_name == "wrapping_kernel")
+    assert "1048576" in repr(kernel.f_locals["n"])
 
 
 def test_what_does_not_come_again_is_said() -> None:
