@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from flydsl.simulator.observers import ObservedAccess, ObservedLaunch, Observer,
 _MOST_CALLS, _MOST_LINES = 3000, 4
 _MOST_INSTRUCTIONS = 1_000_000
 _EPSILONS = 8
+_ELSEWHERE = "  who wrote it is not known: that takes CPU tensors, whose launches are simulated"
+_TO_CPU = "pass the tensors with .cpu()"
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,12 @@ class _History(Observer):
 
     def __init__(self, tensor: str, place: int, element_bytes: int) -> None:
         self._tensor, self._place, self._bytes = tensor, place, element_bytes
-        self._block = (1, 1, 1)
         self._reads: dict[str, dict[SourceLocation, None]] = {}
+        self.launches: list[ObservedLaunch] = []
         self.writer: Writer | None = None
 
     def launch(self, launch: ObservedLaunch) -> None:
-        self._block = launch.block
+        self.launches.append(launch)
 
     def access(self, access: ObservedAccess) -> None:
         if access.buffer is None or access.elements is None:
@@ -69,7 +72,7 @@ class _History(Observer):
 
     def _note(self, access: ObservedAccess, number: int, at: SourceLocation | None) -> None:
         lane = int(access.waves[number]) * access.instruction.wave_size + int(access.lanes[number])
-        x, y, _ = self._block
+        x, y, _ = self.launches[-1].block
         i, j, k = (int(place) for place in access.workgroups[number])
         listed = access.instruction.listed
         self.writer = Writer((i, j, k), (lane % x, lane // x % y, lane // (x * y)), listed.text, listed.line, at)
@@ -195,7 +198,8 @@ def _error(
     place = sum(i * stride for i, stride in zip(element, one.stride(), strict=True))
     history = _History(name, place, one.element_size())
     observed = _observed(launch, given, names, history)
-    lines.append(f"  written last by {history.writer}" if history.writer else "  no thread has written it")
+    at, by = _who(history, launch, given, name, one) if observed else (None, [_ELSEWHERE])
+    lines += by
     depends: dict[str, Any] = {}
     should: dict[str, Any] = {}
     if observed and history.writer and _are_finite(one[element], right[element]):
@@ -206,11 +210,34 @@ def _error(
             lines.append("  there are too many elements to try each: some of these do not count")
     return WrongResult(
         "\n".join(lines),
-        at=history.writer.at if history.writer else None,
-        hint=_hint(launch, given, names, history.writer, one[element], right[element]),
+        at=at,
+        hint=_hint(launch, given, names, history.writer, one[element], right[element]) if observed else _TO_CPU,
         tensor=name, element=element, found=one[element].item(), expected=right[element].item(),
         writer=history.writer, depends=depends, should_depend=should,
     )  # fmt: skip
+
+
+def _who(history: _History, launch: Any, given: Any, name: str, one: Any) -> tuple[SourceLocation | None, list[str]]:
+    """The place and lines that say who has written an element, or which launches have not."""
+    if history.writer is not None:
+        return history.writer.at, [f"  written last by {history.writer}"]
+    launches = {(each.kernel, each.grid, each.block): None for each in history.launches}
+    lines = ["  no thread has written it"]
+    for kernel, grid, block in list(launches)[:_MOST_LINES]:
+        lines.append(f"  {kernel}: grid {grid} x block {block} = {prod((*grid, *block))} threads")
+    if len(launches) > _MOST_LINES:
+        lines.append(f"  and {len(launches) - _MOST_LINES} other launches")
+    lines[-1] += f"; {name} has {one.numel()} elements"
+    return _place_of_launch(launch, given), lines
+
+
+def _place_of_launch(launch: Any, given: Any) -> SourceLocation | None:
+    """The line of a launcher that launches; None if there are several, or if it is no `flyc.jit` function."""
+    if not hasattr(launch, "lower"):
+        return None
+    args, kwargs = copied(given)
+    places = {kernel.at for kernel in launch.lower(*args, **kwargs).traced.kernels}
+    return places.pop() if len(places) == 1 else None
 
 
 def _hint(launch: Any, given: Any, names: Sequence[str], writer: Writer | None, value: Any, expected: Any) -> str:

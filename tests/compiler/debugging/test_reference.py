@@ -12,6 +12,7 @@ import torch
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+import flydsl.gpu
 from flydsl.compiler.debugging.reference import WrongResult
 from flydsl.errors import ArgumentError
 from tests.compiler.debugging import buggy_kernels as bugs
@@ -56,6 +57,17 @@ def test_what_no_thread_writes():
     error = wrong("short_grid")
     assert (error.element, error.writer, error.depends) == ((128,), None, {})
     assert "32 of 160 elements differ: out[128:]" in str(error)
+    assert "grid (2, 1, 1) x block (64, 1, 1) = 128 threads; out has 160 elements" in str(error)
+    assert ".launch(grid=a.shape[0] // 64, block=64)" in str(error)
+
+
+def test_on_a_gpu_nobody_claims_that_no_thread_writes():
+    with flydsl.gpu.pose("mi300x"):
+        a, out = (tensor.cuda() for tensor in bugs.ARGUMENTS["short_grid"]())
+        with pytest.raises(WrongResult) as found:
+            flydsl.compare_reference(bugs.short_grid, bugs.REFERENCES["short_grid"], a, out)
+    assert "no thread" not in str(found.value)
+    assert ".cpu()" in found.value.hint
 
 
 def test_an_integer_and_an_infinity_have_their_checks():
