@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+import numpy as np
 from mlir import ir
 
 from flydsl import env
 from flydsl.expr.control_flow.generated import continuing, is_generated
 from flydsl.expr.numbers.arith_value import ArithValue
+from flydsl.expr.numeric import Numeric
 from flydsl.expr.tracing.operands import FlyValue
+from flydsl.interpreter.showing import of_lane
 from flydsl.places import is_users
 
 
@@ -73,6 +76,8 @@ class Debugger(pdb.Pdb):
     def _getval_except(self, *args: Any, **options: Any) -> Any:
         """The value of an expression that is displayed: its text, as `!=` of values compares in each lane."""
         value = super()._getval_except(*args, **options)
+        if isinstance(value, Numeric) and value.is_static and value.is_float:  # as it is shown when a loop has taken it
+            return _Text(f"{type(value).__name__}({of_lane(np.float64(value.value))})")
         return _Text(repr(value)) if isinstance(value, ArithValue | FlyValue | ir.Value) else value
 
 

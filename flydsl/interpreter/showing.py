@@ -81,7 +81,7 @@ def _text(x: Execution, name: str, held: Array) -> str:
     lanes = _active_lanes(x, held)
     shown = held[lanes] if len(held) > 1 else held
     if len(held) == 1 or (len(lanes) and _are_alike(shown)):
-        return f"{name}({_of_lane(shown[0])})"
+        return f"{name}({of_lane(shown[0])})"
     count = int(x.mask.sum())
     active = "" if count == x.lanes else f", {count} of them active"
     return f"{name} in {x.lanes} lanes{active}\n" + "\n".join(_rows(x, held))
@@ -98,7 +98,7 @@ def _active_lanes(x: Execution, held: Array) -> Array:
 def _rows(x: Execution, held: Array) -> Iterator[str]:
     """The values with the number of the first lane of each row."""
     per_row = _ROW if held.ndim == 1 else 1
-    texts = [_of_lane(held[lane]) if x.mask[lane] else "·" for lane in range(x.lanes)]
+    texts = [of_lane(held[lane]) if x.mask[lane] else "·" for lane in range(x.lanes)]
     width = max(map(len, texts))
     starts = list(range(0, x.lanes, per_row))
     most = _MOST_LANES // (1 if per_row > 1 else 4)
@@ -112,7 +112,7 @@ def _rows(x: Execution, held: Array) -> Iterator[str]:
         yield f"  {start + x.first_lane:>4}: {cells}"
 
 
-def _of_lane(number: Any) -> str:
+def of_lane(number: Any) -> str:
     """A number, or a vector, as people read it."""
     if isinstance(number, np.ndarray) and number.ndim:
         return str(np.array2string(number, precision=5, threshold=_SHOWN_OF_A_VECTOR, separator=", ").replace("\n", ""))

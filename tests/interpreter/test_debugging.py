@@ -200,6 +200,38 @@ def test_next_goes_from_a_breakpoint_on_a_loop_through_the_kernel():
 
 
 @flyc.kernel
+def resting_kernel(out: fx.Tensor, n: fx.Int32):
+    acc = fx.Float32(0)
+    tenth = fx.Float32(0.1)
+    breakpoint()
+    for k in range(n):
+        if k > 5:
+            acc += 1
+            tenth += 1
+    out[fx.thread_idx.x] = acc + tenth
+
+
+@flyc.jit
+def resting(out: fx.Tensor, n: fx.Int32):
+    resting_kernel(out, n).launch(grid=1, block=4)
+
+
+def test_display_does_not_take_a_loop_for_a_change(monkeypatch: pytest.MonkeyPatch):
+    shown = io.StringIO()
+    commands = io.StringIO("display acc\ndisplay tenth\n" + "n\n" * 8 + "c\n")
+    debugger = debugging.Debugger(stdin=commands, stdout=shown, nosigint=True, readrc=False)
+    monkeypatch.setattr(sys, "breakpointhook", lambda: debugger.set_trace(sys._getframe(1)))
+    before = sys.gettrace()
+    try:
+        with flydsl.interpreting():
+            resting(torch.zeros(4), 2)
+    finally:
+        sys.settrace(before)
+    assert "display tenth: Float32(0.1)" in shown.getvalue()
+    assert "[old: " not in shown.getvalue()
+
+
+@flyc.kernel
 def failing_kernel(a: fx.Tensor, out: fx.Tensor):
     i = fx.thread_idx.x
     index = i * 3
