@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from flydsl.simulator import (
     launch,
 )
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.checks import CHECKS
+from flydsl.simulator.checks import CHECKS, LATE, NAN, OVERFLOW
 from flydsl.simulator.lockstep.checked.access_history import Accesses, AccessHistory, Marks
 from flydsl.simulator.lockstep.checked.clocks import Clocks, wave_of
 from tests.simulator import mistaken_kernels as kernels
@@ -379,3 +381,11 @@ def test_only_a_with_block_is_checked() -> None:
 def test_a_check_that_does_not_exist() -> None:
     with pytest.raises(ArgumentError, match="no check 'rases'"), checking("rases"):
         pass
+
+
+def test_the_guide_has_a_row_for_each_check() -> None:
+    guide = (Path(__file__).parents[2] / "docs/guide/debugging.md").read_text()
+    rows = dict(re.findall(r'^\| `"(\w+)"` \|.*\| ([^|]+) \|$', guide, re.MULTILINE))
+    assert [name for name, how in rows.items() if how == "in `checking()`"] == list(CHECKS)
+    assert {name for name, how in rows.items() if how == "by name, alone"} == LATE | NAN
+    assert set(rows) == {*CHECKS, OVERFLOW} | LATE | NAN
