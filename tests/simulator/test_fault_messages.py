@@ -6,12 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+import flydsl.compiler as flyc
+import flydsl.expr as fx
 from flydsl import simulator
 from flydsl.errors import LaunchError, SimulatorError
 from flydsl.simulator import ListingError, MemoryFault, UninitializedLds, checking
 from flydsl.simulator.counters import counting
 from flydsl.simulator.memory.buffers import Memory
+from tests.launchers import launcher_of
 
 WIDE = """
 define amdgpu_kernel void @wide(ptr addrspace(1) %out, i32 %lds, i32 %element) {
@@ -87,3 +91,22 @@ def test_a_listing_that_is_no_text(compile_ir, tmp_path: Path) -> None:
 def test_a_simulation_is_not_counted_and_says_so(wide) -> None:
     with counting(), pytest.raises(LaunchError, match="a simulation is not counted"):
         wide.simulate((1, 1, 1), (64, 1, 1), [np.zeros(8, np.int32), 0, 0])
+
+
+@flyc.kernel
+def guarded_kernel(out: fx.Tensor, n: fx.Int32):
+    i = fx.thread_idx.x
+    if i <= n:
+        out[i] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("n", "hint"),
+    [
+        (70, "7 of the wave's 32 lanes are active here, and 1 of them outside: is a condition too wide"),
+        (1000, "do the grid and the block cover more elements than the tensor has"),
+    ],
+)
+def test_a_fault_under_a_condition_says_how_many_lanes_it_lets_through(n: int, hint: str) -> None:
+    with pytest.raises(MemoryFault, match=hint):
+        launcher_of(guarded_kernel, grid=1, block=96)(torch.zeros(70), n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -313,9 +314,31 @@ class NumpyMemory(NumpyLanes):
         elements = f"{_elements_of(buffer, request, bad)}, address {int(request.address[bad]):#x}"
         if outside[bad]:
             where = f"outside of {buffer.name} ({buffer.label}, {buffer.size_bytes} bytes)"
-            self._fault("global", request, bad, buffer, f"{where}: {elements}")
+            hint = self._guard_hint(request, bad, outside)
+            self._fault("global", request, bad, buffer, f"{where}: {elements}", hint=hint)
         where = f"outside of {buffer.name} ({buffer.label}), in a gap between its elements"
         self._fault("global", request, bad, buffer, f"{where}: {elements}", hint=_GAP_HINT)
+
+    def _guard_hint(self, request: Request, bad: int, outside: Array) -> str | None:
+        """Advice where a condition has let only some lanes of a wave through; None where all are active.
+
+        outside: the accesses of the request that are outside of the buffer.
+        """
+        if request.wave is not None or request.width == 1:
+            return None
+        waves, lanes = self._wave_and_lane(request)
+        wave = waves[bad]
+        first = int(wave) % self.waves.waves_per_workgroup * self.waves.lanes
+        threads = min(math.prod(self.waves.block) - first, self.waves.lanes)
+        mask = np.broadcast_to(self.exec_mask(), self._shape(self.exec_mask()))
+        active = int(mask[self._selected_indices() == wave].sum())
+        beyond = len(np.unique(lanes[outside & (waves == wave)]))
+        if active >= threads:
+            return None
+        return (
+            f"{active} of the wave's {threads} lanes are active here, and {beyond} of them outside: "
+            "is a condition too wide (<= in place of <), or the index not the one that it tests?"
+        )
 
     def _check_alignment(self, space: str, request: Request, alignment: int) -> None:
         """Check the alignment of addresses; alignment must be a power of two."""
