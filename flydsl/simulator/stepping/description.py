@@ -19,9 +19,13 @@ _CONTEXT_LINES = 3
 
 
 class Standing(ABC):
-    """A workgroup between two steps: that of a `Simulation` now, or a `Moment` of a recording."""
+    """A workgroup between two steps: that of a `Simulation` now, or a `Moment` of a recording.
+
+    step_number: the position in the recording, if there is one: iterations of a loop differ in it.
+    """
 
     workgroup: Dim3
+    step_number: int | None = None
 
     @property
     @abstractmethod
@@ -130,6 +134,7 @@ class Standing(ABC):
 
 def _description(at: Standing) -> Iterator[str]:
     head = f"{at.kernel}, workgroup {at.workgroup}"
+    head += "" if at.step_number is None else f", step {at.step_number}"
     instruction = at.instruction
     if at.done:
         yield f"{head}: everything has run"

@@ -189,7 +189,8 @@ class KernelRecord:
 class Moment(Standing):
     """A workgroup between two steps that were recorded. It shows what a `Simulation` shows of the present.
 
-    since: the position from which changes count. is_over: nothing follows in any kernel.
+    since: the position from which changes count. is_over: nothing follows in any kernel. step_number: the position of
+    the recording, which counts the steps of the kernels before this one, too.
     """
 
     record: KernelRecord
@@ -197,6 +198,7 @@ class Moment(Standing):
     position: int
     since: int
     is_over: bool
+    step_number: int
 
     @property
     def kernel(self) -> str:
@@ -321,9 +323,8 @@ class Recording:
             return self.simulation
         record, inside = self._place(self.position)
         first = self.position - inside
-        return Moment(
-            record, self.simulation.workgroup, inside, max(self._since - first, 0), self.done and not self._is_full
-        )
+        since, is_over = max(self._since - first, 0), self.done and not self._is_full
+        return Moment(record, self.simulation.workgroup, inside, since, is_over, self.position)
 
     def _place(self, position: int) -> tuple[KernelRecord, int]:
         """The kernel of a position, and the number of its steps up to there."""
@@ -367,10 +368,13 @@ class Recording:
             if record.has_written(number, place, wave, lane):
                 self._move(first + number)
                 return self
-        what = f"LDS at {place:#x}" if isinstance(place, int) else f"{place} of wave {wave}"
+        in_lds = isinstance(place, int)
+        what = f"LDS at {place:#x}" if in_lds else f"{place} of wave {wave}"
         raise SimulatorError(
             f"no recorded instruction before this has written {what}",
-            hint="what a kernel begins with was written by the launch",
+            hint="a launch writes nothing to LDS: until an instruction does, what is read there is undefined"
+            if in_lds
+            else "what a kernel begins with was written by the launch",
         )
 
     def restart(self) -> Recording:

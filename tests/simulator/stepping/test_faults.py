@@ -12,8 +12,9 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import DeviceAssertion, MissingName, SimulatorError
-from flydsl.simulator import MemoryFault, MissingWait, Recording, checking
+from flydsl.simulator import MemoryFault, MissingWait, Recording, UninitializedLds, checking
 from tests.launchers import launcher_of
+from tests.simulator.mistaken_kernels import THREADS, neighbour
 
 
 @flyc.kernel
@@ -126,3 +127,11 @@ def test_registers_have_the_type_of_the_instruction_that_wrote_them() -> None:
     assert recording.now.type_of(0, name) == "f32"
     assert recording.now.type_of(0, "v31") == ""
     assert (recording.now.wave(0).vgpr[result.first].view("f4") == torch.arange(1.0, 65.0).numpy()).all()
+
+
+def test_lds_that_nobody_wrote_was_not_written_by_the_launch() -> None:
+    x = torch.zeros(THREADS)
+    with checking("uninitialized"), pytest.raises(UninitializedLds) as caught:
+        neighbour(x, x.clone())
+    with pytest.raises(SimulatorError, match=r"has written LDS at 0x200\n[\s\S]*a launch writes nothing to LDS"):
+        caught.value.simulation.back_to_write(4 * THREADS)
