@@ -319,7 +319,7 @@ class Execution:
                 number % self.wave_size,
                 self.position.thread(number),
             )
-            hint = "at a breakpoint before this line, indices are arrays of lanes"
+            hint = "put breakpoint() before this line: there the index shows its value in each lane"
             return MemoryFault.of_operation(what.problem, access, self._operation, self.place(), hint)
 
         return made

@@ -214,7 +214,7 @@ class NotFinite(SimulatorError):
     """
 
     def __init__(self, tensor: str, label: str, element: int, count: int, shown: str, made: Sequence[Any]) -> None:
-        others = f", and {count - 1} more that are no numbers" if count > 1 else ""
+        others = f", and {count - 1} more NaNs or infinities" if count > 1 else ""
         first = [f"  {'first' if i == 0 else 'then'}: {each}" for i, each in enumerate(made)]
         nobody = ["  no instruction made it out of numbers: it was in memory before, or comes from integers"]
         lines = [f"{tensor} ({label}) has {shown} at element {element} in memory{others}", *(first or nobody)]

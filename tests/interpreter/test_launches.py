@@ -177,6 +177,7 @@ def test_an_access_outside_names_lane_tensor_and_line():
     assert "reads 4 bytes outside of a (float32[64], 256 bytes): element 64" in str(failed.value)
     assert (failed.value.access.lane, failed.value.access.buffer, failed.value.access.element_index) == (63, "a", 64)
     assert "a[t + 1]" in str(failed.value)
+    assert "put breakpoint() before this line" in failed.value.hint
 
 
 @flyc.kernel

@@ -265,7 +265,7 @@ def _shown(value: Any) -> str:
 def _count(name: str, wrong: Any) -> str:
     count, total = int(wrong.sum()), wrong.numel()
     if count == 1:
-        return f"the other {total - 1} elements agree" if total > 1 else "it has no other element"
+        return f"the other {total - 1} elements agree" if total > 1 else "it is the only element"
     if count == total:
         return f"all {total} elements differ"
     where = text_of(name, wrong)

@@ -61,6 +61,11 @@ def test_what_no_thread_writes():
     assert ".launch(grid=a.shape[0] // 64, block=64)" in str(error)
 
 
+def test_a_result_of_one_element():
+    assert "and the reference's" in (text := str(wrong("short_reduction")))
+    assert "; it is the only element" in text
+
+
 def test_on_a_gpu_nobody_claims_that_no_thread_writes():
     with flydsl.gpu.pose("mi300x"):
         a, out = (tensor.cuda() for tensor in bugs.ARGUMENTS["short_grid"]())
