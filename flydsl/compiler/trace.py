@@ -24,6 +24,7 @@ from flydsl import env
 from flydsl.arch import DEFAULT_ARCH, Arch, get_arch
 from flydsl.compiler.arguments.argument import STREAM, Argument
 from flydsl.compiler.arguments.signature import Signature
+from flydsl.compiler.debugging.traced_stops import explaining_breakpoints
 from flydsl.compiler.hints import NO_HINTS, CompileHints, compile_hints, current_hints
 from flydsl.compiler.lowering.shared_memory import check_shared_memory
 from flydsl.compiler.rewrite import rewrite
@@ -181,7 +182,7 @@ def trace(
         try:
             flags = fastmath(None if hints.fastmath == "none" else hints.fastmath)
             asserted = check_indices(hints.check_indices), check_overflow(hints.check_overflow)
-            with values_end(module), limited() as count, flags, asserted[0], asserted[1]:
+            with values_end(module), limited() as count, flags, asserted[0], asserted[1], explaining_breakpoints():
                 extra_stream = _trace_launcher(state, rewrite(function), signature, arguments, values)
                 operations = count.operations
             module = _copy(module) if is_kept(module) else module
