@@ -192,6 +192,16 @@ def is_users(frame: FrameType) -> bool:
     return answer[1]
 
 
+def lines_of_callers() -> str:
+    """The lines that led to the user's innermost function: " (called from line 46)"; "" in a kernel."""
+    frame, lines = user_frame(), []
+    while frame is not None and (caller := frame.f_back) is not None and is_users(caller):
+        if not frame.f_code.co_name.startswith("<"):  # a comprehension, or a lambda, is at its caller's line
+            lines.append(str(caller.f_lineno))
+        frame = caller
+    return f" (called from line {', from line '.join(lines)})" if lines else ""
+
+
 def in_standard_library(file: str) -> bool:
     """True for a file of Python's own."""
     return file.startswith(_STANDARD_LIBRARY) and "-packages" not in file

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 
+import flydsl.compiler as flyc
+import flydsl.expr as fx
 from flydsl import simulator
 from flydsl.errors import SimulatorError
 from flydsl.simulator import (
@@ -21,6 +23,7 @@ from flydsl.simulator import (
     UninitializedRegister,
     checking,
 )
+from tests.launchers import launcher_of
 from tests.pythons import NEEDS_COLUMNS
 from tests.simulator import mistaken_kernels as kernels
 from tests.simulator.mistaken_kernels import line_of, operands
@@ -129,6 +132,25 @@ def test_a_flag_that_nobody_sets(backend: str, monkeypatch: pytest.MonkeyPatch) 
     assert "it reads element 0 of Flag (int32[1]), which is 0: global_load_dword" in text
     assert "1 of its workgroup's 2 waves goes round this loop, 1 at a barrier (ISA line " in text
     assert f"mistaken_kernels.py:{line_of('the others wait here')}" in text
+
+
+@flyc.jit
+def seen(flag: fx.Pointer) -> Any:
+    return fx.generic_load(flag, memory_order="acquire", syncscope="agent")
+
+
+@flyc.kernel
+def impatient_kernel(Flag: fx.Tensor):
+    while seen(fx.get_iter(Flag)) == 0:
+        pass
+
+
+@NEEDS_COLUMNS
+def test_a_loop_whose_helper_reads_names_the_lines_of_both() -> None:
+    with simulator.limited(instructions=20_000), pytest.raises(InstructionLimit) as caught:
+        launcher_of(impatient_kernel, grid=1, block=64)(zeros(1))
+    loop = impatient_kernel.function.__code__.co_firstlineno + 2
+    assert f"the loop's instructions come from lines {loop - 5} and {loop} of {__file__}" in str(caught.value)
 
 
 def test_a_barrier_of_all_workgroups_at_which_one_never_arrives() -> None:

@@ -13,23 +13,23 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.dialect.types import AnyLayout, MemRefType
 from flydsl.expr.threads.block_threads import note_shared_view
-from flydsl.places import user_location
+from flydsl.places import lines_of_callers, user_location
 
 __all__ = ["note_view"]
 
 
 def note_view(pointer: ir.Value, view: MemRefType) -> None:
     """Note a view of shared memory at the kernel, and warn at the user's line if an earlier one has another swizzle."""
-    start, place = _start(pointer), user_location()
+    start, place, callers = _start(pointer), user_location(), lines_of_callers()
     if start is None or place is None or not _has_known_size(view.layout):
         return
     elements = f"{start}: {view.element}, {algebra.cosize(_unswizzled(view.layout))}"
     swizzle = _swizzle(view.layout)
-    earlier = note_shared_view(elements, f"{swizzle} in line {place.line}")
+    earlier = note_shared_view(elements, f"{swizzle} in line {place.line}{callers}")
     if earlier and earlier.partition(" in ")[0] != swizzle:
         warnings.warn_explicit(
-            f"this view of shared memory has {swizzle}, that of the same elements {earlier}: what is written through "
-            "one is elsewhere for the other. Give both the same swizzle, or each its own memory",
+            f"this view of shared memory{callers} has {swizzle}, that of the same elements {earlier}: what is written "
+            "through one is elsewhere for the other. Give both the same swizzle, or each its own memory",
             UserWarning,
             place.file,
             place.line,

@@ -14,7 +14,7 @@ from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.memory.buffers import Buffer, Memory
 from flydsl.simulator.waves import AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, Waves
 
-_MOST_LOADS, _MOST_WRITES = 4, 3
+_MOST_LOADS, _MOST_WRITES, _MOST_LINES = 4, 3, 4
 _WRITES = ("global_store", "flat_store", "buffer_store", "global_atomic", "flat_atomic", "buffer_atomic")
 _READS = ("global_load", "flat_load", "buffer_load", "global_atomic", "flat_atomic", "buffer_atomic", "s_load")
 
@@ -67,7 +67,33 @@ def story_of_loop(machine: Stopped, pc: int, wave: int, workgroups: Workgroups |
         return []
     polled = [text for index in loop for text in _text_of_polled(machine, index, wave)]
     of_launch = [] if workgroups is None else [_standing_of_workgroups(machine.program, workgroups, loop)]
-    return [*polled[: 2 * _MOST_LOADS], _standing(machine.program, machine.waves, wave, loop), *of_launch]
+    source = _source_of(machine.program, loop)
+    return [*source, *polled[: 2 * _MOST_LOADS], _standing(machine.program, machine.waves, wave, loop), *of_launch]
+
+
+def _source_of(program: Program, loop: range) -> list[str]:
+    """The source lines of a loop's instructions, if they are several: of a helper, and of what calls it."""
+    lines: dict[str, set[int]] = {}
+    for index in loop:
+        if at := program.instructions[index].location:
+            lines.setdefault(at.file, set()).add(at.line)
+    if sum(map(len, lines.values())) < 2:
+        return []
+    parts = [f"{_span(sorted(found))} of {file}" for file, found in lines.items()]
+    return [f"  the loop's instructions come from {'; '.join(parts)}"]
+
+
+def _span(lines: Sequence[int]) -> str:
+    """Numbers of lines, in words.
+
+    >>> _span([386]), _span([386, 394]), _span([1, 2, 3, 4, 5])
+    ('line 386', 'lines 386 and 394', '5 of the lines 1 to 5')
+    """
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    if len(lines) > _MOST_LINES:
+        return f"{len(lines)} of the lines {lines[0]} to {lines[-1]}"
+    return f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"
 
 
 def _standing_of_workgroups(program: Program, workgroups: Workgroups, loop: range) -> str:

@@ -327,3 +327,22 @@ def test_the_same_shared_memory_through_two_swizzles_deserves_a_hint(recwarn: py
     launch_with_views(None, None)
     launch_with_views(one, None, other=True)  # other data, which take their turn
     assert not recwarn
+
+
+def swizzled_view(swizzle: Any) -> Any:
+    layout = fx.make_composed_layout(fx.static(swizzle), fx.make_ordered_layout((8, 8), (1, 0)))
+    return fx.make_view(fx.get_dyn_shared(fx.Float32), layout)
+
+
+def test_a_view_that_a_helper_makes_names_the_lines_that_call_it() -> None:
+    one, another = fx.SwizzleType.get(3, 0, 3), fx.SwizzleType.get(2, 0, 3)
+
+    @flyc.kernel
+    def kernel(x: fx.Tensor):
+        swizzled_view(one)
+        swizzled_view(another)
+
+    first = kernel.function.__code__.co_firstlineno + 2
+    pattern = rf"called from line {first + 1}\) has .* in line \d+ \(called from line {first}\)"
+    with pytest.warns(UserWarning, match=pattern):
+        launcher_of(kernel, grid=1, block=64, smem=256)(torch.zeros(64))
