@@ -182,12 +182,13 @@ def user_frames(outermost: str) -> Iterator[FrameType]:
 
 
 def is_users(frame: FrameType) -> bool:
-    """True if a frame is of code outside this package, except Python's: its library's, or a dataclass's."""
+    """True for a frame of code outside this package, except Python's: its library's, a dataclass's, a named tuple's."""
     code = frame.f_code
     answer = _answers.get(id(code))
     if answer is None:
         file = code.co_filename
-        is_not = file.startswith(_NOT_THE_USERS) or in_standard_library(file) or (file, code.co_name) in _MADE
+        is_made = (file, code.co_name) in _MADE or str(frame.f_globals.get("__name__")).startswith("namedtuple_")
+        is_not = file.startswith(_NOT_THE_USERS) or in_standard_library(file) or is_made
         answer = _answers[id(code)] = (code, not is_not)
     return answer[1]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import collections
 import inspect
 import linecache
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from flydsl.places import source_lines
+from flydsl.places import is_users, source_lines
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,3 +55,12 @@ def test_strings_and_brackets_may_end_left_of_their_function(tmp_path: Path) -> 
     assert ends["text"] in (5, 6)
     assert ends["listed"] in (10, 11)
     assert ends["last"] == 12
+
+
+def test_the_constructor_of_a_named_tuple_is_not_the_users() -> None:
+    def frame(function: Any) -> Any:
+        return types.SimpleNamespace(f_code=function.__code__, f_globals=function.__globals__)
+
+    made: Any = collections.namedtuple("made", "x")
+    assert not is_users(frame(made.__new__))
+    assert is_users(frame(frame))

@@ -196,7 +196,8 @@ def test_next_goes_from_a_breakpoint_on_a_loop_through_the_kernel():
     first, last = _line("while"), _line("last")
     steps = [line - first for line in lines if line not in (first, _line("for"))]
     assert steps[: steps.index(last - first) + 1] == [1, 2, 4, 5, 1, 2, 4, 5, 7, 7, 8]
-    assert set(re.findall(r"^> (\S+)\(\d+\)", shown, re.MULTILINE)) == {__file__}
+    stops = re.findall(r"^> (\S+)\(\d+\)", shown, re.MULTILINE)[1:]  # without runcall's first stop
+    assert set(stops) == {__file__}
 
 
 @flyc.kernel
