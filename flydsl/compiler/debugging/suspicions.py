@@ -7,7 +7,7 @@ from typing import Any
 
 from flydsl.compiler.arguments.given_tensors import copied, tensors_of
 from flydsl.compiler.debugging.interpreted import interpreting
-from flydsl.errors import DeviceAssertion, DeviceError
+from flydsl.errors import DeviceAssertion, DeviceError, LaunchError
 from flydsl.simulator.checks import checking
 from flydsl.simulator.errors import Race
 
@@ -29,7 +29,7 @@ def overflow_in(launch: Callable[..., Any], given: Any, names: Sequence[str]) ->
 
 
 def _found(check: str, launch: Callable[..., Any], given: Any, names: Sequence[str]) -> DeviceError | None:
-    """The error that a check raises; None on a GPU, whose launches the simulator does not see."""
+    """The error that a check raises; None where launches are not checked: on a GPU, and inside an observer."""
     args, kwargs = again = copied(given)
     if any(tensor.device.type != "cpu" for _, tensor in tensors_of(names, again)):
         return None
@@ -38,6 +38,8 @@ def _found(check: str, launch: Callable[..., Any], given: Any, names: Sequence[s
             launch(*args, **kwargs)
     except DeviceError as error:
         return error
+    except LaunchError:  # of an observer
+        return None
     return None
 
 

@@ -15,6 +15,7 @@ import flydsl.expr as fx
 import flydsl.gpu
 from flydsl.compiler.debugging.reference import WrongResult
 from flydsl.errors import ArgumentError
+from flydsl.simulator.observers import Observer, observing
 from tests.compiler.debugging import buggy_kernels as bugs
 
 
@@ -100,6 +101,11 @@ def test_a_race_is_the_first_thing_to_look_at(name, reference):
 def test_hints_are_about_what_happens():
     assert "interpreting()" in wrong("last_k_left_out").hint
     assert "interpreting()" in wrong("converted_too_early").hint  # of integers that do not wrap
+
+
+def test_an_observer_may_look_on():
+    with observing(Observer()):
+        assert "interpreting()" in wrong("last_k_left_out").hint
 
 
 @flyc.kernel
