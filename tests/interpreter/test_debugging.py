@@ -366,11 +366,15 @@ def test_what_has_failed_lends_its_values_to_no_other_launch():
     def failing(out: fx.Tensor):
         failing_kernel(out).launch(grid=1, block=4)
 
-    for _ in range(8):
-        with flydsl.interpreting(), suppress(TraceError):
-            failing(torch.zeros(4))
-        gc.collect()
-        test_lanes_are_known_to_the_interpreter_only()
+    gc.freeze()  # so that a collection does not look at what other tests have left
+    try:
+        for _ in range(8):
+            with flydsl.interpreting(), suppress(TraceError):
+                failing(torch.zeros(4))
+            gc.collect()
+            test_lanes_are_known_to_the_interpreter_only()
+    finally:
+        gc.unfreeze()
 
 
 @flyc.kernel
