@@ -126,8 +126,9 @@ class JitFunction(DecoratedFunction):
         try:
             artifact.launch_payloads(payloads)
         except SimulatorError as error:
-            from flydsl.compiler.debugging.faults import offer_simulation  # which right programs do without
+            from flydsl.compiler.debugging.faults import name_lds, offer_simulation  # which right programs do without
 
+            name_lds(error, artifact)
             offer_simulation(error, self, values)
             raise
 

@@ -134,6 +134,23 @@ def test_a_flag_that_nobody_sets(backend: str, monkeypatch: pytest.MonkeyPatch) 
     assert f"mistaken_kernels.py:{line_of('the others wait here')}" in text
 
 
+@flyc.kernel
+def short_tile_kernel(Out: fx.Tensor):
+    t = fx.thread_idx.x
+    tile = fx.make_view(fx.get_dyn_shared(fx.Float32), fx.make_layout((8, 16), (16, 1)))
+    if t < 70:
+        tile[t // 16, t % 16] = 1.0
+    fx.barrier()
+    Out[t] = tile[t // 16, t % 16]
+
+
+def test_a_fault_in_lds_names_the_element_of_the_kernels_view() -> None:
+    launch = launcher_of(short_tile_kernel, grid=1, block=128, smem=512)
+    with checking("uninitialized"), pytest.raises(UninitializedLds) as caught:
+        launch(torch.zeros(128))
+    assert "LDS at 0x118 is element [4, 6] of the view (8,16):(16,1) of f32, from byte 0" in str(caught.value)
+
+
 @flyc.jit
 def seen(flag: fx.Pointer) -> Any:
     return fx.generic_load(flag, memory_order="acquire", syncscope="agent")

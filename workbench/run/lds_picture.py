@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from flydsl.compiler.debugging.lds_views import LdsView
 from flydsl.errors import FlyError, LayoutError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.stepping.description import Standing
 from workbench.kit.html import escape, listing, message, title
 from workbench.layouts.grid import Grid
-from workbench.run.lds_views import LdsView
 from workbench.run.number_formats import bits_of, texts, width_of
 
 BYTES_SHOWN = 1024

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from flydsl.compiler.debugging.lds_views import LdsView
 from flydsl.errors import FlyError
 from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.wave_state import WaveState
 from workbench.kit.html import code, details, escape, listing, message, table, title
 from workbench.run.lds_picture import lds_html
-from workbench.run.lds_views import LdsView
 from workbench.run.machine_state import LANES_SHOWN, register_file_lines, values_text
 from workbench.run.number_formats import DWORDS, FORMS, bits_of
 

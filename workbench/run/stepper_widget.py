@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flydsl.compiler.debugging.lds_views import LdsView, views_of
 from flydsl.errors import FlyError
 from flydsl.layout import ComposedLayout, Layout, parse
 from flydsl.simulator import Recording
@@ -15,7 +16,6 @@ from workbench.kit.live_view import HtmlPart, LiveView
 from workbench.kit.notebook import ipywidgets as widgets
 from workbench.kit.slider import Slider
 from workbench.run.lds_picture import BYTES_SHOWN
-from workbench.run.lds_views import LdsView, views_of
 from workbench.run.machine_state import FILES, LANES_SHOWN
 from workbench.run.number_formats import DWORDS, FORMS
 from workbench.run.stepper import AS_WRITTEN, CHANGED, VARIABLES, State, registers_html, simulation_html
@@ -150,7 +150,8 @@ class Stepper(LiveView):
         if now.kernel != self._kernel:
             self._kernel = now.kernel
             known = views_of(now.program, now.kernel, self.simulation.traced_module())
-            self._lds_view.options = [(_BYTES, _AS_BYTES), *((view.name, view) for view in known)]
+            shown = [(view.name, view) for view in known if view.element in FORMS]
+            self._lds_view.options = [(_BYTES, _AS_BYTES), *shown]
             self._lds_view.value = _AS_BYTES
         self._lds_start.max = max(now.lds.size - 1, 0)
 

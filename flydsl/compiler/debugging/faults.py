@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.compiler.arguments.copies import on_cpu
+from flydsl.compiler.debugging.lds_views import elements_at
 from flydsl.errors import SimulatorError
+from flydsl.simulator import MemoryFault
 from flydsl.simulator.checks import checking, enabled_checks, instruction_limit, limited
 
 if TYPE_CHECKING:
+    from flydsl.compiler.artifact import CompiledArtifact
     from flydsl.simulator import Recording, Simulation
 
+_MOST_VIEWS = 2
+_ADDRESS = re.compile(r"at LDS address (?:0x[0-9a-f]+, of them )?(0x[0-9a-f]+)")
 _WORKGROUP = re.compile(r"workgroup \((\d+), (\d+), (\d+)\)")
 
 
@@ -34,6 +39,19 @@ def offer_simulation(error: SimulatorError, launcher: Simulated, values: Sequenc
             return _stopped(error, launcher, values)
 
     error.offer_simulation(again)
+
+
+def name_lds(error: SimulatorError, artifact: CompiledArtifact) -> None:
+    """Say which elements of the kernel's views of LDS a fault is about, if there is one kernel that it may be in."""
+    kernels = artifact.code.kernels
+    if not isinstance(error, MemoryFault) or error.access.space != "lds" or len(kernels) != 1:
+        return
+    (kernel,) = kernels
+    named = _ADDRESS.search(error.message)
+    address = int(named[1], 16) if named else error.access.address
+    elements = elements_at(address, kernel.name, kernel.resources.lds_bytes, artifact.pipeline.origin)[:_MOST_VIEWS]
+    if elements:
+        error.message += f"\n  LDS at {address:#x} is {', and '.join(elements)}"
 
 
 def _stopped(error: SimulatorError, launcher: Simulated, values: Sequence[Any]) -> Recording:

@@ -17,6 +17,7 @@ from flydsl.simulator.stepping.locations import Unreadable, number_in, read
 from flydsl.simulator.stepping.wave_state import WaveState
 
 _LANES_SHOWN, _ELEMENTS_SHOWN = 8, 8
+_NO_VIEWS = "a view of LDS is its bytes, in sim.lds, and the interpreter has views and layouts"
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +84,7 @@ class VariableTable(Sequence[VariableValue]):
         found = next((value for value in self._values if value.name == name), None)
         if found is None:
             names = ", ".join(value.name for value in self._values) or "none"
-            raise OutOfRange(f"the machine code knows no variable {name!r}", hint=f"it knows {names}")
+            raise OutOfRange(f"the machine code knows no variable {name!r}", hint=f"it knows {names}; {_NO_VIEWS}")
         return found
 
     def __repr__(self) -> str:

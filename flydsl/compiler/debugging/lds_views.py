@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from flydsl.dialect.elements import element_bits
 from flydsl.errors import FlyError
-from flydsl.layout import ComposedLayout, Layout, parse
+from flydsl.layout import ComposedLayout, Layout, crd2idx, parse, product_each, size
 from flydsl.simulator.decoding.program import Program
-from workbench.run.number_formats import FORMS
 
 _RESULT = re.compile(r"\s*(%[\w#]+) = fly\.(\w+)(?:\(([^)]*)\))? : (.*)")
 _VIEW = re.compile(r"-> !fly\.memref<(\w+), shared, (.*)>$")
 _POINTER = re.compile(r"-> !fly\.ptr<(\w+), shared")
 _NUMBER = re.compile(r"!fly\.int_tuple<(\d+)>\)")
+_MOST_ELEMENTS = 1 << 14
 _KERNEL = re.compile(r"\s*gpu\.func @([\w.$-]+)\(")
 
 
@@ -32,6 +32,31 @@ class LdsView:
         """Its name in a list."""
         where = "from a byte known at run time only" if self.start is None else f"from byte {self.start}"
         return f"{self.layout} of {self.element}, {where}"
+
+    def element_at(self, address: int) -> str | None:
+        """The element that has a byte of LDS: "[64]", "[3, 1]"; None if none of the view's first elements has it."""
+        if self.start is None or address < self.start:
+            return None
+        index = (address - self.start) * 8 // element_bits(self.element)
+        count = size(self.layout)
+        assert isinstance(count, int)  # of a layout that is known at compile time
+        number = next(
+            (number for number in range(min(count, _MOST_ELEMENTS)) if crd2idx(number, self.layout) == index), None
+        )
+        if number is None:
+            return None
+        coordinate, extents = [], product_each(self.layout.shape)
+        for extent in (extents,) if isinstance(extents, int) else extents:
+            coordinate.append(number % extent)
+            number //= extent
+        return str(coordinate)
+
+
+def elements_at(address: int, kernel: str, lds_bytes: int, module: str) -> list[str]:
+    """The elements of a kernel's views that have a byte of LDS, in words. lds_bytes: without what the launch adds."""
+    views = dict.fromkeys(_views(module, kernel, lds_bytes))
+    found = ((view, view.element_at(address)) for view in views)
+    return [f"element {element} of the view {view.name}" for view, element in found if element]
 
 
 def views_of(program: Program, kernel: str, module: str) -> list[LdsView]:
@@ -74,10 +99,10 @@ def _start(
 
 
 def _view(element: str, text: str, start: int | None) -> Iterator[LdsView]:
-    if element not in FORMS or "?" in text or "*" in text:
+    if "?" in text or "*" in text:
         return
     try:
-        layout = parse(text)
+        layout, _ = parse(text), element_bits(element)
     except FlyError:
         return
     if isinstance(layout, Layout | ComposedLayout):
