@@ -366,15 +366,12 @@ def test_what_has_failed_lends_its_values_to_no_other_launch():
     def failing(out: fx.Tensor):
         failing_kernel(out).launch(grid=1, block=4)
 
-    gc.freeze()  # so that a collection does not look at what other tests have left
-    try:
-        for _ in range(8):
-            with flydsl.interpreting(), suppress(TraceError):
-                failing(torch.zeros(4))
-            gc.collect()
-            test_lanes_are_known_to_the_interpreter_only()
-    finally:
-        gc.unfreeze()
+    gc.freeze()  # so that no collection looks at what other tests have left, which it need not
+    for _ in range(8):
+        with flydsl.interpreting(), suppress(TraceError):
+            failing(torch.zeros(4))
+        gc.collect()
+        test_lanes_are_known_to_the_interpreter_only()
 
 
 @flyc.kernel
