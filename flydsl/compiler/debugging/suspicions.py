@@ -8,8 +8,10 @@ from typing import Any
 from flydsl.compiler.arguments.given_tensors import copied, tensors_of
 from flydsl.compiler.debugging.interpreted import interpreting
 from flydsl.errors import DeviceAssertion, DeviceError, LaunchError
-from flydsl.simulator.checks import checking
+from flydsl.simulator.checks import checking, limited
 from flydsl.simulator.errors import Race
+
+_MOST_INSTRUCTIONS = 1_000_000  # of a wave: a hint is not worth waiting longer for
 
 
 def race_in(launch: Callable[..., Any], given: Any, names: Sequence[str]) -> str:
@@ -29,12 +31,15 @@ def overflow_in(launch: Callable[..., Any], given: Any, names: Sequence[str]) ->
 
 
 def _found(check: str, launch: Callable[..., Any], given: Any, names: Sequence[str]) -> DeviceError | None:
-    """The error that a check raises; None where launches are not checked: on a GPU, and inside an observer."""
+    """The error that a check raises; None where launches are not checked: on a GPU, and inside an observer.
+
+    A launch with a wave that takes too long for a hint ends with `InstructionLimit`.
+    """
     args, kwargs = again = copied(given)
     if any(tensor.device.type != "cpu" for _, tensor in tensors_of(names, again)):
         return None
     try:
-        with checking(check), interpreting(False):
+        with checking(check), limited(instructions=_MOST_INSTRUCTIONS), interpreting(False):
             launch(*args, **kwargs)
     except DeviceError as error:
         return error
