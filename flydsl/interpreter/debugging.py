@@ -47,11 +47,15 @@ def _stop(*args: Any, **options: Any) -> None:
     _debuggers[0].set_trace(sys._getframe(1))
 
 
+# Of filelock, which torch loads, Python calls hooks whenever this process forks, as for the start of LLVM's.
+_NEVER_SHOWN = ["numpy", "numpy.*", "filelock", "filelock.*"]
+
+
 class Debugger(pdb.Pdb):
     """Python's debugger without the frames between the user's."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(skip=["numpy", "numpy.*"], **options)
+        super().__init__(skip=_NEVER_SHOWN, **options)
         atexit.register(self._end)
 
     def _end(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import pdb
 import re
 import sys
@@ -410,3 +411,22 @@ def test_breakpoint_goes_from_line_to_line_of_the_kernel(monkeypatch: pytest.Mon
     assert "[old: " in shown.getvalue()
     assert out.tolist() == [0.0, 1.0, 3.0, 6.0]
     assert sys.breakpointhook is sys.__breakpointhook__
+
+
+def test_steps_over_a_fork_show_no_hooks():
+    """torch loads filelock, of which Python calls functions before and after each fork."""
+    pytest.importorskip("filelock")
+
+    def forks() -> int:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        return os.waitpid(child, 0)[1]
+
+    shown, before = io.StringIO(), sys.gettrace()
+    debugger = debugging.Debugger(stdin=io.StringIO("s\n" * 12), stdout=shown, nosigint=True, readrc=False)
+    try:
+        debugger.runcall(forks)
+    finally:
+        sys.settrace(before)
+    assert set(re.findall(r"^> (\S+)\(\d+\)", shown.getvalue(), re.MULTILINE)) == {__file__}
