@@ -47,8 +47,10 @@ def _stop(*args: Any, **options: Any) -> None:
     _debuggers[0].set_trace(sys._getframe(1))
 
 
-# Of filelock, which torch loads, Python calls hooks whenever this process forks, as for the start of LLVM's.
-_NEVER_SHOWN = ["numpy", "numpy.*", "filelock", "filelock.*"]
+# Packages that come with this one, or with torch. Python calls functions of theirs between any two lines of the user's:
+# hooks when the process forks, as for the start of LLVM's, and finalizers of objects.
+_PACKAGES = ("numpy", "torch", "mlir", "llvmlite", "filelock")
+_NEVER_SHOWN = [pattern for package in _PACKAGES for pattern in (package, f"{package}.*")]
 
 
 class Debugger(pdb.Pdb):

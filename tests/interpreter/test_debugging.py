@@ -21,6 +21,7 @@ import torch
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.codegen import llvm
 from flydsl.errors import SimulatorError, TraceError
 from flydsl.interpreter import debugging
 
@@ -414,8 +415,9 @@ def test_breakpoint_goes_from_line_to_line_of_the_kernel(monkeypatch: pytest.Mon
 
 
 def test_steps_over_a_fork_show_no_hooks():
-    """torch loads filelock, of which Python calls functions before and after each fork."""
+    """Python calls functions of filelock, which torch loads, at each fork, and ours that take llvmlite's lock."""
     pytest.importorskip("filelock")
+    llvm.parse_error("")  # loads llvmlite
 
     def forks() -> int:
         child = os.fork()
