@@ -48,7 +48,7 @@ def _stop(*args: Any, **options: Any) -> None:
 
 
 # Packages that come with this one, or with torch. Python calls functions of theirs between any two lines of the user's:
-# hooks when the process forks, as for the start of LLVM's, and finalizers of objects.
+# finalizers of objects, and hooks when the process forks.
 _PACKAGES = ("numpy", "torch", "mlir", "llvmlite", "filelock")
 _NEVER_SHOWN = [pattern for package in _PACKAGES for pattern in (package, f"{package}.*")]
 
