@@ -5,8 +5,7 @@ from __future__ import annotations
 import atexit
 import pdb
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -14,27 +13,18 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from flydsl import env
 from flydsl.expr.control_flow.generated import continuing, is_generated
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
+from flydsl.expr.tracing.breakpoints import breakpoints_call
 from flydsl.expr.tracing.operands import FlyValue
 from flydsl.interpreter.showing import of_lane
 from flydsl.places import is_users
 
 
-@contextmanager
-def stopping_in_the_users_lines() -> Iterator[None]:
+def stopping_in_the_users_lines() -> AbstractContextManager[None]:
     """Let `breakpoint()` start this debugger in the `with` block, where Python's own pdb would be started."""
-    hook = sys.breakpointhook
-    if hook is not sys.__breakpointhook__ or env.text("PYTHONBREAKPOINT"):
-        yield
-        return
-    sys.breakpointhook = _stop
-    try:
-        yield
-    finally:
-        sys.breakpointhook = hook
+    return breakpoints_call(_stop)
 
 
 _debuggers: list[Debugger] = []

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from flydsl import env
+from flydsl.expr.tracing.breakpoints import breakpoints_call
 
 _MESSAGE = (
     "breakpoint() while a kernel is traced: its values have no numbers yet; put `with flydsl.interpreting():` around "
@@ -15,18 +14,9 @@ _MESSAGE = (
 )
 
 
-@contextmanager
-def explaining_breakpoints() -> Iterator[None]:
+def explaining_breakpoints() -> AbstractContextManager[None]:
     """Say so where `breakpoint()` starts Python's own pdb in the `with` block. Other debuggers are left alone."""
-    hook = sys.breakpointhook
-    if hook is not sys.__breakpointhook__ or env.text("PYTHONBREAKPOINT") or _is_replaced():
-        yield
-        return
-    sys.breakpointhook = _stop
-    try:
-        yield
-    finally:
-        sys.breakpointhook = hook
+    return nullcontext() if _is_replaced() else breakpoints_call(_stop)
 
 
 def _is_replaced() -> bool:
