@@ -22,8 +22,8 @@ class Disagreement(DeviceError):
     """
 
     def __init__(
-        self, tensor: str, element: tuple[int, ...], count: int, compiled: Any, interpreted: Any,
-        write: Write | None, race: str = "",
+        self, *, tensor: str, element: tuple[int, ...], count: int, compiled: Any, interpreted: Any,
+        write: Write | None, race: str,
     ) -> None:  # fmt: skip
         others = f", and {count - 1} more elements differ" if count > 1 else ""
         where = f"{tensor}[{', '.join(map(str, element))}]"
@@ -63,10 +63,15 @@ def compare_interpreted(
         different = differing(one, other, rtol, atol)
         if bool(different.any()):
             element = tuple(int(i) for i in different.nonzero()[0])
-            write = _writer(launch, (args, kwargs), names, name, element)
-            race = race_in(launch, (args, kwargs), names)
-            numbers = one[element].item(), other[element].item()
-            raise Disagreement(name, element, int(different.sum()), *numbers, write, race)
+            raise Disagreement(
+                tensor=name,
+                element=element,
+                count=int(different.sum()),
+                compiled=one[element].item(),
+                interpreted=other[element].item(),
+                write=_writer(launch, (args, kwargs), names, name, element),
+                race=race_in(launch, (args, kwargs), names),
+            )
 
 
 def _writer(

@@ -324,7 +324,14 @@ class Recording:
         record, inside = self._place(self.position)
         first = self.position - inside
         since, is_over = max(self._since - first, 0), self.done and not self._is_full
-        return Moment(record, self.simulation.workgroup, inside, since, is_over, self.position)
+        return Moment(
+            record=record,
+            workgroup=self.simulation.workgroup,
+            position=inside,
+            since=since,
+            is_over=is_over,
+            step_number=self.position,
+        )
 
     def _place(self, position: int) -> tuple[KernelRecord, int]:
         """The kernel of a position, and the number of its steps up to there."""
