@@ -33,7 +33,7 @@ def collection_paused() -> Iterator[None]:
 
 
 def _collect_what_is_due() -> list[list[int]]:
-    """Python looks when something is made, or at a call: here, where a Ctrl-C is not lost."""
+    """Make a few containers: Python starts a collection that is due when one is made, and here it loses no Ctrl-C."""
     return [[i] for i in range(2)]
 
 

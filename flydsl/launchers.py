@@ -84,8 +84,7 @@ def tuned(
     """A `launcher` whose last parameters, before the stream, are chosen by measurement.
 
     choices: their values by name. key: the parameters for whose values there is a choice each. prune: as
-    `flydsl.autotune` has prune_configs_by. restore: tensors that a launch changes, its
-    restore_value.
+    `flydsl.autotune` has prune_configs_by. restore: tensors that a launch changes, its restore_value.
     """
     chosen = {n: type(value) for n, value in choices[0].items()}
     function = launcher(name, tensors, launch, **others, **chosen)

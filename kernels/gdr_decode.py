@@ -150,14 +150,14 @@ def of_heads(tensor: Any, heads: int, columns: int, step: Step) -> GTensor:
 
 
 def vectors(tensor: Any, token: Any, head: Any, columns: list[Any], step: Step) -> list[Any]:
-    """What a lane has of the key or query of a head, in f32."""
+    """The columns of the key or query of a head that a lane has, in f32."""
     memory = of_heads(tensor, step.k_heads, step.k_dim, step)
     shared = head // (step.v_heads // step.k_heads)
     return [memory.vec_load((token, shared, column), step.width).to(fx.Float32) for column in columns]
 
 
 def gates(tensors: Any, token: Any, head: Any, step: Step) -> tuple[Any, Any]:
-    """How much of the state is kept, and how much is learned."""
+    """The factors g, of the state that is kept, and beta, of what it learns."""
     a, b = (of_heads(tensors[name], 1, step.v_heads, step).load((token, 0, head)).to(fx.Float32) for name in "ab")
     bias = of_heads(tensors["dt_bias"], 1, 1, step).load(head).to(fx.Float32)
     a_log = GTensor(tensors["A_log"], element_type(step.a_log_dtype)).load(head).to(fx.Float32)
@@ -226,8 +226,8 @@ def launch_heads(step: Step, tensors: dict[str, Any], batch: Any, stream: Any) -
 
 @cache
 def default_sharing(batch: int, v_heads: int, state_dtype: str) -> dict[str, int]:
-    """How heads of 128 x 128 are shared, as options of `build_gdr_decode_module`: what is measured to be the best of
-    the nearest size on an MI355X (`kernels.tuned`).
+    """The options of `build_gdr_decode_module` by which heads of 128 x 128 are shared: those that were the fastest at
+    the nearest size that was measured on an MI355X (`kernels.tuned`).
 
     >>> default_sharing(64, 16, "f32")
     {'parts': 8, 'waves': 4, 'k_lanes': 16}

@@ -40,8 +40,8 @@ def phases(arch: Arch, op: str, wave_size: int | None = None) -> Phases:
     """The phases of an LDS access; `op` is "read_b32", "read_b64", "read_b128" or "write_b128".
 
     wave_size: lanes of the wave, by default as many as waves of the GPU have. Where these have 32, a wave of 64 is
-    served like two of them. Raises ArchError where the phases were not measured: a guess
-    would look like a fact.
+    served like two of them. Raises ArchError where the phases were not measured: a guess would look like
+    a fact.
     """
     if arch.lds_banks is None:
         raise ArchError(f"the LDS banks of {arch.name} are not known")

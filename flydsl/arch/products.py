@@ -55,7 +55,7 @@ PRODUCTS: Mapping[str, Product] = {
     "860m": Product("AMD Radeon 860M", "gfx1152", 4, 16, 1, 3000, 128),  # fpsbench.com; 128 bits of LPDDR5X-8000
     "890m": Product("AMD Radeon 890M", "gfx1150", 8, 16, 2, 2900, 120),  # fpsbench.com; 128 bits of LPDDR5X-7500
     "8060s": Product("AMD Radeon 8060S", "gfx1151", 20, 96, 2, 2900, 256),  # Ryzen AI Max+ 395; 256 bits, LPDDR5X-8000
-    # RDNA 4: AMD's pages; the memory's bandwidth is of 20 Gbps (RX 9060: 18) on 256 and 128 bits.
+    # RDNA 4: the memory's bandwidth is computed, from 20 Gbps (RX 9060: 18) on 256 and 128 bits.
     "rx9060": Product("AMD Radeon RX 9060", "gfx1200", 14, 8, 4, 2990, 288),
     "rx9060xt": Product("AMD Radeon RX 9060 XT", "gfx1200", 16, 16, 4, 3130, 320),
     "rx9070": Product("AMD Radeon RX 9070", "gfx1201", 28, 16, 8, 2520, 640),

@@ -1,8 +1,8 @@
 """The figures that a model of time needs, of the accelerator that stands for an architecture.
 
-Each says where it is from and how sure it is; one, the rate of atomics, is fitted to times of kernels. They
-stand in `timing_cdna`, `timing_rdna3` and `timing_rdna4`. Cycles of instructions are in `instruction_costs`, occupancy
-in `occupancy`.
+Each says where it is from and how sure it is; one, the rate of atomics, is fitted to times of kernels. They stand in
+`timing_cdna`, `timing_rdna3` and `timing_rdna4`. Cycles of instructions are in `instruction_costs`, occupancy in
+`occupancy`.
 """
 
 from __future__ import annotations

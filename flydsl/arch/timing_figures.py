@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 
 _TIMES = ("cycles", "ns", "us")
 _OFF = {"published": 0.0, "measured": 0.1, "fitted": 0.2, "scaled": 0.3, "assumed": 1.0}
-"""How far off a figure may be: others measure within a tenth, what is fitted to times of kernels
-takes in what else they lose, generations differ by less than a third; of what is assumed, nothing is known but its
-order of magnitude."""
+"""How far off a figure may be: others measure within a tenth, one that is fitted to times of kernels also takes in
+whatever else they lose, generations differ by less than a third; of what is assumed, nothing is known but its order of
+magnitude."""
 
 
 @dataclass(frozen=True)

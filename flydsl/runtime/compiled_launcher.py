@@ -1,4 +1,4 @@
-"""Launchers as host code that MLIR's ExecutionEngine compiles: what branches, prints or computes with floats."""
+"""Launchers that MLIR's ExecutionEngine compiles for the host: no plan describes them, as they compute with floats."""
 
 from __future__ import annotations
 

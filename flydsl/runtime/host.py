@@ -79,7 +79,7 @@ class HostProgram:
         self._checked = asked
 
     def site_of(self, kernel: str) -> SourceLocation | None:
-        """Where a kernel is launched in the user's source."""
+        """The place of a kernel's launch in the user's source."""
         return self._launch_sites[kernel]
 
     @contextmanager

@@ -150,7 +150,7 @@ def printing(number: int, values: int) -> Step:
 
 
 def going_to(block: int, arguments: Sequence[int], operands: Sequence[int]) -> Callable[[Run], int]:
-    """What continues in a block, whose arguments get the values of operands."""
+    """The end of a block that goes on to another one, whose arguments get the values of operands."""
 
     def following(run: Run) -> int:
         for place, value in zip(arguments, run.at(operands), strict=True):
@@ -161,5 +161,5 @@ def going_to(block: int, arguments: Sequence[int], operands: Sequence[int]) -> C
 
 
 def choosing(condition: int, if_true: Callable[[Run], int], if_false: Callable[[Run], int]) -> Callable[[Run], int]:
-    """What continues in one of two ways."""
+    """The end of a block that goes on in one of two ways."""
     return lambda run: (if_true if run.numbers[condition] & 1 else if_false)(run)

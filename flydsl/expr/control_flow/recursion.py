@@ -1,7 +1,7 @@
-"""Functions that call themselves while they are traced: each call at a runtime branch is traced inside of it.
+"""Functions that call themselves without end while they are traced, as a runtime branch is traced on both ways.
 
-So without an end. Python would notice once its stack is full; by then each branch has compared the variables of all
-calls that are open, which takes seconds.
+Python would notice once its stack is full. By then each branch has compared the variables of all open calls, which
+takes seconds.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class NativeMatrix(NativeMemory):
         return Fragment(elements)
 
     def _place_of_fragment(self, operand: str, registers: Registers) -> str:
-        """Where the workspace has room for what is made of these registers, and of some others of the same operand."""
+        """The fragment of the workspace for these registers, which some others of the same operand share."""
         size_log2 = (len(registers) * layout.ROW_BYTES).bit_length() - 1
         number = self.lshr(LlvmValue(registers.offset, "i64", 0), constant("i64", size_log2))
         chosen = self.and_(number, constant("i64", layout.FRAGMENTS - 1))
@@ -83,7 +83,7 @@ class NativeMatrix(NativeMemory):
         return constant("i64", int.from_bytes(digest[:8], "little") | 1)
 
     def _holds(self, place: str, rows: str, registers: Registers, number: LlvmValue) -> LlvmValue:
-        """Whether a place has what was made of registers with the same content."""
+        """True if a fragment was made of registers with the same content."""
         difference = constant("i32", 0)
         for i, register in enumerate(registers):
             before = self.load_row(self.body.pointer(rows, 4 * self.lane_count * i))

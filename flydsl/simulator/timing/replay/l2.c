@@ -35,8 +35,8 @@ static u64 l2_read(Replay *replay, u64 line, u64 time) {
   return replay->l2_filled[place] = fetched(replay, line, time);
 }
 
-// When the L2 has taken a line from a store. Memory gets it back once for each time that it becomes dirty: not right then, but a launch
-// among repeated ones writes back as much as it leaves behind.
+// When the L2 has taken a line from a store. Memory gets it back once for each time that it becomes dirty: not right then,
+// but a launch among repeated ones writes back as much as it leaves behind.
 static u64 l2_write(Replay *replay, u64 line, u64 time) {
   int found;
   u64 place = l2_place(replay, line, &found);
