@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from flydsl.compiler.arguments.given_tensors import copied, differing, names_of, tensors_of
+from flydsl.compiler.debugging.calls import Call, differing
 from flydsl.compiler.debugging.interpreted import interpreting
 from flydsl.compiler.debugging.suspicions import race_in
 from flydsl.errors import ArgumentError, DeviceError
@@ -52,14 +52,13 @@ def compare_interpreted(
     """
     if not callable(launch):
         raise ArgumentError(f"{launch!r} is not a launcher", at=user_location(), hint="a function with @flyc.jit")
-    names = names_of(launch, len(args), kwargs)
-    compiled, interpreted = (copied((args, kwargs)) for _ in range(2))
+    given = Call.of_launcher(launch, args, kwargs)
+    compiled, interpreted = given.copy(), given.copy()
     with interpreting(False):
-        launch(*compiled[0], **compiled[1])
+        compiled()
     with interpreting():
-        launch(*interpreted[0], **interpreted[1])
-    found = zip(tensors_of(names, compiled), tensors_of(names, interpreted), strict=True)
-    for (name, one), (_, other) in found:
+        interpreted()
+    for (name, one), (_, other) in zip(compiled.tensors(), interpreted.tensors(), strict=True):
         different = differing(one, other, rtol, atol)
         if bool(different.any()):
             element = tuple(int(i) for i in different.nonzero()[0])
@@ -69,19 +68,17 @@ def compare_interpreted(
                 count=int(different.sum()),
                 compiled=one[element].item(),
                 interpreted=other[element].item(),
-                write=_writer(launch, (args, kwargs), names, name, element),
-                race=race_in(launch, (args, kwargs), names),
+                write=_writer(given, name, element),
+                race=race_in(given),
             )
 
 
-def _writer(
-    launch: Callable[..., Any], given: Any, names: Sequence[str], name: str, element: tuple[int, ...]
-) -> Write | None:
+def _writer(launch: Call, name: str, element: tuple[int, ...]) -> Write | None:
     """The last write to an element of a tensor, found by interpreting the launch again."""
-    again = copied(given)
-    tensor = dict(tensors_of(names, again))[name]
+    again = launch.copy()
+    tensor = dict(again.tensors())[name]
     offset = sum(i * stride for i, stride in zip(element, tensor.stride(), strict=True))
     address = tensor.data_ptr() + offset * tensor.element_size()
     with interpreting(), watched(address, tensor.element_size()) as writes:
-        launch(*again[0], **again[1])
+        again()
     return writes[-1] if writes else None

@@ -13,7 +13,7 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 import flydsl.gpu
-from flydsl.compiler.debugging.reference import WrongResult
+from flydsl.compiler.debugging.wrong_results import WrongResult
 from flydsl.errors import ArgumentError
 from flydsl.simulator.observers import Observer, observing
 from tests.compiler.debugging import buggy_kernels as bugs
