@@ -17,9 +17,9 @@ from typing import Any
 from flydsl.places import SourceLocation
 
 FORMATS = "fly.formats"
-"""The attribute of a module that holds the formats of its kernels' printfs, as JSON. With it, they have a buffer."""
+"""The attribute of a module that holds the formats of its kernels' printfs, as JSON; its kernels have a buffer then."""
 HOST_FORMATS = "fly.host_formats"
-"""That of the formats of its launcher."""
+"""The attribute that holds the formats of its launcher's printfs."""
 HOST_PRINTF = "flydsl_host_printf"
 """The function that a launcher's printf calls, with its `Format`'s number, from 1, and the address of its values."""
 HEADER_WORDS = 6
@@ -27,7 +27,7 @@ RECORD_WORDS = 5
 THREAD_BITS = 10
 _THREAD_MASK = (1 << THREAD_BITS) - 1
 
-# Kinds of values: struct codes and words.
+# Kinds of values, and their codes in `struct`.
 _CODES = {"i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f32": "f", "f64": "d", "bool": "I"}
 _WORD_BYTES = 4
 
@@ -151,7 +151,7 @@ class Record:
 def records(words: bytes, formats: Sequence[Format]) -> list[Record]:
     """The records in a buffer, ordered by workgroup, thread, and time of writing within a thread.
 
-    What was not written to its end, by a kernel that failed, is left out, with all that follows it.
+    A record that a failed kernel has not finished is left out, with all that follow it.
     """
     found: list[Record] = []
     at = 0

@@ -1,4 +1,4 @@
-"""A decode step of the gated delta rule: each head of a sequence has a matrix, which forgets, learns and is asked.
+"""A decode step of the gated delta rule: each head of a sequence has a state, a matrix that decays, learns and is read.
 
     gdr_decode(query, key, value, a, b, dt_bias, A_log, indices, state, out)
 
@@ -11,10 +11,10 @@ where that is below 0, nothing happens. For each token and head, with S of V x K
     k = key / sqrt(|key|^2 + 1e-6),  q = query / sqrt(|query|^2 + 1e-6) / sqrt(K)
     S = g S;  S = S + beta (value - S k) k^T;  out = S q
 
-A workgroup has a part of a head's rows, which stay in registers for all tokens; lanes side by side have 16 bytes of a
-row each, and sum by DPP. As S q is asked before S learns, the two sums of a row take one turn. There is no shared
-memory and no barrier. K = V = 128 in f32, one token: about 250 instructions, 40 VGPRs, eight waves per SIMD; the time
-is that of reading and writing the state.
+A workgroup has a part of a head's rows, which stay in registers for all tokens; neighbouring lanes have 16 bytes of a
+row each, and sum by DPP. S q is computed from the old S and k . q, so the two sums of a row do not wait for each other.
+There is no shared memory and no barrier. K = V = 128 in f32, one token: about 250 instructions, 40 VGPRs, eight waves
+per SIMD; the time is that of reading and writing the state.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from kernels.tuned import nearest
 EPSILON = 1e-6
 LANE_BITS = 128
 LARGE = 20.0
-"""From where on torch takes x for softplus(x)."""
+"""Above this, softplus(x) is x, as in torch."""
 SHARINGS = ((8, 4, 16), (8, 2, 16), (8, 2, 8), (4, 4, 16), (4, 4, 8), (4, 2, 8), (8, 1, 8), (2, 1, 4))
-"""Parts of a head, waves of a part and lanes of a row: each is the fastest of some batches of heads of 128 x 128 on an
+"""Parts of a head, waves of a part and lanes of a row: each is the fastest for some batch of heads of 128 x 128 on an
 MI355X, by AMD's tuning tables (August 2026)."""
 TENSORS = "query key value a b dt_bias A_log indices state out"
 # (B, L, HK, HV, K, V)
@@ -101,7 +101,7 @@ def gdr_decode_kernel(tensors: Any, step: fx.Constexpr[Step]) -> None:
 
 
 def take_tokens(tensors: Any, sequence: Any, number: Any, step: Step) -> None:
-    """Read the rows, let them take each token, and write them. number: of the state in the pool."""
+    """Read the rows of a state, update them with each token, and write them. number: of the state in the pool."""
     part, head, thread = fx.block_idx.x, fx.block_idx.y, fx.thread_idx.x
     first = part * (step.v_dim // step.parts) + thread // step.k_lanes
     rows = [first + i * step.rows_at_once for i in range_constexpr(step.v_dim // step.parts // step.rows_at_once)]
@@ -123,43 +123,43 @@ def take_tokens(tensors: Any, sequence: Any, number: Any, step: Step) -> None:
 def with_token(
     tensors: Any, state: list[list[Any]], token: Any, head: Any, rows: list[Any], columns: list[Any], step: Step
 ) -> list[list[Any]]:
-    """The rows of a state after a token, whose results are written."""
-    forget, learn = gates(tensors, token, head, step)
-    k, q = (vectors(tensors[name], token, head, columns, step) for name in ("key", "query"))
+    """The rows of a state after a token; its results are written."""
+    decay, rate = load_gates(tensors, token, head, step)
+    k, q = (load_columns(tensors[name], token, head, columns, step) for name in ("key", "query"))
     k_scale, q_scale = (inverse_norm(x, step) if step.normalizes else fx.Float32(1.0) for x in (k, q))
     q_scale = q_scale * step.k_dim**-0.5
     k, q = [x * k_scale for x in k], [x * q_scale for x in q]
-    of_both = dot(k, q, step)
-    value, out = (of_heads(tensors[name], step.v_heads, step.v_dim, step) for name in ("value", "out"))
+    k_q = dot(k, q, step)
+    value, out = (view_heads(tensors[name], step.v_heads, step.v_dim, step) for name in ("value", "out"))
     is_first, changed = columns[0] == 0, list[list[Any]]()
     for row, old in zip(rows, state, strict=True):
-        kept = [x * forget for x in old]
-        said = value.load((token, head, row)).to(fx.Float32)
-        news = (said - dot(kept, k, step)) * learn
-        result = dot(kept, q, step) + news * of_both
+        decayed = [x * decay for x in old]
+        target = value.load((token, head, row)).to(fx.Float32)
+        delta = (target - dot(decayed, k, step)) * rate
+        result = dot(decayed, q, step) + delta * k_q
         out.store((token, head, row), result.to(out.dtype), mask=is_first)
         changed.append(
-            [fx.fma(x, fx.Vector.filled(step.width, news, fx.Float32), y) for x, y in zip(k, kept, strict=True)]
+            [fx.fma(x, fx.Vector.filled(step.width, delta, fx.Float32), y) for x, y in zip(k, decayed, strict=True)]
         )
     return changed
 
 
-def of_heads(tensor: Any, heads: int, columns: int, step: Step) -> GTensor:
-    """(token, head, column) of an operand."""
+def view_heads(tensor: Any, heads: int, columns: int, step: Step) -> GTensor:
+    """An operand by (token, head, column)."""
     return GTensor(tensor, element_type(step.dtype), (-1, heads, columns))
 
 
-def vectors(tensor: Any, token: Any, head: Any, columns: list[Any], step: Step) -> list[Any]:
-    """The columns of the key or query of a head that a lane has, in f32."""
-    memory = of_heads(tensor, step.k_heads, step.k_dim, step)
+def load_columns(tensor: Any, token: Any, head: Any, columns: list[Any], step: Step) -> list[Any]:
+    """A lane's columns of the key or query of a head, in f32."""
+    memory = view_heads(tensor, step.k_heads, step.k_dim, step)
     shared = head // (step.v_heads // step.k_heads)
     return [memory.vec_load((token, shared, column), step.width).to(fx.Float32) for column in columns]
 
 
-def gates(tensors: Any, token: Any, head: Any, step: Step) -> tuple[Any, Any]:
-    """The factors g, of the state that is kept, and beta, of what it learns."""
-    a, b = (of_heads(tensors[name], 1, step.v_heads, step).load((token, 0, head)).to(fx.Float32) for name in "ab")
-    bias = of_heads(tensors["dt_bias"], 1, 1, step).load(head).to(fx.Float32)
+def load_gates(tensors: Any, token: Any, head: Any, step: Step) -> tuple[Any, Any]:
+    """(g, beta): the decay of the state, and the rate at which it learns."""
+    a, b = (view_heads(tensors[name], 1, step.v_heads, step).load((token, 0, head)).to(fx.Float32) for name in "ab")
+    bias = view_heads(tensors["dt_bias"], 1, 1, step).load(head).to(fx.Float32)
     a_log = GTensor(tensors["A_log"], element_type(step.a_log_dtype)).load(head).to(fx.Float32)
     x = a + bias
     softplus = (x > LARGE).select(x, fx.log2(exp(x) + 1.0) * log(2))
@@ -172,7 +172,7 @@ def exp(x: Any) -> Any:
 
 
 def dot(x: list[Any], y: list[Any], step: Step) -> Any:
-    """The sum over a row of the products of what its lanes have, in each of them."""
+    """The dot product of two rows, in each of the lanes that share them."""
     sums = x[0] * y[0]
     for one, other in zip(x[1:], y[1:], strict=True):
         sums = fx.fma(one, other, sums)
@@ -193,9 +193,9 @@ def build_gdr_decode_module(
     """The launcher (query, key, value, a, b, dt_bias, A_log, indices, state, out, batch, stream).
 
     tokens: L, of each sequence. parts: workgroups that share a head's rows, 8 or as many as there is room for; waves:
-    of a workgroup; k_lanes: that share a row. By default, 16 lanes, and as many waves as have two rows a lane, up to
-    four: what is measured to be the best on an MI355X most often (AMD's tuning tables, August 2026). use_qk_l2norm:
-    whether keys and queries are divided by their norms. Raises ArgumentError where sizes do not fit.
+    of a workgroup; k_lanes: that share a row. By default, 16 lanes, and up to four waves with two rows a lane: what was
+    most often the fastest on an MI355X (AMD's tuning tables, August 2026). use_qk_l2norm: whether keys and queries are
+    divided by their norms. Raises ArgumentError where sizes do not fit.
     """
     width = LANE_BITS // element_type(state_dtype).width
     k_lanes = k_lanes or min(16, max(1, k_dim // width))
@@ -226,8 +226,8 @@ def launch_heads(step: Step, tensors: dict[str, Any], batch: Any, stream: Any) -
 
 @cache
 def default_sharing(batch: int, v_heads: int, state_dtype: str) -> dict[str, int]:
-    """The options of `build_gdr_decode_module` by which heads of 128 x 128 are shared: those that were the fastest at
-    the nearest size that was measured on an MI355X (`kernels.tuned`).
+    """The fastest options of `build_gdr_decode_module` for heads of 128 x 128, at the nearest size that was measured on
+    an MI355X (`kernels.tuned`).
 
     >>> default_sharing(64, 16, "f32")
     {'parts': 8, 'waves': 4, 'k_lanes': 16}
@@ -238,7 +238,7 @@ def default_sharing(batch: int, v_heads: int, state_dtype: str) -> dict[str, int
 
 
 def launch_shared(tensors: dict[str, Any], batch: Any, step: Step, sharing: tuple[int, int, int], stream: Any) -> None:
-    """Launch a step whose heads are shared as it is found to be the fastest: (parts, waves, k_lanes)."""
+    """Launch a step. sharing: (parts, waves, k_lanes), which autotuning chooses."""
     parts, waves, k_lanes = sharing
     launch_heads(replace(step, parts=parts, waves=waves, k_lanes=k_lanes), tensors, batch, stream)
 
@@ -253,9 +253,9 @@ def gdr_decode(
     query: Any, key: Any, value: Any, a: Any, b: Any, dt_bias: Any, A_log: Any, indices: Any, state: Any, out: Any,
     *, stream: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
-    """out, after each sequence's state has taken its tokens. options: of `build_gdr_decode_module`.
+    """Update each sequence's state with its tokens, and return out. options: of `build_gdr_decode_module`.
 
-    How heads of 128 x 128 are shared is `default_sharing`'s choice where no option says it.
+    Without options, heads of 128 x 128 are shared as `default_sharing` says.
     """
     require(query.ndim == value.ndim == 4, f"query {tuple(query.shape)}, value {tuple(value.shape)}",
             "four dimensions each")  # fmt: skip

@@ -9,8 +9,8 @@ output (B, 128, 512) of bf16; kv_page_indices has the pages of all requests, one
 
 The tokens are divided evenly among as many workgroups as there are compute units (`pa_metadata`, pieces of one token);
 `mla_fwd_decode_m16x8_fp8_fp8` is what a workgroup does. Requests that several of them share are merged by another
-kernel; `tuned_mla_fwd_decode` finds out how many workgroups are best. The time is that of reading the keys, 576 bytes
-each, from 64 requests or so on that of the matrix units: 278 thousand operations a key and request.
+kernel; `tuned_mla_fwd_decode` finds out how many workgroups are best. Reading the keys, 576 bytes each, takes most of
+the time; from about 64 requests on the matrix units do, with 278 thousand operations for a key of a request.
 """
 
 from __future__ import annotations

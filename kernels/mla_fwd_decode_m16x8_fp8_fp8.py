@@ -9,9 +9,9 @@ and as words of four keys of a column, turned in registers by byte permutes, for
 
     O^T += V^T P        16 columns by 16 heads
 
-A lane has the probabilities of the same four keys in both products, so that they never leave its registers, nor does
-anything but the rows need a barrier. A matrix instruction has every fourth column of 64, so that a lane reads four of
-them at a time and stores 16 neighbours. While 32 rows are computed, the next ones are on their way, and the numbers of
+A lane has the probabilities of the same four keys in both products, so they never leave its registers, and only the
+rows need a barrier. A matrix instruction takes every fourth column of 64, so that a lane reads four of them at a time
+and stores 16 neighbours. While 32 rows are computed, the next ones are on their way, and the numbers of
 those after them.
 
 68 matrix instructions for 32 keys; 128 registers hold sums, 36 queries; 35 KiB of shared memory, two waves per SIMD.
@@ -40,7 +40,7 @@ TILE, WAVES = 16, 8
 THREADS = WAVE * WAVES
 BLOCK = 32  # keys
 ROWS = BLOCK // WAVES  # of a wave
-PITCH = KEY_BYTES + 32  # of a row in shared memory: lanes that read at once, of rows of two quarters, meet other banks
+PITCH = KEY_BYTES + 32  # of a row in shared memory, so that lanes that read at once use different banks
 PIECES = KEY_BYTES // 64  # of 16 bytes of a row, which a lane has
 FOURS = VALUE_BYTES // 64  # groups of four tiles of columns
 # A row of each of the launcher's tensors.
@@ -69,12 +69,12 @@ class Latent:
     # --- rows ---
 
     def page(self, work: Work, block: Any) -> Any:
-        """The page of one of the wave's four rows: 16 lanes have the same. Behind the last key it is that one's."""
+        """The page of the lane's row: 16 lanes share one of the wave's four. After the last key it is the last page."""
         key = work.first + block * BLOCK + self.wave * ROWS + self.quarter
         return numbers(address(self.pages, 4) + unsigned(fx.min(key, work.last - 1)) * 4, 1, fx.Int32)
 
     def load(self, page: Any) -> tuple[list[Any], Any]:
-        """(8 bytes of each of the wave's rows, a word of the rest of one of them). page: of the lane's row."""
+        """(8 bytes of each of the wave's rows, a word of one row's last 64 bytes). page: of the lane's row."""
         first, values = address(self.kv), []
         for row in range(ROWS):
             of_row = fx.rocdl.readlane(fx.Int32(page), row * TILE)
@@ -83,7 +83,7 @@ class Latent:
         rest = first + unsigned(page) * KEY_BYTES + unsigned(self.member * 4) + VALUE_BYTES
         return values, numbers(rest, 1, fx.Int32)
 
-    def put(self, loaded: tuple[list[Any], Any]) -> None:
+    def store_rows(self, loaded: tuple[list[Any], Any]) -> None:
         """Put rows into shared memory, as they are and turned."""
         values, rest = loaded
         row = self.wave * ROWS
@@ -91,11 +91,11 @@ class Latent:
             self.rows.vec_store((row + number, self.lane * 2), fx.Vector(v))
         self.rows.store((row + self.quarter, self.member + VALUE_BYTES // 4), rest)
         for word in range(2):
-            self.columns.vec_store((self.wave, self.lane * 8 + word * 4), turned([v[word] for v in values]))
+            self.columns.vec_store((self.wave, self.lane * 8 + word * 4), transpose_bytes([v[word] for v in values]))
 
     # --- products ---
 
-    def queries(self, token: Any) -> list[Any]:
+    def load_queries(self, token: Any) -> list[Any]:
         """[piece]: the row of the lane's head."""
         first = address(self.query) + unsigned(token * HEADS + self.head) * KEY_BYTES + unsigned(self.quarter * 16)
         return [numbers(first + piece * 64, 4, fx.Int32) for piece in range(PIECES)]
@@ -108,7 +108,7 @@ class Latent:
             for piece, query in enumerate(queries):
                 key = fx.Vector(self.rows.vec_load((self.member + tile * TILE, self.quarter * 4 + piece * 16), 4))
                 for half in (0, 2):
-                    sums = product(key[half : half + 2], query[half : half + 2], sums)
+                    sums = multiply_add(key[half : half + 2], query[half : half + 2], sums)
             left = work.last - work.first - block * BLOCK - tile * TILE - self.quarter * 4
             result.append(kept(sums * self.factor, -float("inf"), left - 1))
         return result
@@ -117,7 +117,7 @@ class Latent:
         """(sums, largest logit, the lane's part of the sum of powers) after the rows in shared memory."""
         sums, before, total = state
         logits = self.logits(queries, work, block)
-        largest = fx.arith.maxnumf(before, of_quarters(largest_of(logits), fx.arith.maxnumf))
+        largest = fx.arith.maxnumf(before, combine_quarters(largest_of(logits), fx.arith.maxnumf))
         powers, (correction, largest, total) = softmax_step(logits, largest, (None, before, total))
         p = joined([fp8_codes(v).bitcast(fx.Int32) for v in powers])
         result = []
@@ -128,7 +128,7 @@ class Latent:
             )
             for tile in range(4):
                 v = fx.Vector.from_elements([low[tile], high[tile]], fx.Int32)
-                result.append(product(v, p, sums[four * 4 + tile] * correction))
+                result.append(multiply_add(v, p, sums[four * 4 + tile] * correction))
         return result, largest, total
 
     @flyc.jit
@@ -137,11 +137,11 @@ class Latent:
         sums = [fx.Vector.filled(4, 0.0, fx.Float32) for _ in range(4 * FOURS)]
         state = (sums, fx.Float32(LOWEST), fx.Float32(0.0))
         if work.first < work.last:
-            queries = self.queries(work.token)
+            queries = self.load_queries(work.token)
             loaded, page = self.load(self.page(work, 0)), self.page(work, 1)
             for block in range((work.last - work.first + (BLOCK - 1)) // BLOCK):
                 fx.gpu.barrier()
-                self.put(loaded)
+                self.store_rows(loaded)
                 fx.gpu.barrier()
                 loaded, page = self.load(page), self.page(work, block + 2)
                 state = self.step(queries, work, block, state)
@@ -160,20 +160,20 @@ class Latent:
                 buffer_store(v[first : first + per_store], memory, place + first)
 
 
-def of_quarters(value: Any, op: Any) -> Any:
-    """A value combined with those of the other lanes with the same head."""
+def combine_quarters(value: Any, op: Any) -> Any:
+    """Combine a value with those of the other lanes of the same head."""
     for distance in (TILE, 2 * TILE):
         value = op(value, fx.gpu.shuffle_xor(value, distance, WAVE))
     return value
 
 
-def product(a: Any, b: Any, sums: Any) -> Any:
-    """The sums after 32 more of fp8."""
+def multiply_add(a: Any, b: Any, sums: Any) -> Any:
+    """Add the product of 32 fp8 numbers along K to the sums."""
     return fx.Vector(fx.rocdl.mfma_f32_16x16x32_fp8_fp8(fx.T.vec(4, fx.T.f32), [a, b, sums, 0, 0, 0]))
 
 
-def turned(rows: list[Any]) -> Any:
-    """Four words, each with a byte of four words: a matrix of 4 x 4 bytes, transposed."""
+def transpose_bytes(rows: list[Any]) -> Any:
+    """Transpose a matrix of 4 x 4 bytes, of which each word is a row."""
     a, b, c, d = rows
     pairs = [(fx.rocdl.perm_b32(b, a, s), fx.rocdl.perm_b32(d, c, s)) for s in (_LOW_BYTES, _HIGH_BYTES)]
     halves = (_LOW_HALVES, _HIGH_HALVES)
@@ -192,7 +192,7 @@ def kn_mla_fwd_decode_m16x8_fp8_fp8(
     for item in range(fx.Int32(indptr[bin_]), fx.Int32(indptr[bin_ + 1])):
         row, token, first, last = (fx.Int32(info[item * ITEM + i]) for i in (1, 2, 4, 5))
         sums, largest, total = latent.walk(Work(token=token, first=first, last=last))
-        total = of_quarters(total, fx.arith.addf)
+        total = combine_quarters(total, fx.arith.addf)
         if row < 0:
             latent.store(out, token * HEADS + latent.head, sums, inverse(total))
         else:

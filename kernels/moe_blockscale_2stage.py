@@ -48,12 +48,12 @@ class RoutedScales:
     """The factors of the rows and of the columns of a wave's tile."""
 
     def __init__(self, plan: Plan, routes: Routes, scales: Any) -> None:
-        of_a, of_w = scales
+        scale_a, scale_w = scales
         self.plan, self.rows = plan, routes.sources
         self.blocks_k = plan.k // BLOCK
         per_expert = plan.rows_of_experts // BLOCK * self.blocks_k
-        self.a = GTensor(of_a, fx.Float32, num_records_bytes=self.rows * (self.blocks_k * 4))
-        self.w = GTensor(of_w, fx.Float32, num_records_bytes=plan.experts * per_expert * 4)
+        self.a = GTensor(scale_a, fx.Float32, num_records_bytes=self.rows * (self.blocks_k * 4))
+        self.w = GTensor(scale_w, fx.Float32, num_records_bytes=plan.experts * per_expert * 4)
         ids = routes.of_lane(routes.ids, plan.tiling.m_repeat)
         self.sources = [[routes.source(row_id) for row_id in four] for four in ids]
         column = fx.Int32(fx.block_idx.x) * plan.tile_n + (fx.Int32(fx.thread_idx.x) >> 6) * (plan.tile_n // WAVES)
@@ -106,7 +106,7 @@ def compile_moe_blockscale_gemm1(
 
     inter_dim: a multiple of 128 and tile_n; model_dim: of tile_k, which is one of 128. Raises ArgumentError otherwise.
     """
-    return _compiled(
+    return _compile_stage(
         model_dim, (tile_m, tile_n, tile_k), scale_block_k, waves_per_eu, columns=inter_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=use_cshuffle_epilog,
     )  # fmt: skip
@@ -122,13 +122,15 @@ def compile_moe_blockscale_gemm2(
 
     model_dim: a multiple of 128 and tile_n; inter_dim: of tile_k, which is one of 128. Raises ArgumentError otherwise.
     """
-    return _compiled(
+    return _compile_stage(
         inter_dim, (tile_m, tile_n, tile_k), scale_block_k, waves_per_eu, columns=model_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate, cshuffle=use_cshuffle_epilog,
     )  # fmt: skip
 
 
-def _compiled(k: int, tile: tuple[int, int, int], scale_block_k: int, waves_per_eu: int | None, **known: Any) -> Any:
+def _compile_stage(
+    k: int, tile: tuple[int, int, int], scale_block_k: int, waves_per_eu: int | None, **known: Any
+) -> Any:
     _, tile_n, tile_k = tile
     require(scale_block_k == BLOCK, f"scale_block_k={scale_block_k}", str(BLOCK))
     require(tile_k % BLOCK == 0, f"tile_k={tile_k}", f"a multiple of {BLOCK}")

@@ -5,10 +5,10 @@
     y = a / sqrt(mean(a^2) + 1e-5) * gamma                  rmsnorm
     q = y [* x_scale] / s, s = max |y| / largest            quantised, one s per row
 
-A row is in registers from the addition to the quantisation (`kernels.rows`), so each variant reads its operands once,
-and takes a barrier for each of mean, variance and maximum. The variance is that of the differences to the mean: no
-digits are lost where the mean is large. All numbers are f32 between a rounded `a` and the result. gamma, beta and
-x_scale are read when the row is known, from the cache, a tile ahead of the stores.
+A row stays in registers from the addition to the quantisation (`kernels.rows`), so each variant reads its operands
+once, and has one barrier for each of mean, variance and maximum. The variance is that of the differences to the mean:
+no digits are lost where the mean is large. Between a rounded `a` and the result, everything is f32. gamma, beta and
+x_scale come from the cache, a tile ahead of the stores.
 """
 
 from __future__ import annotations
@@ -128,15 +128,9 @@ def builder(mean: bool, residual: bool = False, quant: str = "") -> Any:
         return build(Norm(columns=N, dtype=dtype_str, mean=mean, residual=residual))
 
     def quantising(M: int, N: int, dtype_str: str, quant_dtype_str: str = "i8") -> Any:
+        smooth = quant == "smooth"
         return build(
-            Norm(
-                columns=N,
-                dtype=dtype_str,
-                mean=mean,
-                residual=residual,
-                smooth=quant == "smooth",
-                quant=quant_dtype_str,
-            )
+            Norm(columns=N, dtype=dtype_str, mean=mean, residual=residual, smooth=smooth, quant=quant_dtype_str)
         )
 
     tensors = Norm(

@@ -162,14 +162,14 @@ def _sections(part: str, chapter: dict[str, str]) -> str:
 
 def _chapter(subject: Subject, part: str) -> dict[str, str]:
     """The HTML of each section, by its title. part: begins the names of its packed parts."""
-    return {name: _made(name, section) for name, section in _section_makers(subject, part).items()}
+    return {name: _make(name, section) for name, section in _section_makers(subject, part).items()}
 
 
-def _made(name: str, section: Section) -> str:
-    """The HTML of a section. One that fails is a line on the page, which has the others all the same."""
+def _make(name: str, section: Section) -> str:
+    """The HTML of a section; if it fails, a line that says so, so that the page still has the others."""
     try:
         return section()
-    except Exception as error:  # noqa: BLE001 - whatever it is, what was to be seen is lost otherwise
+    except Exception as error:  # noqa: BLE001 - one section must not cost the others
         warnings.warn(f"the page has no section {name!r}: {error}", stacklevel=5)
         return message(f"This section could not be made: {type(error).__name__}: {error}")
 
@@ -189,14 +189,12 @@ def _section_makers(subject: Subject, part: str) -> Mapping[str, Section]:
         return {"Counters of both": subject._repr_html_}
     if isinstance(subject, BinaryModule | BinaryLaunch):
         chapter = binary_chapter(subject, _MAX_ISA_LINES)
-        return {
-            name: partial(_packed_html, html, f"{part}-{n}-packed") for n, (name, html) in enumerate(chapter.items())
-        }
+        return {name: partial(_pack_html, html, f"{part}-{n}-packed") for n, (name, html) in enumerate(chapter.items())}
     return _compilation_sections(subject, part)
 
 
 def _trace_sections(view: TraceView, part: str) -> dict[str, Section]:
-    """The timeline in place of its picture, where there is a script."""
+    """The sections of a trace: with its script, the page shows the timeline in place of the picture."""
     trace = view.trace
     return {
         "Time": lambda: trace_head_html(trace),
@@ -208,7 +206,7 @@ def _trace_sections(view: TraceView, part: str) -> dict[str, Section]:
 def _timeline(traces: Sequence[Trace], names: Sequence[str], part: str, picture: str) -> str:
     """The place of a timeline, and what belongs there: names and lines, and the columns of the events."""
     content = timeline.Content(traces, names)
-    packed = [_packed(_json(content.meta()), part), _packed(content.data(), f"{part}-data")]
+    packed = [_pack(_json(content.meta()), part), _pack(content.data(), f"{part}-data")]
     return "\n".join([f'<div data-timeline="{part}">{picture}</div>', *packed])
 
 
@@ -242,15 +240,15 @@ def _machine_code(code_object: CodeObject, part: str) -> str:
     for number, analysis in enumerate(analyses(code_object)):
         name = analysis.kernel.name
         place = f'<div data-isa="{part}-{number}"></div>'
-        packed = _packed(_json(machine_code.content(code_object, name)), f"{part}-{number}")
+        packed = _pack(_json(machine_code.content(code_object, name)), f"{part}-{number}")
         parts.append(f"<h3>{code(name)}</h3>{summary_html(analysis)}{place}{packed}")
     return "\n".join(parts)
 
 
-def _linked(linked: Linked, part: str) -> str:
+def _linked(shown: Linked, part: str) -> str:
     """The place of the linked levels, and what belongs there: one part for each level, and one for what they share."""
-    contents = [_packed(_json(linked.content(i)), f"{part}-{i}") for i in range(len(linked.levels))]
-    return "\n".join([f'<div data-linked="{part}"></div>', _packed(_json(linked.meta()), part), *contents])
+    contents = [_pack(_json(shown.content(i)), f"{part}-{i}") for i in range(len(shown.levels))]
+    return "\n".join([f'<div data-linked="{part}"></div>', _pack(_json(shown.meta()), part), *contents])
 
 
 def _run(launch: Launch, part: str) -> str:
@@ -266,26 +264,26 @@ def _stages(pipeline: Pipeline, part: str) -> str:
     """The place of the timeline of the stages, and what belongs there: the figures, and one part for each diff."""
     shown = Strip(pipeline)
     packed = [
-        _packed(_json(shown.content(i)), f"{part}-{i}")
+        _pack(_json(shown.content(i)), f"{part}-{i}")
         for i, stage in enumerate(pipeline)
         if stage.state == "done" and not stage_diff(stage).is_empty
     ]
-    return "\n".join([f'<div data-stages="{part}"></div>', _plain(shown.meta(), part), *packed])
+    return "\n".join([f'<div data-stages="{part}"></div>', _json_element(shown.meta(), part), *packed])
 
 
-def _plain(value: Any, part: str) -> str:
-    """Something short that is not shown. No text in it can end the element that it is in."""
+def _json_element(value: Any, part: str) -> str:
+    """A value for the script, in an element that is not shown. No text in it can end that element."""
     return f'<script type="application/json" id="{part}">{_json(value).replace("<", chr(92) + "u003c")}</script>'
 
 
-def _packed_html(html: str, part: str) -> str:
-    """HTML, packed where it is long: the script puts it in its place once that is in sight."""
+def _pack_html(html: str, part: str) -> str:
+    """HTML, packed if it is long: the script unpacks it when its place comes into view."""
     if len(html) < _MIN_PACKED_CHARS:
         return html
-    return f'<div data-packed="{part}"></div>{_packed(html, part)}'
+    return f'<div data-packed="{part}"></div>{_pack(html, part)}'
 
 
-def _packed(content: str | bytes, part: str) -> str:
+def _pack(content: str | bytes, part: str) -> str:
     """Data as zlib's format (RFC 1950) in base64, which cannot end the element that it is in."""
     plain, kind = (content.encode(), "packed") if isinstance(content, str) else (content, "packed-bytes")
     packed = base64.b64encode(zlib.compress(plain, 9)).decode()

@@ -47,7 +47,7 @@ class ScaledOp(MatrixOp):
             raise ArgumentError(f"there is no {shown}", hint=f"operands: {', '.join(FORMATS)}; the result is f32")
         for opsel in (self.opsel_a, self.opsel_b):
             if type(opsel) is not int or not 0 <= opsel <= self.most_opsel:
-                raise ArgumentError(f"{shown} with opsel {opsel!r}", hint=f"0 to {self.most_opsel}")
+                raise ArgumentError(f"opsel of {shown} must be 0 to {self.most_opsel}, got {opsel!r}")
 
     def __str__(self) -> str:
         shape, opsel = f"{self.m}x{self.n}x{self.k}", f"opselA = {self.opsel_a}, opselB = {self.opsel_b}"
@@ -57,7 +57,7 @@ class ScaledOp(MatrixOp):
     def parse_body(cls, body: str) -> ScaledOp:
         match = _TEXT.match(body)
         if match is None or not all(value in _UNCHANGED for value in match[9].split(", ")[1:]):
-            hint = "such as 16x16x128, (f8E4M3FN, f8E4M3FN) -> f32, opselA = 0, opselB = 0"
+            hint = "write 16x16x128, (f8E4M3FN, f8E4M3FN) -> f32, opselA = 0, opselB = 0, for example"
             raise ArgumentError(f"{body!r} is not a scaled matrix instruction", hint=hint)
         m, n, k = (int(match[i]) for i in (1, 2, 3))
         return cls(m, n, k, match[4], match[5], match[6], int(match[7]), int(match[8]))
@@ -73,9 +73,9 @@ _UNCHANGED = ("modC = 0", "reuseA = false", "reuseB = false", "blockSize = 32")
 
 
 class MFMAScale(ScaledOp):
-    """A scaled matrix instruction of CDNA 4. opsel: the byte of a lane's scale, that of its own 32 elements.
+    """A scaled matrix instruction of CDNA 4. opsel: the byte of a lane's 32-bit scale that scales its 32 elements.
 
-    Of 8-bit elements a lane holds two pieces of 16 that are half of k apart, of narrower ones 32 in a row.
+    A lane holds two pieces of 16 elements, half of k apart, if they have 8 bits; narrower ones are 32 in a row.
 
     >>> op = MFMAScale(16, 16, 128, "f8E4M3FN", "f4E2M1FN")
     >>> print(op)
@@ -137,7 +137,7 @@ class WMMAScale(ScaledOp):
         super().__post_init__()
         if self.m == 32 and (self.a, self.b) != ("f4E2M1FN", "f4E2M1FN"):
             where = f"there is no WMMAScale 32x16x128 of {self.a} and {self.b}"
-            raise ArgumentError(where, hint="this shape is of f4E2M1FN only")
+            raise ArgumentError(where, hint="this shape takes f4E2M1FN only")
 
     @property
     def archs(self) -> tuple[str, ...]:

@@ -23,16 +23,16 @@ def open_binary(path: str | Path, listing: str | Path | None = None, *, check_li
     """Open a code object: a linked ELF file for an AMD GPU, as HIP, Triton and others load it.
 
     listing: its assembly, by default the file beside it with the suffix .s. Without one, the code is disassembled by
-    an llvm-objdump. Either is assembled and compared with the code object. If there is none that knows the GPU, the
-    module has its kernels and their resources, and what needs more says what is missing.
-    check_listing: if False, the listing is not compared and runs, whatever the code object holds: for the output of an
-    LLVM that encodes differently from the assembler here. A listing that was compiled apart from the code object, and
-    has other registers, is shown and runs as the code object has it, with a warning.
+    an llvm-objdump. Either is assembled and compared with the code object. Without an llvm-objdump that knows the GPU,
+    the module still has its kernels and their resources, and anything else raises an error that says what is missing.
+    check_listing: if False, the listing is not compared, and runs whatever the code object holds: for an LLVM that
+    encodes differently from the assembler here. If the listing was compiled separately and differs in registers only,
+    these are taken from the code object, with a warning.
 
-    A use that comes before a wait for its data, on some path through the code, is a warning.
+    Warns of data that is used before the wait for it, on some path through the code.
 
-    Raises ArgumentError for files that cannot be read, HsacoError for what is no code object, and ListingError for a
-    listing of other code.
+    Raises ArgumentError for a file that cannot be read, HsacoError for one that is not a code object, and ListingError
+    for the listing of other code.
     """
     file = Path(path)
     data = _bytes_of(file)
@@ -57,12 +57,12 @@ def _bytes_of(file: Path) -> bytes:
         data = file.read_bytes()
     except OSError as error:
         raise ArgumentError(
-            f"{file}: {error.strerror}", hint="pass a path of a code object, mostly .hsaco or .co"
+            f"{file}: {error.strerror}", hint="pass the path of a code object, usually .hsaco or .co"
         ) from None
     if data.startswith(_BUNDLES):
         raise HsacoError(
             f"{file.name} is a bundle of code objects for several GPUs",
-            hint="clang-offload-bundler --unbundle --type=o --targets=... takes one out",
+            hint="extract one with clang-offload-bundler --unbundle --type=o --targets=...",
         )
     return data
 
@@ -72,5 +72,5 @@ def _text_of(file: Path) -> str:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentError(
-            f"the listing {file}: {error}", hint="the assembly that a compiler writes with -S"
+            f"the listing {file}: {error}", hint="pass the assembly that a compiler writes with -S"
         ) from None

@@ -28,7 +28,7 @@ class DecoratedFunction(Explained):
     def __init__(self, function: Callable[..., Any]) -> None:
         if not isinstance(function, types.FunctionType):
             raise argument_error(
-                f"{self.decorator} decorates a function, not {function!r}",
+                f"{self.decorator} must decorate a function, got {function!r}",
                 f"write {self.decorator} right above `def`, below other decorators",
             )
         if function.__code__.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
@@ -59,13 +59,13 @@ class DecoratedFunction(Explained):
         return ()
 
     def settings(self) -> dict[str, Any]:
-        """The attributes that a copy of it in another process has as well."""
+        """The attributes that a copy in another process takes over."""
         return {}
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Pickled by its name where that can be imported; otherwise with its source, which tracing needs.
+        """Pickle it by name if that can be imported, otherwise with its source, which tracing needs.
 
-        The latter is for functions of notebooks and of `__main__`, and takes cloudpickle.
+        The latter is for functions of notebooks and of `__main__`, and needs cloudpickle.
         """
         if _is_importable(self):
             return self.function.__qualname__
@@ -102,7 +102,7 @@ def _is_importable(value: DecoratedFunction) -> bool:
 
 
 def _in_file(code: types.CodeType, file: str) -> types.CodeType:
-    """A function's code, and that of functions inside it, as code of a file: cloudpickle sends none from 3.1.3 on."""
+    """The code of a function and those inside it, with a file name: cloudpickle leaves it out from version 3.1.3 on."""
     constants = (_in_file(value, file) if isinstance(value, types.CodeType) else value for value in code.co_consts)
     return code.replace(co_filename=file, co_consts=tuple(constants))
 
@@ -125,10 +125,10 @@ def _received(
     return made
 
 
-_LAUNCHED = "the launcher says it: kernel(...).launch(grid=..., block=..., smem=...)"
-_HINTED = 'flyc.compile[{"waves_per_eu": 2}](launcher, ...) gives the compiler hints'
+_LAUNCHED = "pass it where the kernel is launched: kernel(...).launch(grid=..., block=..., smem=...)"
+_HINTED = 'pass compiler hints as flyc.compile[{"waves_per_eu": 2}](launcher, ...)'
 _OPTIONS = {
-    "arch": "flyc.compile(launcher, ..., arch=...) compiles for another GPU; FLYDSL_GPU_ARCH is the default",
+    "arch": "compile for another GPU with flyc.compile(launcher, ..., arch=...), or set FLYDSL_GPU_ARCH",
     **dict.fromkeys(("grid", "block", "threads", "num_warps", "block_size", "smem", "cluster"), _LAUNCHED),
     **dict.fromkeys(("waves_per_eu", "maxnreg", "fastmath", "llvm_options", "num_stages"), _HINTED),
 }

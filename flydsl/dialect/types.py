@@ -179,8 +179,8 @@ class TileType(NotatedType):
 class PointerType(ElementsType):
     """A pointer to elements in an address space; offsets count elements.
 
-    alignment: of the address in bytes, where more is known than that it is an element's. `PointerType(kind)` of a
-    pointer's type is the same type, as FlyDSL's programs convert it.
+    alignment: of the address in bytes; None if no more is known than that an element is aligned. `PointerType(kind)`,
+    with a pointer's type, is that type again: FlyDSL's programs convert it so.
     """
 
     mnemonic = "ptr"
@@ -192,7 +192,9 @@ class PointerType(ElementsType):
         given = (element.element, element.space, element.alignment) if isinstance(element, PointerType) else (
             element, space, alignment)  # fmt: skip
         if given[1] is None:
-            raise CompileError(f"a pointer to {element} has an address space", hint=f"{', '.join(ADDRESS_SPACES)}")
+            raise CompileError(
+                f"a pointer to {element} needs an address space", hint=f"pass one of {', '.join(ADDRESS_SPACES)}"
+            )
         for name, value in zip(("element", "space", "alignment"), given, strict=True):
             object.__setattr__(self, name, value)
 
@@ -300,7 +302,9 @@ class CopyAtomType(FlyType):
         op, value_bits = _split(body, 2)
         copy = parse_copy_op(op)
         if not re.fullmatch(r"[1-9]\d{0,3}", value_bits) or copy.bits % int(value_bits):
-            raise CompileError(f"{op} on values of {value_bits!r} bits")
+            raise CompileError(
+                f"the bits of a value must be a number that divides the {copy.bits} bits of {op}, got {value_bits!r}"
+            )
         return cls(copy, int(value_bits))
 
 
@@ -324,7 +328,7 @@ class TiledCopyType(FlyType):
     def parse_body(cls, body: str) -> TiledCopyType:
         atom, layout, tile = _parse_parts(_split(body, 3))
         if not (isinstance(atom, CopyAtomType) and isinstance(layout, LayoutType) and isinstance(tile, TileType)):
-            raise CompileError(f"{body!r}: a tiled copy is made of a copy atom, a layout and a tile")
+            raise CompileError(f"a tiled copy must have a copy atom, a layout and a tile, got {body!r}")
         return cls(TiledCopy(atom.op, atom.value_bits, layout.layout, tile.tile))
 
 
@@ -380,7 +384,7 @@ class TiledMmaType(FlyType):
             tile = tiles[0] if tiles else None
             if isinstance(tile, TileType | None):
                 return cls(TiledMma(atom.op, layout.layout, None if tile is None else tile.tile))
-        raise CompileError(f"{body!r}: a tiled MMA is made of an MMA atom, a layout and perhaps a tile")
+        raise CompileError(f"a tiled MMA must have an MMA atom, a layout and perhaps a tile, got {body!r}")
 
 
 _LAYOUTS = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, TileType)
@@ -472,10 +476,12 @@ class SpaceName(str):
 
 
 def _space_name(space: Any) -> str:
-    """An address space by its name, also where it is given as its number among `ADDRESS_SPACES`."""
+    """The name of an address space, given by name or by number among `ADDRESS_SPACES`."""
     if isinstance(space, int):
         if not 0 <= space < len(ADDRESS_SPACES):
-            raise CompileError(f"{space} is not the number of an address space, 0 to {len(ADDRESS_SPACES) - 1}")
+            raise CompileError(
+                f"{space} is not an address space", hint=f"their numbers are 0 to {len(ADDRESS_SPACES) - 1}"
+            )
         return ADDRESS_SPACES[space]
     return str(space)
 
@@ -483,7 +489,7 @@ def _space_name(space: Any) -> str:
 def _split(body: str, count: int) -> list[str]:
     parts = list(split_top_level(body))
     if len(parts) != count:
-        raise CompileError(f"{body!r} has {len(parts)} parameters where the type takes {count}")
+        raise CompileError(f"the type takes {count} parameters, got {len(parts)}: {body!r}")
     return parts
 
 

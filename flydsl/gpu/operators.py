@@ -30,25 +30,25 @@ class Operators:
         self.bytes_per_us = product.memory_gb_per_s * 1000.0
         self.time_us, self.count = 0.0, 0
 
-    def __call__(self, func: Any, args: Any, kwargs: Any, found: Any) -> None:
-        """An operator has run on some operands."""
-        capture_operator(func, args, kwargs, found)
+    def __call__(self, func: Any, args: Any, kwargs: Any, results: Any) -> None:
+        """Take the time of an operator that has run."""
+        capture_operator(func, args, kwargs, results)
         if not CLOCK.is_watched:
             return
         operands = _tensors(args)
         if func._schema.name == "aten::copy_" and operands[0].device != operands[1].device:
-            self.copied(operands[0].nbytes)
+            self.take_copy(operands[0].nbytes)
             return
-        results = [tensor for tensor in _tensors(found) if not any(_is_same(tensor, other) for other in operands)]
-        if not results and not func._schema.is_mutable:
+        new = [tensor for tensor in _tensors(results) if not any(_is_same(tensor, other) for other in operands)]
+        if not new and not func._schema.is_mutable:
             return  # a view
         if str(func).startswith(("aten.empty", "aten.new_empty", "aten.detach")):
             return
-        written = results or operands[:1]
+        written = new or operands[:1]
         self._take(sum(tensor.nbytes for tensor in (*operands, *written)) / self.bytes_per_us, str(func))
 
-    def copied(self, size_bytes: int) -> None:
-        """So many bytes have been copied from the host, or to it."""
+    def take_copy(self, size_bytes: int) -> None:
+        """Take the time of a copy of that many bytes between host and GPU."""
         if CLOCK.is_watched:
             self._take(size_bytes / _LINK_BYTES_PER_US, "copy between host and GPU")
 

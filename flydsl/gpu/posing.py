@@ -65,7 +65,7 @@ class Posing:
         env.replace_everywhere({"FLYDSL_GPU_ARCH": self.product.arch})
         runtime_device.pose(True)
         put_around(self.launches)
-        MEMORY.on_operator, MEMORY.on_copy = self.operators, self.operators.copied
+        MEMORY.on_operator, MEMORY.on_copy = self.operators, self.operators.take_copy
         self._replaced.replace(JitFunction, "__call__", _asking_directly(JitFunction.__call__))
         _device_constructors()  # keeps torch's factories, which are replaced below
         for name, value in Posed(self.product, self.count).replaced().items():

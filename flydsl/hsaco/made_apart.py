@@ -1,9 +1,9 @@
-"""The listing of a code object, of one that was compiled apart from it: IREE runs LLVM once for each.
+"""Listings that were compiled separately from their code object: IREE runs LLVM once for each.
 
-The two runs may allot registers otherwise, and order instructions otherwise that do not depend on each other. Such a
-listing has the same instructions, but for the registers and the order. Here those that differ are read from the code
-object, so that what runs is what the GPU runs. No disassembler is needed: at each place one of the instructions nearby
-is tried, with the registers and numbers for which the assembler gives the bytes there.
+The two runs may allocate registers differently, and reorder instructions that do not depend on each other. Apart from
+that the listing has the same instructions. Those that differ are read from the code object here, so that the simulator
+runs what the GPU runs. No disassembler is needed: at each place the instructions nearby are tried, with the registers
+and numbers for which the assembler gives the bytes at that place.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _NEARBY = 8
 _LARGEST_SHARE = 0.5
 
 
-def of_the_code(listing: str, placed: PlacedInstructions, code: bytes, gpu: str) -> str | None:
-    """The listing with its instructions as the code has them; None if it has others, or if they are not found out.
+def take_instructions(listing: str, placed: PlacedInstructions, code: bytes, gpu: str) -> str | None:
+    """The listing with the instructions of the code; None if the code is another one, or cannot be read.
 
-    placed: those of the listing; code: the section .text, of which the parts that are not compared are as in `placed`.
+    placed: the listing's instructions. code: the section .text; parts that are not compared are equal to those of
+    `placed`.
     """
     if len(code) != len(placed.code):
         return None
@@ -54,7 +55,7 @@ def _without_registers(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Change:
-    """One bit of one number of an instruction. delta: what it changes in the bytes, as a number."""
+    """One bit of one number of an instruction. delta: the bits of the encoding that change with it, as a number."""
 
     which: int
     bit: int
@@ -63,14 +64,14 @@ class _Change:
 
 @dataclass(frozen=True)
 class _Encoding:
-    """An instruction's bytes, and what each bit of its numbers changes there."""
+    """An instruction's bytes, and the bits of them that each bit of its numbers changes."""
 
     text: str
     base: bytes
     changes: Sequence[_Change]
 
     def read(self, code: bytes) -> str | None:
-        """This instruction with the numbers for which it has these bytes; None if there are none."""
+        """The instruction with the numbers that give these bytes; None if there are none."""
         wanted, taken = _as_number(code) ^ _as_number(self.base), Counter[int]()
         for change in self.changes:
             if change.delta and wanted & change.delta == change.delta:
@@ -80,7 +81,7 @@ class _Encoding:
 
 
 class _Encodings:
-    """The encodings of a listing's instructions, found out for those that are asked for."""
+    """The encodings of a listing's instructions, determined on demand."""
 
     def __init__(self, texts: Sequence[str], gpu: str) -> None:
         self._texts, self._gpu = texts, gpu
@@ -151,7 +152,7 @@ def _bits_of(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _with_changed(text: str, changed: Mapping[int, int]) -> str:
-    """An instruction with other numbers. changed: the bits that are others, by the number's place."""
+    """An instruction with other numbers. changed: the bits to flip, by the number's place."""
     counted = iter(range(len(text)))
 
     def other(match: re.Match[str]) -> str:

@@ -52,7 +52,7 @@ def check_listing(hsaco: bytes, listing: str) -> str:
     expected = _as_assembled(assembled.sections[".text"], found, unread_sources.as_assembled(expected, placed))
     if expected == placed.code:
         return listing
-    own = made_apart.of_the_code(listing, placed, expected, gpu)
+    own = made_apart.take_instructions(listing, placed, expected, gpu)
     if own is None:
         _compare(".text", placed.code, expected)
         return listing

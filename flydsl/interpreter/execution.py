@@ -88,7 +88,7 @@ class NotInterpreted(TraceError):
 
 
 class WavesPart(Exception):
-    """Waves of a workgroup do not stay together: they must be executed one by one, taking turns."""
+    """Raised where the waves of a workgroup diverge: from there on they are executed one by one, taking turns."""
 
 
 class Values(dict[int, Any]):
@@ -111,9 +111,10 @@ class Execution:
     """The state of a workgroup, or of a wave of it, or of a launcher.
 
     first_lane: of a wave that is executed by itself. mask: the active lanes. printed: (thread, line) in order.
-    storages: in LDS, by their symbols: where they were made, and how many there before. stores: how many so far.
-    at_barrier: called where all waves of the workgroup must arrive; None where they are one execution. at_turn: called
-    after each iteration of a loop. at_result: called with each operation, what its operands hold, and what it makes.
+    storages: those in LDS, by symbol: the line that made one, and how many this line had made before. stores: how many
+    so far. at_barrier: called where all waves of the workgroup must arrive; None if they are executed together.
+    at_turn: called after each iteration of a loop. at_result: called with each operation, the contents of its operands,
+    and its result.
     """
 
     arch: Arch
@@ -217,13 +218,13 @@ class Execution:
     def _of_maker(self, value: ir.Value) -> Any:
         """Contents of a value whose operation stands elsewhere, such as in the module."""
         if isinstance(value.owner, ir.Block):
-            raise SimulatorError("a value from outside of what is interpreted", at=self.place())
+            raise SimulatorError("this value was made outside the function that is interpreted", at=self.place())
         self.run(value.owner.operation)
         return self.values.of(value)
 
     @staticmethod
     def of_type(value: ir.Value) -> Any:
-        """Contents of a value whose type says them in full. An instruction, or a tiling of it, holds values by name."""
+        """Contents of a value whose type says them in full; of an atom or a tiling, the values set on it by name."""
         kind = fly_type(value.type)
         if isinstance(kind, _ALGEBRA_TYPES):
             described = algebra_value(kind)
@@ -266,7 +267,7 @@ class Execution:
         return value.reshape(-1, *value.shape[2:])[: self.lanes]
 
     def spread_one(self, value: Array) -> Array:
-        """The value of one lane, for all."""
+        """One lane's value, given to all."""
         return np.broadcast_to(value, (self.lanes, *value.shape[1:]))
 
     def zero(self, kind: ir.Type) -> Any:
@@ -278,8 +279,8 @@ class Execution:
     def turn(self, *, waits: bool = False, idle: bool = False) -> None:
         """Note an iteration of a loop.
 
-        waits: it may wait for another wave, which goes on where waves take turns. idle: it has changed nothing, so it
-        does.
+        waits: the loop may be waiting for another wave; where waves take turns, it is the other's turn then. idle: the
+        iteration has changed nothing, so the loop is waiting.
         """
         if self.at_turn is not None:
             self.at_turn(waits, idle)
@@ -301,28 +302,28 @@ class Execution:
 
     @property
     def fault(self) -> Fault:
-        """Makes the error for a lane's access."""
+        """The function that makes the error for a lane's access."""
 
-        def made(lane: int, what: Outside) -> MemoryFault:
+        def make(lane: int, what: Outside) -> MemoryFault:
             number = lane + self.first_lane
             wave, buffer = number // self.wave_size, what.buffer
             access = Access(
-                what.is_write,
-                what.size,
-                what.address,
-                what.space,
-                None if buffer is None else buffer.name,
-                "" if buffer is None else buffer.label,
-                None if buffer is None else buffer.element_index(what.address),
-                self.position.workgroup,
-                wave,
-                number % self.wave_size,
-                self.position.thread(number),
+                is_write=what.is_write,
+                access_bytes=what.size,
+                address=what.address,
+                space=what.space,
+                buffer=None if buffer is None else buffer.name,
+                label="" if buffer is None else buffer.label,
+                element_index=None if buffer is None else buffer.element_index(what.address),
+                workgroup=self.position.workgroup,
+                wave=wave,
+                lane=number % self.wave_size,
+                thread=self.position.thread(number),
             )
             hint = "put breakpoint() before this line: there the index shows its value in each lane"
             return MemoryFault.of_operation(what.problem, access, self._operation, self.place(), hint)
 
-        return made
+        return make
 
 
 _ALGEBRA_TYPES = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, TileType)

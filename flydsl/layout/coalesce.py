@@ -12,7 +12,7 @@ from flydsl.layout.text import Inadmissible, to_text
 
 
 def of_flat_modes(extents: Sequence[Leaf], strides: Sequence[Any]) -> Layout:
-    """The layout of flat modes: 1:0 of none, a leaf of one."""
+    """The layout of flat modes: 1:0 if there are none, a leaf if there is one."""
     if len(extents) > 1:
         return unchecked_layout(tuple(extents), tuple(strides))
     return unchecked_layout(extents[0], strides[0]) if extents else unchecked_layout(1, 0)

@@ -17,8 +17,8 @@ becomes
       return %s : i32
     }
 
-A tensor is a pointer, an offset from it and a layout until something reads or writes it. Only
-pointers, and views with static layouts at the copies, remain:
+A tensor is a pointer, an offset from it and a layout until something reads or writes it. Only pointers remain, and
+views with static layouts at copies:
 
     %5 = fly.make_int_tuple(%4) : (i32) -> !fly.int_tuple<?>
     %6 = fly.add_offset(%ptr, %5) : (!fly.ptr<f32, global>, !fly.int_tuple<?>) -> !fly.ptr<f32, global>
@@ -142,7 +142,7 @@ class _Lowering:
             kind = fly_type(value.type)
             if not isinstance(kind, _ALGEBRA_TYPES) or not is_static(algebra_value(kind)):
                 raise CompileError(
-                    f"where {kind} comes from is not known",
+                    f"the origin of a value of type {kind} is not known",
                     at=source_location(ir.Location.current),
                     hint="block arguments and results of other dialects' operations are not lowered",
                 )
@@ -253,7 +253,7 @@ class _Lowering:
         op.erase()
 
     def assume(self, op: ir.Operation) -> None:
-        """The value of the second operand, with what the first type says about it."""
+        """Take the value of the second operand, with the divisibility that the result's type states."""
         leaves = [leaf for leaf in algebra.flatten((self.of(op.operands[1]),)) if isinstance(leaf, SsaLeaf)]
         kind = fly_type(op.result.type)
         promised = [
@@ -282,7 +282,11 @@ class _Lowering:
             wide = not float_ and value.type in (element_type("i64"), element_type("index"))
             return "%f" if float_ else "%ld" if wide else "%d", [value]
         if not isinstance(kind, IntTupleType):
-            raise CompileError(f"unsupported: print of {kind}", at=source_location(ir.Location.current))
+            raise CompileError(
+                f"a value of type {kind} cannot be printed",
+                at=source_location(ir.Location.current),
+                hint="print int tuples, such as the shape of a layout, or numbers",
+            )
         leaves = [leaf for leaf in algebra.flatten((self.of(value),)) if isinstance(leaf, SsaLeaf)]
         shown = re.sub(r"\?(\{[^}]*\})?", "%d", algebra.to_text(erase_values(self.of(value))))
         return shown, [materialize(leaf, leaf.width, ir.Location.current) for leaf in leaves]
@@ -383,7 +387,7 @@ class _Lowering:
         self.meaning[op.result] = _Tensor(parts.kind, parts.pointer, parts.offset + offset, layout)
 
     def gemm(self, op: ir.Operation) -> None:
-        """One mma_atom_call for each instruction, in the order of the attribute."""
+        """Create one mma_atom_call for each instruction, in the order of the attribute."""
         mma, *fragments = op.operands
         atom = self._atom_of(mma, op) if isinstance(fly_type(mma.type), TiledMmaType) else mma
         tensors = [self.of(fragment) for fragment in fragments]

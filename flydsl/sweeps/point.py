@@ -1,4 +1,4 @@
-"""One point of a sweep, run: what it takes, what it does, how long; or the text of the error."""
+"""Running one point of a sweep: its resources, counters and time, or the text of the error."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SweepJob:
         call = Call(launcher, arguments, point)
         launches: list[Launch] = []
         try:
-            found = call.compiled(launches) if why_not is not None else call.ran(launches)
+            found = call.compile(launches) if why_not is not None else call.run(launches)
         finally:
             values.update(resources([kernel for launch in launches for kernel in _kernels(launch)]))
         if why_not is not None:
@@ -92,12 +92,12 @@ class Call:
         with compile_hints(config.compiler_opts):
             self.launcher(**every)
 
-    def compiled(self, launches: list[Launch]) -> Estimated:
-        """Compile, launch nothing. launches: receives what was compiled."""
+    def compile(self, launches: list[Launch]) -> Estimated:
+        """Compile without launching. launches: receives what was compiled."""
         with env.replaced({"COMPILE_ONLY": "1"}):
-            return self.ran(launches)
+            return self.run(launches)
 
-    def ran(self, launches: list[Launch]) -> Estimated:
+    def run(self, launches: list[Launch]) -> Estimated:
         """Launch; what runs on the simulator is counted. launches: receives what was launched."""
         from flydsl.compiler import capture_launches
 
@@ -114,16 +114,16 @@ def by_name(launcher: Callable[..., Any], arguments: Mapping[str, Any] | Sequenc
         return dict(arguments)
     if not isinstance(arguments, tuple | list):
         raise ArgumentError(
-            f"arguments returned {type(arguments).__name__}",
-            hint="pass a dict by parameter name, or a tuple in their order",
+            f"arguments must return a dict or a tuple, got {type(arguments).__name__}",
+            hint="return a dict by parameter name, or a tuple in the order of the parameters",
         )
     return dict(inspect.signature(launcher).bind_partial(*arguments).arguments)
 
 
 def resources(kernels: Sequence[Kernel]) -> dict[str, int]:
-    """The resources of the kernels of a call: of registers, LDS and scratch the most, of waves per SIMD the fewest.
+    """The resources of a call's kernels: the most registers, LDS and scratch of one, and the fewest waves per SIMD.
 
-    lds_bytes includes what the launch adds; code_bytes is of all kernels together.
+    lds_bytes includes dynamic LDS; code_bytes is the sum over all kernels.
     """
     if not kernels:
         return {}
@@ -150,7 +150,7 @@ def error_text(error: BaseException) -> str:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Random numbers of torch, numpy and Python begin with a seed inside the block, and go on as before after it."""
+    """Seed the random numbers of torch, numpy and Python in the block, and restore their state after it."""
     import numpy as np
     import torch
 

@@ -1,7 +1,7 @@
-"""The compilations of kernels whose figures are kept, in the cache folder: what has become worse is compared with them.
+"""Compilations kept in the cache folder, with which a kernel is compared when its figures have become worse.
 
-A compilation is found by the machine code that lies beside the figures. It is there if this code was compiled with the
-same cache folder, when the figures were written or by a test that passed.
+A compilation is found by the machine code that is stored beside the figures. The folder has it if that code was
+compiled here before, when the figures were written or in a test that passed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FIELD = "artifact"
 
 
 def keep(code: Code, artifact: CompiledArtifact) -> None:
-    """Keep the compilation that some machine code comes from; not one that takes values of the program's classes."""
+    """Keep the compilation that some machine code comes from, unless it has values of the program's own classes."""
     from flydsl.compiler.caching.saved import to_bytes
 
     if not env.cache_enabled() or _folder().find(_name(code)) is not None:

@@ -1,8 +1,8 @@
-"""Tiles that AMD has measured to be the best of a size, on an MI355X, from its public tuning tables (August 2026).
+"""The fastest tile for each size on an MI355X, as AMD measured them: from its public tuning tables (August 2026).
 
-A file for each family, `us` being the time of the launch; of the decode step of the gated delta rule, every batch that
-is about a third larger than the one before. The model of time is compared with them
-(`tests.benchmarks.timing_accuracy`), and kernels take the tile of the nearest size where none is asked for.
+A file for each family of kernels; its column `us` is the time of a launch. For the decode step of the gated delta rule,
+each batch is about a third larger than the one before. The model of time is compared with these rows
+(`tests.benchmarks.timing_accuracy`), and a kernel without an explicit tile takes that of the nearest size.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 
 @cache
 def measured(family: str) -> tuple[Mapping[str, str], ...]:
-    """The rows of a family, as they are written."""
+    """The rows of a family, as in its file."""
     with (Path(__file__).parent / f"{family}_gfx950.csv").open() as file:
         return tuple(csv.DictReader(file))
 
 
 def nearest(family: str, **sizes: int) -> list[dict[str, int]]:
-    """The rows of a family without their times, those first whose sizes are the fewest times larger or smaller.
+    """The rows of a family without their times, nearest sizes first, by ratio.
 
     >>> row = nearest("hgemm", M=1, N=64, K=7168)[0]
     >>> row["M"], row["N"], row["K"], row["split_k"]

@@ -216,7 +216,7 @@ def test_methods_know_their_object() -> None:
 
 @pytest.mark.parametrize("thing", [print, 3, functools.partial(check), fill_kernel, Holder])
 def test_what_is_no_function(thing: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"@flyc\.jit decorates a function"):
+    with pytest.raises(ArgumentError, match=r"@flyc\.jit must decorate a function"):
         flyc.jit(thing)
 
 

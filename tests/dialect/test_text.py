@@ -128,7 +128,7 @@ def test_strings_and_comments_are_not_rewritten() -> None:
         ("fly.make_ptr() : () -> !fly.ptr<f32, globe>", "not an address space"),
         ("fly.make_copy_atom {valBits = 16 : i32} : !fly.copy_atom<!fly.universal_copy<32>, 32>", "valBits"),
         ("fly.make_copy_atom {valBits = 32 : i32} : !fly.copy_atom<!fly.universal_copy<33>, 32>", "33 bits"),
-        ("fly.make_copy_atom {valBits = 32 : i32} : !fly.copy_atom<!fly.universal_copy<32>, x>", "'x' bits"),
+        ("fly.make_copy_atom {valBits = 32 : i32} : !fly.copy_atom<!fly.universal_copy<32>, x>", "got 'x'"),
         ('fly.memref.alloca(%l) : (!fly.layout<4:1>) -> !fly.memref<f32, register, 8:1>', "gives no"),
     ],
 )  # fmt: skip

@@ -14,7 +14,7 @@ _STYLE = "max-width:60em;white-space:pre-wrap;border-left:4px solid #d55e00;padd
 
 
 def dropdown(description: str, options: Sequence[Any], value: Any) -> widgets.Dropdown:
-    """A choice."""
+    """A choice among options."""
     layout = widgets.Layout(width="auto")
     return widgets.Dropdown(description=description, options=options, value=value, style=_WIDE, layout=layout)
 
@@ -25,12 +25,12 @@ def slider(description: str, low: int, high: int, value: int) -> Slider:
 
 
 def scrolled(part: widgets.Widget) -> widgets.Box:
-    """A part that is scrolled where it is wider than the view."""
+    """A part with a scroll bar if it is wider than the view."""
     return widgets.Box([part], layout=widgets.Layout(overflow="auto", width="0", min_width="100%"))
 
 
 class Field(widgets.VBox):
-    """A text field, with what is wrong with its text under it."""
+    """A text field, with a place under it for a message about its text."""
 
     def __init__(self, description: str, value: str, placeholder: str = "") -> None:
         self.text = widgets.Text(
@@ -41,7 +41,7 @@ class Field(widgets.VBox):
 
 
 class Note(widgets.HTML):
-    """A place for a message; it takes no room where there is none."""
+    """A place for a message, which takes no room while it is empty."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -16,15 +16,15 @@ TAGS = {kind: f'<span class="{kind}">' for kind in (*COLORS, "comment")} | {"fol
 
 
 def script() -> str:
-    """The JavaScript."""
+    """The JavaScript of the common parts."""
     return asset_text(__file__, *_SCRIPTS)
 
 
 def theme() -> str:
-    """The CSS of controls alone."""
+    """The CSS of controls only."""
     return asset_text(__file__, "theme.css")
 
 
 def style() -> str:
-    """The CSS."""
+    """The CSS of the common parts."""
     return asset_text(__file__, *_STYLES)

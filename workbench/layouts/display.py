@@ -12,7 +12,7 @@ from flydsl.layout import ComposedLayout, Layout
 from workbench.kit.html import code, escape, faint, title
 from workbench.layouts.view import view_of
 
-# The types that show themselves.
+# The types with a display of their own in notebooks.
 SHOWN: tuple[type, ...] = (
     *(Layout, ComposedLayout, CoordTensor),
     *(atoms.TiledCopy, fx.TiledCopy, fx.ThrCopy, fx.CopyAtom),
@@ -21,7 +21,7 @@ SHOWN: tuple[type, ...] = (
 
 
 def layout_bundle(value: Any) -> dict[str, Any]:
-    """A value of one of the types SHOWN, by mime type. What cannot be drawn is text, with the reason."""
+    """The display of a value of one of the types SHOWN, by MIME type; text and the reason if it cannot be drawn."""
     text = repr(value)
     try:
         return view_of(value).bundle(text)

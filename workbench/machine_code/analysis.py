@@ -1,4 +1,4 @@
-"""Everything there is to say about one kernel's machine code."""
+"""The analysis of a kernel's machine code: blocks, registers in use, waits, the mix of instructions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.resources.limits import next_steps
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """A kernel's instructions, with what follows from them."""
+    """A kernel's instructions, and the facts that are computed from them."""
 
     kernel: Kernel
     instructions: tuple[MachineInstruction, ...]

@@ -1,4 +1,4 @@
-"""Help for instructions, as HTML and as text: what they do, with what, where, and how long."""
+"""Help for instructions, as HTML and as text: their meaning, operands, unit and cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def help_of(analysis: Analysis, instruction: MachineInstruction) -> InstructionH
 
 
 def help_line(found: InstructionHelp) -> str:
-    """The help in a line of text: what a pointer that rests on the instruction shows."""
+    """The help in a line of text, for the tooltip of an instruction."""
     cost = found.cost and f" {found.cost[0].upper()}{found.cost[1:]}."
     missing = f" Not executed here: {found.not_executed}." if found.not_executed else ""
     return f"{found.meaning or 'What it does is not known here.'}{cost}{missing}"

@@ -1,7 +1,7 @@
 """The ISA view: each kernel's machine code with source lines, registers in use, blocks and loops, waits and the mix.
 
-It is static: what an instruction does is its tooltip, and stands in a table under the code; blocks are a picture and
-links. `isa_widget` has the same with a cursor.
+It is static: a tooltip, and a table under the code, say what an instruction does; blocks are a picture and links.
+`isa_widget` shows the same with a cursor.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ _MARK = "background-color:rgba(240,228,66,0.3)"
 
 @dataclass(frozen=True)
 class IsaListing:
-    """Some of the lines of some kernels. first: counts from 1. registers: those to mark. encodings: by kernel, the
-    bytes of its instructions, or none to leave them out."""
+    """Some of the lines of some kernels.
+
+    first: the first line, from 1. registers: those to mark. encodings: by kernel, the bytes of its instructions; empty
+    to leave them out.
+    """
 
     kernels: tuple[Analysis, ...]
     first: int
@@ -97,7 +100,10 @@ def part_of(
             hint="pass a pipeline, p, p.artifact, or a module that was opened",
         )
     if not all(isinstance(number, int) and number >= 1 for number in (first, count)):
-        raise ArgumentError(f"lines {first!r} and on, {count!r} of them", hint="both are numbers from 1 on")
+        raise ArgumentError(
+            f"first and count must be positive integers, got {first!r} and {count!r}",
+            hint="pass first=301, for example; lines count from 1",
+        )
     found = analyses(_code(value))
     names = [analysis.kernel.name for analysis in found]
     if kernel is not None and kernel not in names:
@@ -310,6 +316,7 @@ def waits_text(analysis: Analysis) -> dict[int, str]:
 
 
 def place(instruction: MachineInstruction) -> str:
+    """The line of the source that an instruction comes from; empty if it is not known."""
     return "" if instruction.location is None else place_key(instruction.location)
 
 
@@ -348,7 +355,7 @@ def _lines(analysis: Analysis, marked: RegisterSet, bytes_: Sequence[bytes]) -> 
 
 
 def _text_columns(analysis: Analysis) -> int:
-    """The room for the instructions, so that little of a line is out of sight: few of them are longer than 58."""
+    """The width of the column of instructions: that of the longest, but at most 58 characters, which few exceed."""
     longest = max((len(instruction.text) for instruction in analysis.instructions), default=0)
     deepest = max((len(block.loops) for block in analysis.blocks), default=0)
     return min(longest + deepest + 1, _MOST_TEXT_COLUMNS)
@@ -363,13 +370,14 @@ def _use(analysis: Analysis, instruction: MachineInstruction, marked: RegisterSe
 
 
 def named_head(analysis: Analysis, number: int) -> str:
-    """The line above a block, where it is called as in the graph."""
+    """The line above a block, with its name in the graph."""
     block = analysis.blocks[number]
     head = block_head(block, analysis)
     return head if block.label or number == 0 else f"block {number}, {head}"
 
 
 def block_head(block: Block, analysis: Analysis) -> str:
+    """A block's label, and the loop it is in."""
     label = block.label or ("entry" if block.start == 0 else "falls through")
     inside = f"  in the loop of {analysis.blocks[block.loops[-1]].label or 'the entry'}" if block.loops else ""
     return f"{label}:{inside}"

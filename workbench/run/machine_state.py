@@ -28,8 +28,11 @@ def values_text(data: Array, form: str) -> str:
 def register_file_lines(
     wave: WaveState, file: str, first_lane: int = 0, form_of: Callable[[str], str] = lambda register: "dwords"
 ) -> Iterator[str]:
-    """A file of registers, one a line. file: of FILES; of vector registers LANES_SHOWN lanes from one on.
-    form_of: the number format of a register, of scalar ones that of the first in a line."""
+    """The registers of a file as lines of text: a vector register a line, or LANES_SHOWN scalar ones.
+
+    file: one of FILES. first_lane: of the LANES_SHOWN lanes of vector registers. form_of: the number format of a
+    register; a line of scalar registers has that of its first.
+    """
     letter = FILES[file]
     if letter == "s":
         for number in range(0, len(wave.sgpr), LANES_SHOWN):

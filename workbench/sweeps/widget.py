@@ -38,7 +38,7 @@ class SweepExplorer(LiveView):
         super().__init__([row, self._map, self._table])
 
     def _choice(self, name: str) -> Any:
-        # A choice of None would be none at all: nothing would be shown as chosen.
+        # Options are tuples: a value of None would show the dropdown as empty.
         options = [(_ANY, ()), *((cell_text(v), (v,)) for v in distinct(list(self._rows), name))]
         return dropdown(name, options, ())
 

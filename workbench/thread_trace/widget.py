@@ -1,4 +1,4 @@
-"""The timeline, live: zoomed, panned, linked with the code."""
+"""The live timeline, which can be zoomed and panned, and is linked with the code."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Timeline(Scripted):
 
 
 class TraceExplorer(LiveView):
-    """A trace with what limits it, the timeline, and tables."""
+    """A trace: its limits, the timeline, and tables."""
 
     def __init__(self, trace: Trace, measured: Sequence[MeasuredDispatch] = ()) -> None:
         self._trace, self._measured = trace, measured

@@ -1,4 +1,5 @@
-"""Warn of waits that machine code misses: what LLVM compiles waits for itself, inline assembly and copies may not."""
+"""Warnings of missing waits: LLVM inserts those of the code it compiles, but not all that inline assembly and copies
+need."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _has_warned: ContextVar[bool] = ContextVar("flydsl_has_warned_of_missing_waits",
 
 @contextmanager
 def without_second_warnings() -> Iterator[None]:
-    """Compile inside of the block what has been warned of in another form already."""
+    """Compile without warnings in the block: the code has been warned of already, in another form."""
     token = _has_warned.set(True)
     try:
         yield
@@ -30,12 +31,12 @@ def without_second_warnings() -> Iterator[None]:
 
 
 def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> None:
-    """Warn, at the line that uses it, of what may still be under way there, on some path through the code:
-    once for all that the same wait would order.
+    """Warn, at the line that uses it, of data that may not have arrived there, on some path through the code. There is
+    one warning for all that the same wait would order.
 
-    Of what LLVM has compiled only code with inline assembly or copies past the registers is looked at, and without
-    assembly only these copies. Where the source is not known, the warning is at the line that opens the code object.
-    `checking("waits")` looks at the rest, and at waves that wait for each other.
+    Of code that LLVM has compiled, only inline assembly and copies past the registers are checked, and without assembly
+    only the copies. Where the source is not known, the warning is at the line that opens the code object.
+    `checking("waits")` checks the rest, and waves that wait for each other.
     """
     if _has_warned.get() or (is_from_llvm and not may_miss(code.listing)):
         return
@@ -48,15 +49,17 @@ def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> Non
     text = code.listing if registers else _COMPUTES.sub("", code.listing)
     for missing in reports_of_missing_waits(read_listing(text), code.arch, registers=registers):
         at = missing.at or missing.started_at
-        warnings.warn_explicit(f"a wait is missing: {missing}", UserWarning, *((at.file, at.line) if at else _opened()))
+        warnings.warn_explicit(
+            f"a wait is missing: {missing}", UserWarning, *((at.file, at.line) if at else _calling_line())
+        )
 
 
 def may_miss(text: str) -> bool:
-    """False for a listing of LLVM that needs no look: without inline assembly, and loads straight to LDS."""
+    """False if a listing of LLVM needs no check: it has neither inline assembly nor copies past the registers."""
     return _MAY_MISS.search(text) is not None
 
 
-def _opened() -> tuple[str, int]:
-    """The line of the user's program that this is about."""
+def _calling_line() -> tuple[str, int]:
+    """The line of the user's program that compiles or opens the code."""
     frame = user_frame()
     return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("<kernel>", 1)

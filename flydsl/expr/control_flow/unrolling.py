@@ -1,4 +1,4 @@
-"""`range(..., unroll=4)`: how often LLVM is to repeat the body of a runtime loop."""
+"""`range(..., unroll=4)`: the number of copies that LLVM makes of the body of a runtime loop."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def unroll_hint(options: Mapping[str, Any]) -> str:
             "pass unroll=4, for example",
         )
     if full and count != -1:
-        raise argument_error(
-            f"range with unroll={count} and unroll_full: they are mutually exclusive", "omit one of them"
-        )
+        raise argument_error(f"unroll={count} and unroll_full of range are mutually exclusive", "omit one of them")
     if full:
         return _annotation("full = true")
     if count == -1:

@@ -150,13 +150,15 @@ class SmemPtr:
         given = [0] * len(self._extents) if indices is None else list(indices)
         if len(given) != len(self._extents):
             raise argument_error(
-                f"a {what} with {len(given)} indices of LDS with {len(self._extents)} dimensions, {self!r}",
-                "give one index for each dimension",
+                f"{what} takes one index for each of the {len(self._extents)} dimensions of {self!r}, got {len(given)}",
+                f"pass {len(self._extents)}",
             )
         values = [get_index_value(index) for index in given]
         for index, extent in zip(map(as_numeric, given), self._extents, strict=True):
             if index.is_static and not 0 <= int(index) < extent:
-                raise argument_error(f"a {what} at {int(index)} of LDS with extent {extent}", "indices count from 0")
+                raise argument_error(
+                    f"the index of a {what} in LDS must be 0 to {extent - 1}, got {int(index)}", "indices count from 0"
+                )
         return values
 
     def _element(self, value: Any) -> ir.Value:
@@ -164,7 +166,7 @@ class SmemPtr:
             value = numeric_class(self.element_type).exactly(value)
         operand = get_op_result_or_value(value)
         if operand.type != self.element_type:
-            raise argument_error(f"a store of {operand.type} to LDS of {self.element_type}", "convert it with .to(...)")
+            raise argument_error(f"LDS of {self.element_type} cannot hold a {operand.type}", "convert it with .to(...)")
         return operand
 
     def llvm_pointer(self) -> ir.Value:
@@ -242,7 +244,7 @@ class SmemAllocator:
         if not isinstance(num_elems, int) or num_elems < 1:
             raise argument_error(
                 f"the size of an LDS array must be a positive integer, got {num_elems!r}",
-                "its size is known at compile time: a Python int",
+                "pass a Python int: the size must be known at compile time",
             )
         offset = self._reserve(get_mlir_type_size(kind) * num_elems, alignment or get_mlir_type_align(kind))
         return lambda base: SmemPtr(base, offset, kind, (num_elems,))
@@ -257,7 +259,8 @@ class SmemAllocator:
             end, align = start + get_mlir_type_size(kind), max(align, get_mlir_type_align(kind))
         if not fields:
             raise argument_error(
-                f"{cls.__name__} in LDS: it has no annotated fields", "write them as in a dataclass: name: fx.Float32"
+                f"{cls.__name__} has no annotated fields to allocate in LDS",
+                "write them as in a dataclass: name: fx.Float32",
             )
         offset = self._reserve(self._align(end, align), alignment or align)
         return lambda base: SmemStruct(base, offset, fields)
@@ -276,8 +279,8 @@ class SmemAllocator:
         block = ir.InsertionPoint.current.block
         if block.owner.operation.name != "gpu.module":
             raise trace_error(
-                "SmemAllocator.finalize outside of the GPU module",
-                "`with ir.InsertionPoint(CompilationContext.get_current().gpu_module_body): allocator.finalize()`",
+                "SmemAllocator.finalize must be called in the GPU module",
+                "with ir.InsertionPoint(CompilationContext.get_current().gpu_module_body): allocator.finalize()",
             )
         self.finalized = True
         if self._storage(block) is None:
@@ -306,7 +309,7 @@ class SmemAllocator:
             return
         if storage.name != "memref.global" or ir.TypeAttr(storage.attributes["type"]).value != self._storage_type():
             raise trace_error(
-                f"LDS storage {self.global_sym_name!r}: the program has another one of this name, or memory was "
+                f"the LDS storage {self.global_sym_name!r} has changed: another allocator has this name, or memory was "
                 "allocated after finalize()",
                 "give every SmemAllocator its own global_sym_name, and allocate before finalize()",
             )

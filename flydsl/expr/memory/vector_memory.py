@@ -28,7 +28,8 @@ def load(
     """Read a vector. result_type: an MLIR vector type."""
     if not isinstance(result_type, ir.VectorType):
         raise argument_error(
-            f"load of {result_type!r}: it takes an MLIR vector type", "pass T.vec(4, T.f32), for example"
+            f"the result of a vector load must be an MLIR vector type, got {result_type!r}",
+            "pass T.vec(4, T.f32), for example",
         )
     memref = as_fly_value(memref)
     if not isinstance(memref, Tensor):
@@ -37,7 +38,7 @@ def load(
     dtype = numeric_class(result_type.element_type)
     if dtype.ir_type != memref.dtype.ir_type:
         raise argument_error(
-            f"load of {result_type} from a tensor of {memref.type.element}",
+            f"a tensor of {memref.type.element} cannot be loaded as {result_type}",
             "load the type of its elements, and convert the vector",
         )
     count = result_type.shape[0]
@@ -57,7 +58,7 @@ def store(
         return
     if vector.dtype.ir_type != memref.dtype.ir_type:
         raise argument_error(
-            f"a store of {vector.value.type} to a tensor of {memref.type.element}",
+            f"a tensor of {memref.type.element} cannot hold a {vector.value.type}",
             f"convert it with .to(fx.{memref.dtype.__name__})",
         )
     registers = memref_alloca(algebra.make_layout(vector.numel, 1), memref.dtype)
@@ -79,7 +80,7 @@ def _access(alignment: int | None, nontemporal: bool | None) -> dict[str, ir.Att
 def _memref(memref: Any) -> ir.Value:
     if isinstance(memref, ir.Value) and isinstance(memref.type, ir.MemRefType):
         return memref
-    raise argument_error(f"a vector in {memref!r}: it takes a tensor", how_made.TENSOR)
+    raise argument_error(f"the memory of a vector must be a tensor or a memref, got {memref!r}", how_made.TENSOR)
 
 
 def _positions(indices: Sequence[Any]) -> list[ir.Value]:
@@ -117,7 +118,7 @@ def _require_contiguous(tensor: Tensor) -> None:
     last = stride[-1] if isinstance(stride, tuple) else stride
     if not (isinstance(last, int) and last == 1):
         raise argument_error(
-            f"a vector in {tensor!r}: the stride of its last mode is {last}, not 1",
+            f"the last mode of a tensor must have stride 1 for vectors, got {last} in {tensor!r}",
             "copy with fx.copy and a tiled copy",
         )
 

@@ -19,12 +19,12 @@ In FlyDSL 0.2.2 operators are narrower:
 - a vector keeps its element type beside numbers and scalars: `v * 0.1` of Float16 stays Float16, of Int8 stays Int8.
   Beside a float, an integer vector becomes a vector of floats; beside a wider integer scalar, one of that type
 
-Bare scalars stay as narrow as they are: beside one, a Python number takes its type, and so is the result of two of one
-type. `arith.trunci(T.i8, x) + 100` is an Int8, `x & 0xFFFF0000` of a bare i32 one. Their integers have no sign of their
-own: `>>` shifts zeros in, while comparisons and division take them as signed. Bare are an `ir.Value`, `ArithValue(x)`,
-casts to an MLIR type, and what functions of `fx.arith`, `fx.math`, `fx.vector`, `fx.rocdl` and `fx.buffer_ops` give, as
-far as their operands are. Values of the DSL (`fx.Int32(x)`, `tensor[i]`, `vec[i]`) are not. Of an operator, the left
-operand decides.
+Bare scalars keep their type: a Python number beside one takes its type, and two of one type give that type.
+`arith.trunci(T.i8, x) + 100` is an Int8, and `x & 0xFFFF0000` of a bare i32 is an i32. Bare integers have no sign of
+their own: `>>` shifts zeros in, while comparisons and division take them as signed. An `ir.Value`, an `ArithValue(x)`
+and a cast to an MLIR type are bare, and so are the results of functions of `fx.arith`, `fx.math`, `fx.vector`,
+`fx.rocdl` and `fx.buffer_ops` if their operands are. Values of the DSL (`fx.Int32(x)`, `tensor[i]`, `vec[i]`) are not.
+The left operand of an operator decides whether it computes with bare scalars.
 
 `~x`, `-x` and `abs(x)` keep the type. `fx.arith.select` takes two values of one type; there a Python number takes the
 other's.
@@ -85,7 +85,7 @@ def _float_for(dtype: type[Numeric]) -> type[Numeric]:
 
 
 def wider(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
-    """The common type of two: of a float and an integer with more bits a third, else the wider, else the unsigned."""
+    """The common type of two: the wider, or the unsigned of one width; a third for a float beside a wider integer."""
     if left is right:
         return left
     if left.is_float and right.is_float:
@@ -110,7 +110,7 @@ def promote(a: type[Numeric], b: type[Numeric]) -> type[Numeric]:
     for given in (a, b):
         if not (isinstance(given, type) and issubclass(given, Numeric)):
             raise argument_error(
-                f"promote({a!r}, {b!r}): {given!r} is not a scalar type", "pass fx.Int32 or fx.Float16, for example"
+                f"promote takes scalar types, got {given!r}", "pass fx.Int32 or fx.Float16, for example"
             )
     return wider(a, b)
 
@@ -132,7 +132,7 @@ def _is_vector(value: Any) -> bool:
 
 
 def _kept_by_vector(value: Any, other: Any) -> type[Numeric]:
-    """The type of an operand where a vector keeps its element type beside a scalar that this can hold."""
+    """The type of an operand where a vector keeps its element type beside a scalar that the type can hold."""
     return _dtype(value) if _is_vector(value) else _beside_vector(other.dtype, value)
 
 

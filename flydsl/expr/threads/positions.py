@@ -20,7 +20,7 @@ def _id(operation: str, dimension: str) -> Any:
     if dimension not in _DIMENSIONS:
         raise argument_error(
             f"the dimension of gpu.{operation} must be 'x', 'y' or 'z', got {dimension!r}",
-            "fx.thread_idx.x is thread_id('x')",
+            "pass 'x', for example: fx.thread_idx.x is thread_id('x')",
         )
     require_trace(f"gpu.{operation}")
     attribute = ir.Attribute.parse(f"#gpu<dim {dimension}>")
@@ -39,7 +39,7 @@ class Tuple3D:
         if not isinstance(operation, str) or operation not in _POSITIONS:
             raise argument_error(
                 f"the operation of a Tuple3D must be one of {', '.join(map(repr, _POSITIONS))}, got {operation!r}",
-                "fx.thread_idx, fx.block_idx, fx.block_dim and fx.grid_dim are there already",
+                "use fx.thread_idx, fx.block_idx, fx.block_dim or fx.grid_dim",
             )
         self._operation = operation
 
@@ -63,7 +63,7 @@ class Tuple3D:
 
     def __getitem__(self, index: int) -> Any:
         if index not in (0, 1, 2):
-            raise argument_error(f"{self!r}[{index!r}]: the dimensions are 0, 1 and 2", "or .x, .y and .z")
+            raise argument_error(f"the index of {self!r} must be 0, 1 or 2, got {index!r}", "or use .x, .y or .z")
         return self._read(_DIMENSIONS[index])
 
     def __repr__(self) -> str:

@@ -1,11 +1,11 @@
-"""The part of a constant that an instruction holds, if not all of it: as LLVM assembles it.
+"""The part of a constant that an instruction holds where that is not all of it, as LLVM assembles it.
 
-A small integer and a few floats are inline constants. Anything else is a literal of 32 bits: of a 64-bit operand the
-high half of a float, and of an integer the low half, extended with its sign where the operand has one (ISA, "Literal
-Expansion to 64 bits"). LLVM assembles more than that, and cuts it off: 0.1 and -17, for example. gfx1250 has literals
-of 64 bits, too. v_fma_mix and some scalar instructions of f16 have operands that LLVM takes for another type. What a
-scaled conversion reads as 32 bits may be an f16 or a bf16, and its constant is one, too; a pair of floats has a
-constant in one half, or in both: no document says which.
+A small integer and a few floats are inline constants. Anything else is a literal of 32 bits. For a 64-bit operand it is
+the high half of a float, or the low half of an integer, which is sign-extended if the operand is signed (ISA, "Literal
+Expansion to 64 bits"). LLVM also accepts constants that do not fit, such as 0.1 and -17, and truncates them. gfx1250
+has literals of 64 bits, too. v_fma_mix and some scalar instructions of f16 have operands that LLVM encodes as another
+type. An operand that a scaled conversion reads as 32 bits may be an f16 or a bf16, and its constant then is one, too.
+Whether the constant of a pair of floats is in one half or in both, no document says.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _INLINE_F64 = {Immediate(value).bits("f64") for value in (0.0, -0.0, *_INLINE_FL
 _INVERSE_OF_2_PI_F64 = 0x3FC45F306DC9C882
 _LOW = (1 << 32) - 1
 _TAKEN_FOR_F32 = re.compile(r"s_((ceil|floor|trunc|rndne)_f16|cvt_f32_f16|cmp_.*_f16)")
-"""With operands of f16 whose constants LLVM encodes as those of f32."""
+"""Instructions with f16 operands whose constants LLVM encodes as those of f32."""
 _SCALED_FROM_HALF = re.compile(r"v_cvt_scalef32_sr_(?:fp8|bf8)_(b?f16)")
 _SCALED_FROM_PAIR = re.compile(r"v_cvt_scalef32_((sr_)?pk_(fp8|bf8|fp4)_b?f16|sr_pk_fp4_f32)")
 _NEVER_INLINE = {"v_fmaak_f64": 2, "v_fmamk_f64": 1}
-"""The source that is a literal in any case."""
+"""Instructions with a source that is always a literal, and which one."""
 
 
 def as_encoded(
     source: Operand | None, place: int, word: str, mnemonic: str, encoding: str, instruction_sets: Collection[str]
 ) -> Operand | None:
-    """An operand whose constant is what the instruction holds of it. ValueError where its encoding is not known.
+    """An operand with the part of its constant that the instruction holds. ValueError if the encoding is not known.
 
-    place: of the operand among the sources; word: of what kind it is.
+    place: of the operand among the sources. word: its kind, a word of a signature in `isa.table`.
     """
     if source is None or not isinstance(source.atom, Immediate):
         return source

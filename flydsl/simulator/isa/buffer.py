@@ -2,8 +2,9 @@
 
 A resource is four scalar registers: base (48 bits), stride (14 bits), num_records, flags. With stride 0, or without an
 index (idxen), num_records counts bytes, else elements. Out of range reads give 0 and out of range writes do nothing,
-dword by dword (ISA, "Range checking"). Swizzled resources and those that add the lane to the index are simulated of
-gfx1250 alone: through another one an access is a fault. But one of them is how kernels of CDNA 2 reach scratch.
+dword by dword (ISA, "Range checking"). Swizzled resources, and those that add the lane to the index, are simulated for
+gfx1250 only: on other GPUs an access through one is a fault, but for the one through which kernels of CDNA 2 reach
+scratch.
 """
 
 from __future__ import annotations
@@ -79,9 +80,12 @@ class _Place:
 
 
 class _PlaceOfCdna2(_Place):
-    """Kernels of CDNA 2 also reach scratch so: through the resource that the command processor gives a wave, here
-    `SCRATCH_RESOURCE`. Its dwords go round the 64 lanes, and its scalar offset counts bytes of the whole wave (LLVM,
-    AMDGPUUsage, "Private Segment Buffer")."""
+    """Kernels of CDNA 2 also reach scratch by buffer instructions.
+
+    They use the resource that the command processor gives a wave, here `SCRATCH_RESOURCE`. Its dwords are interleaved
+    over the 64 lanes, and its scalar offset counts bytes of the whole wave (LLVM, AMDGPUUsage, "Private Segment
+    Buffer").
+    """
 
     space = "flat"
 
@@ -129,8 +133,8 @@ class _PlaceOfCdna5(_Place):
     4, 8 or 32 bytes. Offsets from a register and from the instruction are added without wrapping. (LLVM,
     SIISelLowering.cpp, lowerPointerAsRsrcIntrin; AMD's functional model, rocm-systems, cdna5/addr_calc.cpp.)
 
-    Bit 29 of the last dword asks that an access does not leave its record. Bit 28 is the swizzle: 32 indices and 16
-    bytes of their records at a time lie together; num_records counts for nothing then, unless it is 0
+    With bit 29 of the last dword, an access must stay within its record. Bit 28 is the swizzle: 16 bytes of each of 32
+    records lie side by side; num_records is then ignored, unless it is 0
     (ROCm/rocjitsu-test-corpus, cts, buffer_descriptor_modes_test, after the ISA).
     """
 

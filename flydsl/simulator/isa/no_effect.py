@@ -1,7 +1,7 @@
 """Waits, hints and caches: instructions that change no state that is simulated.
 
-Memory is coherent and every access completes at once: priorities and idling have no effect, and caches none but the
-order of accesses that their instructions promise. Nor do float exceptions, which are not simulated.
+Memory is coherent and every access completes at once, so that priorities and idling have no effect. Of instructions
+about caches, only the order of accesses that they promise is kept. Float exceptions are not simulated.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def wait(b: Builder) -> None:
 
 
 def _acquire(b: Builder) -> None:
-    """Drop what a cache holds."""
+    """Invalidate a cache."""
     b.fence("acq_rel")
 
 
 def _write_back(b: Builder) -> None:
-    """Write what a cache holds to memory."""
+    """Write a cache back to memory."""
     b.fence("seq_cst")
 
 

@@ -1,7 +1,7 @@
-"""Vector registers at an index known at run time: between s_set_gpr_idx_on and s_set_gpr_idx_off, the number of a
-register is that of the text plus M0[7:0].
+"""Vector registers at an index known at run time: between s_set_gpr_idx_on and s_set_gpr_idx_off, M0[7:0] is added to
+the number of a register.
 
-LLVM writes a single v_mov_b32 between the two, and that is what is simulated. `Program` looks such a move up as
+LLVM writes a single v_mov_b32 between the two, which is all that is simulated. `Program` looks such a move up as
 "v_mov_b32/gpr_idx(SRC0)" or "v_mov_b32/gpr_idx(DST)".
 """
 
@@ -37,14 +37,14 @@ define("s_set_gpr_idx_off", "= ...", nothing)
 define("v_mov_b32/gpr_idx(SRC0)", "i32 = register m0", lambda b, register, m0: b.read_register(register, _index(b, m0)))
 define("v_mov_b32/gpr_idx(DST)", "= register i32 m0", _write)
 
-# --- RDNA: the number of the register is that of the text plus M0
+# --- RDNA: M0 is added to the number of the register
 
 define("v_movrels_b32", "i32 = register m0", lambda b, register, m0: b.read_register(register, m0), of="rdna")
 define("v_movreld_b32", "= register i32 m0", lambda b, register, x, m0: b.write_register(register, m0, x), of="rdna")
 
 
 def _indices(b: Builder, m0: Value) -> tuple[Value, Value]:
-    """The distances of the registers of source and result from those of the text, where M0 says it for each."""
+    """What is added to the numbers of the source's and the result's registers: M0[9:0] and M0[25:16]."""
     of_result = b.lshr(m0, b.const("i32", 16))
     return tuple(b.and_(x, b.const("i32", 0x3FF)) for x in (m0, of_result))
 

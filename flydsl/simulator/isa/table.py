@@ -33,8 +33,8 @@ These words stand for no operand in the text:
 A result may be followed by `~`: a 16-bit result that leaves the other half of its register as it is.
 
 An entry is for every GPU, or, with `of`, for those with a set of instructions (`Arch.instruction_sets`): what only they
-have, or what means something else there. The names of entries are mnemonics, followed by `/` and a form of operands
-that only the modifiers tell, and by `@` and the set.
+have, or what means something else there. The name of an entry is the mnemonic; `/` and a form follow if the modifiers
+change the operands, and `@` and the set.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ FAMILIES = {
     "cdna5": "async_copy bfloat16 scaled_convert scaled_wmma stochastic_packs tensor unsigned_floats",
     "rdna": "dual scalar_float sixteen_bits wmma",
 }
-"""The modules of families: of every GPU, and those that only GPUs with a set of instructions need."""
+"""The modules of families by instruction set; those under "" are for every GPU."""
 
 HALVES = ("f16x2", "i16x2", "bf16x2")
 IMPLICIT = ("scc", *FIXED, "dst", "dst1", "modifiers")
@@ -89,8 +89,8 @@ Effect = Literal["state", "wait", "cache", "hint"]
 class Semantics:
     """One entry of the table. `ignores_exec`: writes every lane, active or not. `packed`: computed once per half.
 
-    instruction_set: of the GPUs that the entry is for; "" for all. effect: "state", or what an instruction is that
-    changes none: a "wait", one about a "cache", or a "hint".
+    instruction_set: of the GPUs that the entry is for; "" for all. effect: "state", or, for an instruction that changes
+    no state, its kind: "wait", "cache" or "hint".
     """
 
     mnemonic: str
@@ -111,7 +111,7 @@ class Semantics:
 ENTERED: dict[str, Semantics] = {}
 """The rows that have been entered so far, for families that build on others."""
 EFFECTS: dict[str, Effect] = {}
-"""Those other than "state", by mnemonic: see `no_effect`."""
+"""The effects other than "state", by mnemonic: see `no_effect`."""
 _begun: set[str] = set()
 _complete: set[str] = set()
 _entering = RLock()

@@ -14,19 +14,19 @@ from flydsl.simulator.arrays import Array
 
 
 def flush_denormals(x: Array) -> Array:
-    """Denormals become zeros of their sign."""
+    """Replace denormals by zeros of the same sign."""
     return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(x.dtype.type(0), x), x)
 
 
 def quiet(x: Array) -> Array:
-    """NaNs with their quiet bit set."""
+    """Set the quiet bit of NaNs."""
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
     bit = unsigned.type(1 << (np.finfo(x.dtype).nmant - 1))
     return np.where(np.isnan(x), (np.ascontiguousarray(x).view(unsigned) | bit).view(x.dtype), x)
 
 
 def to_integer(x: Array, low: int, high: int) -> Array:
-    """x towards zero and saturated to [low, high] (at most 32 bits wide), NaN to 0, as i64."""
+    """x rounded towards zero and saturated to [low, high] (at most 32 bits wide), as i64; 0 for a NaN."""
     wide = np.where(np.isnan(x), 0.0, x.astype(np.float64))
     return np.clip(np.trunc(wide), low, high).astype(np.int64)
 
@@ -111,7 +111,7 @@ def _upper_half(x: Array) -> Array:
 def _by_fractions(x: float, y: float, z: float, exponent: int = 0) -> float:
     exact = (Fraction(x) * Fraction(y) + Fraction(z)) * Fraction(2) ** exponent
     if exact == 0:
-        return x * y + z  # which knows the sign of zero
+        return x * y + z  # the plain sum has the right sign of zero
     try:
         return float(exact)
     except OverflowError:

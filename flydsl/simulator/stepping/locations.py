@@ -1,4 +1,4 @@
-"""The places of DWARF, read in a wave: registers, and expressions of them, evaluated in all lanes."""
+"""Values at DWARF's locations, read in a wave: registers, and expressions of them evaluated in all lanes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORD_BYTES = 4
 
 
 class Unreadable(Exception):
-    """The value is not in registers, or in a way that is not read here; why, in words that follow "is"."""
+    """Raised for a value that cannot be read from registers; the text follows "is", as in "in memory"."""
 
 
 def read(variable: Variable, place: Place, wave: WaveState, has_halves: bool) -> Any:

@@ -17,16 +17,16 @@ from flydsl.simulator.stepping.locations import Unreadable, number_in, read
 from flydsl.simulator.stepping.wave_state import WaveState
 
 _LANES_SHOWN, _ELEMENTS_SHOWN = 8, 8
-_NO_VIEWS = "a view of LDS is its bytes, in sim.lds, and the interpreter has views and layouts"
+_NO_VIEWS = "sim.lds has the bytes of views of LDS, and the interpreter shows views and layouts"
 
 
 @dataclass(frozen=True, repr=False)
 class VariableValue:
     """The value of a variable of the source in a wave, before its next instruction.
 
-    name: with its function before a colon, if that is not the kernel's own. element: the type of its elements.
-    values: (lanes,) or, of a vector or fragment, (lanes, elements); a masked array of which elements that are optimised
-    out are masked. None where it has no value: `why`. active: the lanes that are active, (lanes,) bool.
+    name: preceded by its function and a colon, if that is not the kernel. element: the type of its elements. values:
+    (lanes,) or, for a vector or fragment, (lanes, elements); a masked array if some elements are optimised out; None if
+    the variable has no value here, for the reason `why`. active: the lanes that are active, (lanes,) bool.
     """
 
     name: str
@@ -39,12 +39,13 @@ class VariableValue:
         """The value in a lane, or in lanes. Raises SimulatorError for a variable that has none here."""
         if self.values is None:
             raise SimulatorError(
-                f"{self.name} is {self.why} here", hint="step on, or look at the registers, or at the interpreter's"
+                f"{self.name} is {self.why} here",
+                hint="step on, look at the registers, or run the kernel in the interpreter",
             )
         return self.values[lane]
 
     def text(self, first_lane: int = 0) -> str:
-        """The value in a few words: one if all active lanes have the same, else those of eight lanes."""
+        """The value as text: one number if all active lanes have the same, otherwise those of eight lanes."""
         if self.values is None:
             return self.why
         shown = self.values[self.active] if self.active.any() else self.values
@@ -108,7 +109,7 @@ def variable_table(described: Variables, launched: Dispatch, wave: WaveState) ->
 
 
 def _parameters(described: Variables, launched: Dispatch) -> list[Parameter]:
-    """The parameters of a kernel; none if its arguments are others, in a code object that keeps only those it uses."""
+    """The parameters of a kernel; none if its arguments are not those of the source, as some are optimised out."""
     kernel = launched.kernel
     entries = sum(not argument.kind.startswith("hidden_") for argument in kernel.args)
     if described.entries.get(kernel.name) != entries:
@@ -117,7 +118,7 @@ def _parameters(described: Variables, launched: Dispatch) -> list[Parameter]:
 
 
 def _given(parameter: Parameter, launched: Dispatch, wave: WaveState) -> VariableValue:
-    """The value of a parameter that the launch has given; of a tensor, where it is."""
+    """The value of a parameter; for a tensor, its buffer and address."""
     argument = launched.kernel.args[parameter.entry]
     content = launched.arguments[argument.offset : argument.offset + argument.size]
     if parameter.is_tensor:

@@ -99,7 +99,7 @@ def test_the_table_says_what_is_optimised_out() -> None:
     assert re.search(r"^unused +i32 +optimised out$", str(table), re.M)
     with pytest.raises(SimulatorError, match="unused is optimised out here"):
         unused[0]
-    with pytest.raises(OutOfRange, match=r"no variable 'accumulator'[\s\S]*it knows .*total.*a view of LDS is its"):
+    with pytest.raises(OutOfRange, match=r"no variable 'accumulator'[\s\S]*it knows .*total.*sim\.lds has the bytes"):
         sim.variable("accumulator")
 
 

@@ -26,7 +26,7 @@ _EXACT = {
     "absf": "fabs", "ceil": "ceil", "floor": "floor", "trunc": "trunc", "round": "round", "roundeven": "roundeven",
     "fma": "fma", "copysign": "copysign",
 }  # fmt: skip
-# Within 2 ulp in f32.
+# LLVM computes these within 2 ulp in f32.
 _NATIVE = {"exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10", "sqrt": "sqrt"}
 _FORMULAS: dict[str, Callable[..., ElementwiseValue]] = {
     "acos": inverse_trigonometric.acos, "asin": inverse_trigonometric.asin, "atan": inverse_trigonometric.atan,
@@ -53,7 +53,7 @@ _INTEGERS: dict[str, Callable[..., ElementwiseValue]] = {
     "ipowi": powers.ipowi,
 }
 
-# Those of f64 that have no formula in common with f32.
+# Functions of f64 whose formulas are not those of f32.
 _OF_F64: dict[str, Callable[..., ElementwiseValue]] = {
     **{name: getattr(of_f64.exponential, name) for name in (
         "cbrt", "cosh", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sinh", "tanh"
@@ -78,8 +78,8 @@ def expand(function: ir.Operation) -> None:
 def _expand(op: ir.Operation) -> list[ir.Value]:
     """The values that replace an operation's results.
 
-    Vectors are handled in one dimension, one of a single element as a scalar: LLVM's back end ends with an assertion
-    for a `copysign` of <1 x double> by a sign that is selected.
+    Vectors are flattened, and one of a single element becomes a scalar: LLVM's back end fails an assertion for a
+    `copysign` of <1 x double> whose sign comes from a select.
     """
     kinds = [result.type for result in op.results]
     operands = [ElementwiseValue(_flattened(operand, op.location), op.location) for operand in op.operands]

@@ -1,9 +1,9 @@
 """The lock-step machine that remembers which instructions made the first NaN, or infinity, out of numbers.
 
-An instruction makes a NaN if a lane of its result is one and none of its float operands is; it makes an infinity if its
-operands are finite. That alone is no mistake: the compiler's square root of 0 goes through a NaN that it does not use.
-So it counts only if a NaN or an infinity reaches memory that had a number there before, or one is made and the launch
-stores to what was a NaN already (`NanHistory.check`).
+An instruction makes a NaN if a lane of its result is one and none of its float operands is, and an infinity if its
+operands are finite. That alone is not a mistake: the compiler's square root of 0 computes a NaN that it does not use.
+It is reported only if a NaN or an infinity replaces a number in memory, or if one is made and the launch stores to an
+element that was a NaN before (`NanHistory.check`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MATRIX = ("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_")
 
 @dataclass(frozen=True)
 class Made:
-    """The first time that an instruction made something that is not a number. operands, result: in that lane."""
+    """The first time that an instruction made a NaN or an infinity. operands, result: in that lane."""
 
     instruction: Instruction
     workgroup: Dim3
@@ -75,12 +75,12 @@ class NanHistory:
         return ((base, buffer) for base, buffer in self._memory.buffers().items() if buffer.writable)
 
     def note_store(self, storage: Array, offsets: Array, size: int) -> None:
-        """Lanes store `size` bytes each at offsets into a storage."""
+        """Note that lanes store `size` bytes each at offsets into a storage."""
         stored = self._stored.setdefault(storage.ctypes.data, np.zeros(storage.size, np.bool_))
         stored[offsets[:, None] + np.arange(size)] = True
 
     def _is_stored(self, buffer: Buffer, count: int) -> Array:
-        """A mask of the first elements of a buffer to which the launch stored while it made what is not a number."""
+        """A mask of a buffer's first elements, to which the launch stored; all False if it made no NaN or infinity."""
         stored = self._stored.get(buffer.storage.ctypes.data)
         if stored is None or not self.made:
             return np.zeros(count, np.bool_)
@@ -88,7 +88,7 @@ class NanHistory:
         return np.asarray(stored[start : start + count * buffer.element_bytes].reshape(count, -1).any(axis=1))
 
     def check(self) -> None:
-        """Raise NotFinite if memory holds something now that is not a number, which the launch has made."""
+        """Raise NotFinite if memory holds a NaN or an infinity that the launch has made."""
         for base, buffer in self._writable():
             now, before = _is_finite(buffer), self._before.get(base)
             if now is None or before is None:
@@ -103,7 +103,7 @@ class NanHistory:
             raise NotFinite(buffer.name, buffer.label, element, count, shown, self._first_of_lines()[:_MOST_SHOWN])
 
     def _first_of_lines(self) -> list[Any]:
-        """Of each line of the source the first instruction that made one."""
+        """The first instruction of each line of the source that made one."""
         of_lines: dict[object, Any] = {}
         for key, made in self.made.items():
             of_lines.setdefault((made.at.file, made.at.line) if made.at else key, made)
@@ -111,7 +111,7 @@ class NanHistory:
 
 
 class NanMachine(Machine):
-    """Executes a program with its float results looked at."""
+    """Executes a program and looks at its float results."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class NanMachine(Machine):
         return found
 
     def look_at(self, operands: Sequence[Any], result: Array) -> None:
-        """Remember the instruction if a lane of its result is the first that is not a number, of numbers."""
+        """Remember the instruction if it makes its first NaN or infinity, in a lane whose operands are numbers."""
         made_of = self._history.made
         if self.instruction.index in made_of:
             return
@@ -206,7 +206,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _matrix_operands(instruction: Instruction, operands: Sequence[Any]) -> tuple[Any, Any]:
-    """A pair: a matrix instruction multiplies halves of which any is a NaN or infinite, or none is."""
+    """(has_nan, is_finite) of the 16-bit operands of a matrix instruction; (False, True) for other instructions."""
     exponent = next((bits for type_, bits in _EXPONENTS.items() if instruction.mnemonic.endswith(type_)), None)
     if exponent is None or not instruction.mnemonic.startswith(_MATRIX):
         return np.bool_(False), np.bool_(True)

@@ -1,4 +1,4 @@
-"""The waves that have written what an endless loop reads: the last of them, and the workgroups that have not."""
+"""Who writes the flag that an endless loop reads: the wave that wrote it last, and the workgroups that have not."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOST_NAMED = 4
 
 
 def tell_who_signalled(error: InstructionLimit, races: RaceHistory, program: Program, memory: Memory) -> None:
-    """Add to the error who has written what its loop reads, with an atomic or past the caches.
+    """Add to the error who has written, with an atomic or past the caches, what its loop reads.
 
-    What was written after the last write that is known, by native code that ran ahead, is left out.
+    Nothing is added where native code that ran ahead has written it again since the last write that is known.
     """
     told = dict.fromkeys(line for place in error.polled for line in _lines(*place, races, program, memory))
     error.message = "\n".join([error.message, *told])

@@ -88,9 +88,8 @@ class NativeLanes(NativeFloats):
         return LlvmValue(self.body.emit(f"extractelement {x}, {chosen}"), x.type, 0)
 
     def read_first_lane(self, x: LlvmValue) -> LlvmValue:
-        first = self.and_(
-            self.cttz(self.exec_bits), constant("i64", self.lane_count - 1)
-        )  # 64 if none is active: lane 0
+        # 64 trailing zeros if no lane is active: then it is lane 0.
+        first = self.and_(self.cttz(self.exec_bits), constant("i64", self.lane_count - 1))
         return self.read_lane(x, first)
 
     def permute(self, x: LlvmValue, lane: LlvmValue) -> LlvmValue:
@@ -132,7 +131,7 @@ class NativeLanes(NativeFloats):
         return self.load_row(row, result.type)
 
     def call_shared(self, body: Body, pointers: Mapping[str, str]) -> None:
-        """Call a function of addresses, by parameter, which other handlers share. `body` is without its end."""
+        """Call a function that handlers share. body: its body without the return; pointers: addresses by parameter."""
         function = shared_function(body, list(pointers))
         self.functions[function.name] = function
         self.body.call_void(function.name, *(f"ptr {pointer}" for pointer in pointers.values()))
