@@ -54,6 +54,7 @@ from types import MappingProxyType
 from typing import Any
 
 from flydsl.errors import ArgumentError, did_you_mean
+from flydsl.interrupts import holding
 
 # Of the table above. Python -OO drops it, and then there is no warning of others.
 _NAMES = frozenset(re.findall(r"`(FLYDSL_\w+)` \|", __doc__ or ""))
@@ -87,11 +88,8 @@ def replaced(values: Mapping[str, str]) -> Iterator[None]:
 
     `os.environ` stays as it is: it is the whole process's, which may compile for another architecture at the same time.
     """
-    token = _replaced.set({**_replaced.get(), **values})
-    try:
+    with holding(_replaced, {**_replaced.get(), **values}):
         yield
-    finally:
-        _replaced.reset(token)
 
 
 _of_process: dict[str, str] = {}

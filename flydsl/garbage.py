@@ -27,9 +27,17 @@ def collection_paused() -> Iterator[None]:
         try:
             yield
         finally:
-            if before[0] and not gc.get_threshold()[0]:
-                gc.set_threshold(*before)
-                _collect_what_is_due()
+            try:
+                _resume(before)
+            except KeyboardInterrupt:  # it may have come before the threshold was set
+                _resume(before)
+                raise
+
+
+def _resume(threshold: tuple[int, int, int]) -> None:
+    if threshold[0] and not gc.get_threshold()[0]:
+        gc.set_threshold(*threshold)
+        _collect_what_is_due()
 
 
 def _collect_what_is_due() -> list[list[int]]:

@@ -7,7 +7,10 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -28,6 +31,21 @@ def interrupt_afterwards() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if interrupts:
             signal.raise_signal(signal.SIGINT)
+
+
+@contextlib.contextmanager
+def holding(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Have a variable hold a value in the `with` block. It must have a default.
+
+    The value is set inside of `try`. Between `token = variable.set(value)` and a `try` below it a Ctrl-C would leave
+    it there for good.
+    """
+    before = variable.get()
+    try:
+        variable.set(value)
+        yield
+    finally:
+        variable.set(before)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, FlyError, LaunchError, MissingName, did_you_mean
 from flydsl.hsaco import KernelArg
+from flydsl.interrupts import holding
 from flydsl.simulator.counters import LaunchCounters
 from flydsl.simulator.counters.session import counted_into
 from flydsl.simulator.decoding.program import Program
@@ -246,11 +247,10 @@ def capture_binary_launches(*, counted: bool = False, traced: bool = False) -> I
     """
     around = _capture.get()
     capture = _Capture(counted, traced)
-    token = _capture.set(capture)
     try:
-        yield capture.launches
+        with holding(_capture, capture):
+            yield capture.launches
     finally:
-        _capture.reset(token)
         if around is not None:
             around.launches.extend(capture.launches)
 

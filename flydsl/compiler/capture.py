@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.errors import ArgumentError
+from flydsl.interrupts import holding
 from flydsl.missing_attributes import Explained
 
 if TYPE_CHECKING:
@@ -144,11 +145,10 @@ def capture_launches(
         traced,
         with_stages or (around is not None and around.with_stages),
     )
-    token = _capture.set(capture)
     try:
-        yield capture.launches
+        with holding(_capture, capture):
+            yield capture.launches
     finally:
-        _capture.reset(token)
         if around is not None:
             around.launches.extend(capture.launches)
 

@@ -28,6 +28,7 @@ from mlir import ir
 
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numbers.fastmath_flags import flag_names
+from flydsl.interrupts import holding
 
 _NUMBERS = ("waves_per_eu", "maxnreg")
 _FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info", "check_indices", "check_overflow")
@@ -65,11 +66,8 @@ class CompileHints:
 def compile_hints(hints: Mapping[str, Any]) -> Iterator[None]:
     """Compile launchers called inside the `with` block with these hints, and those of the blocks around it."""
     _checked(hints)
-    token = _current.set(merged(hints, _current.get()))
-    try:
+    with holding(_current, merged(hints, _current.get())):
         yield
-    finally:
-        _current.reset(token)
 
 
 def merged(hints: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from flydsl.expr.printing.assertions import check_indices
 from flydsl.expr.printing.overflows import check_overflow
 from flydsl.expr.tracing.outlived import is_kept, values_end
 from flydsl.expr.tracing.trace_limit import limited
+from flydsl.interrupts import holding
 from flydsl.places import definition_location
 
 _current: ContextVar[CompilationContext | None] = ContextVar("flydsl_trace", default=None)
@@ -118,12 +119,8 @@ class CompilationContext:
             module = _empty_module(arch)
             body = module.body.operations[0].regions[0].blocks[0]
             state = cls(arch, module, body)
-            token = _current.set(state)
-            try:
-                with values_end(module), ir.InsertionPoint(body):
-                    yield state
-            finally:
-                _current.reset(token)
+            with holding(_current, state), values_end(module), ir.InsertionPoint(body):
+                yield state
 
     @property
     def link_libs(self) -> list[str]:
@@ -178,8 +175,9 @@ def trace(
         module = _empty_module(arch)
         gpu_module = module.body.operations[0]
         state = CompilationContext(arch, module, gpu_module.regions[0].blocks[0])
-        token = _current.set(state)
+        before = _current.get()
         try:
+            _current.set(state)  # inside: a Ctrl-C just after it would leave this thread tracing
             flags = fastmath(None if hints.fastmath == "none" else hints.fastmath)
             asserted = check_indices(hints.check_indices), check_overflow(hints.check_overflow)
             with values_end(module), limited() as count, flags, asserted[0], asserted[1], explaining_breakpoints():
@@ -191,7 +189,7 @@ def trace(
                 if kernel.operation.name == "gpu.func":
                     hints.mark(kernel)
         finally:
-            _current.reset(token)
+            _current.set(before)
             for function_at_end in state.at_end:
                 function_at_end()
         return Traced(
@@ -211,11 +209,10 @@ def interpreted_context(arch: Arch) -> Iterator[CompilationContext]:
     with lock, context(), ir.Location.unknown():
         module = _empty_module(arch)
         state = CompilationContext(arch, module, module.body.operations[0].regions[0].blocks[0])
-        token = _current.set(state)
         try:
-            yield state
+            with holding(_current, state):
+                yield state
         finally:
-            _current.reset(token)
             for function_at_end in state.at_end:
                 function_at_end()
 

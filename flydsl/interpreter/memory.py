@@ -18,6 +18,7 @@ import numpy as np
 from flydsl.dialect.location import trace_error
 from flydsl.errors import SimulatorError, SourceLocation
 from flydsl.interpreter.elements import Array
+from flydsl.interrupts import holding
 from flydsl.simulator import Memory
 from flydsl.simulator.lockstep.checked.nans import NanHistory
 from flydsl.simulator.memory.buffers import NEAR_NULL_BYTES, Buffer
@@ -106,11 +107,8 @@ _watched: ContextVar[_Watch | None] = ContextVar("flydsl_watched", default=None)
 def watching(address: int, size: int, describe: Callable[[int], Write]) -> Iterator[list[Write]]:
     """Note who writes bytes at an address of the host in the `with` block. describe: describes the write of a lane."""
     watch = _Watch(address, size, describe)
-    token = _watched.set(watch)
-    try:
+    with holding(_watched, watch):
         yield watch.writes
-    finally:
-        _watched.reset(token)
 
 
 class GlobalSpace(Space):

@@ -27,6 +27,7 @@ from flydsl.interpreter.meanings.fly import LaneTensor
 from flydsl.interpreter.memory import GlobalSpace, Pointer, SharedSpace, Write, watching
 from flydsl.interpreter.nans import look_at
 from flydsl.interpreter.turns import Turns, Wave
+from flydsl.interrupts import holding
 from flydsl.simulator import Memory
 from flydsl.simulator.checks import NAN, enabled_checks
 from flydsl.simulator.lockstep.checked.nans import NanHistory
@@ -81,21 +82,20 @@ def _outermost(owner: Any) -> ir.Operation:
 @contextmanager
 def within(x: Interpretation) -> Iterator[None]:
     """Execute what is traced in the `with` block."""
-    token, before = executing.set(x), post_mortem.failures()
-    try:
-        with np.errstate(all="ignore"):
-            yield
-            x.settle()
-    except WavesPart:
-        raise
-    except BaseException as error:
-        _failed.append((x, copy_context()))
-        del _failed[:-_MOST_FAILED]
-        if isinstance(error, Exception) and post_mortem.failures() == before:  # the innermost one
-            post_mortem.keep(x)
-        raise
-    finally:
-        executing.reset(token)
+    before = post_mortem.failures()
+    with holding(executing, x):
+        try:
+            with np.errstate(all="ignore"):
+                yield
+                x.settle()
+        except WavesPart:
+            raise
+        except BaseException as error:
+            _failed.append((x, copy_context()))
+            del _failed[:-_MOST_FAILED]
+            if isinstance(error, Exception) and post_mortem.failures() == before:  # the innermost one
+                post_mortem.keep(x)
+            raise
 
 
 def watched(address: int, size: int) -> AbstractContextManager[list[Write]]:

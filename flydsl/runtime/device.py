@@ -14,6 +14,7 @@ from typing import Any
 from flydsl import env
 from flydsl.arch import DEFAULT_ARCH
 from flydsl.garbage import collection_paused
+from flydsl.interrupts import holding
 from flydsl.runtime.device_memory import DeviceMemory
 from flydsl.runtime.hip import HipDevice, HipMemory
 from flydsl.runtime.interface import Device
@@ -52,11 +53,8 @@ _override: ContextVar[Device | None] = ContextVar("flydsl_device", default=None)
 @contextmanager
 def use_device(device: Device) -> Iterator[Device]:
     """Send the launches inside the `with` block to the given device."""
-    token = _override.set(device)
-    try:
+    with holding(_override, device):
         yield device
-    finally:
-        _override.reset(token)
 
 
 _is_posing = False

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from flydsl.errors import SimulatorError
+from flydsl.interrupts import holding
 from flydsl.runtime.simulated import SimulatedDevice
 from flydsl.simulator import LaunchStatistics, Memory
 from flydsl.simulator.arrays import Array
@@ -46,15 +47,17 @@ class _Undone(Memory):
             np.copyto(data, before)
 
 
-_sessions: ContextVar[list[_Undone]] = ContextVar("flydsl_rehearsals")
+_sessions: ContextVar[list[_Undone] | None] = ContextVar("flydsl_rehearsals", default=None)
 
 
 class _RehearsalDevice(SimulatedDevice):
     name = "simulator, for assertions"
 
     def session(self) -> Memory:
-        _sessions.get().append(_Undone(allocations.memory()))
-        return _sessions.get()[-1]
+        sessions = _sessions.get()
+        assert sessions is not None  # the device is that of `rehearse` alone
+        sessions.append(_Undone(allocations.memory()))
+        return sessions[-1]
 
 
 @cache
@@ -72,14 +75,12 @@ def rehearse(run: Callable[[SimulatedDevice], Any]) -> None:
     if allocations.memory().others is not None:
         return
     sessions: list[_Undone] = []
-    token = _sessions.set(sessions)
     try:
-        with no_checks(), redirect_stdout(io.StringIO()):
+        with holding(_sessions, sessions), no_checks(), redirect_stdout(io.StringIO()):
             run(_device())
     except SimulatorError:
         pass
     finally:
-        _sessions.reset(token)
         for session in sessions:
             session.undo()
 

@@ -127,6 +127,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flydsl.errors import ArgumentError, SourceLocation
+from flydsl.interrupts import holding
 
 if TYPE_CHECKING:
     from flydsl.simulator.decoding.program import Instruction
@@ -261,12 +262,8 @@ def checking(*checks: str) -> Iterator[Findings]:
         name = next(name for name in checks if name in alone)
         raise ArgumentError(f"{name!r} must be the only check, got {', '.join(checks)}", hint="launch twice")
     findings = Findings()
-    token, found = _enabled.set(frozenset(checks or CHECKS)), _findings.set(findings)
-    try:
+    with holding(_enabled, frozenset(checks or CHECKS)), holding(_findings, findings):
         yield findings
-    finally:
-        _enabled.reset(token)
-        _findings.reset(found)
 
 
 @contextmanager
@@ -276,11 +273,8 @@ def limited(*, instructions: int) -> Iterator[None]:
         raise ArgumentError(
             f"limited(instructions={instructions!r})", hint="pass a number from 1 on, such as 100_000_000"
         )
-    token = _instruction_limit.set(instructions)
-    try:
+    with holding(_instruction_limit, instructions):
         yield
-    finally:
-        _instruction_limit.reset(token)
 
 
 def instruction_limit() -> int:
@@ -311,8 +305,5 @@ def asserted_checks() -> frozenset[str]:
 @contextmanager
 def no_checks() -> Iterator[None]:
     """Launch inside of the `with` block without checks."""
-    token = _enabled.set(frozenset())
-    try:
+    with holding(_enabled, frozenset()):
         yield
-    finally:
-        _enabled.reset(token)

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flydsl.errors import ArgumentError, did_you_mean
+from flydsl.interrupts import holding
 from flydsl.simulator.counters.instruction_class import CLASSES
 
 if TYPE_CHECKING:
@@ -123,11 +124,9 @@ def observing(observer: Observers) -> Iterator[Observers]:
     for name in observer.classes:
         if name not in CLASSES:
             raise ArgumentError(f"there is no class {name!r} of instructions", hint=did_you_mean(name, CLASSES))
-    token = _observers.set((*_observers.get(), observer))
-    try:
+    observers: tuple[Observer, ...] = (*_observers.get(), observer)
+    with holding(_observers, observers):
         yield observer
-    finally:
-        _observers.reset(token)
 
 
 def current_observers() -> tuple[Observer, ...]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from flydsl import env
+from flydsl.interrupts import holding
 
 _is_on: ContextVar[bool | None] = ContextVar("flydsl_interpreting", default=None)
 
@@ -17,11 +18,8 @@ def interpreting(on: bool = True) -> Iterator[None]:
 
     on: False for launches that are compiled whatever FLYDSL_INTERPRET says. The tensors are on the CPU.
     """
-    token = _is_on.set(on)
-    try:
+    with holding(_is_on, on):
         yield
-    finally:
-        _is_on.reset(token)
 
 
 def is_interpreting() -> bool:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from flydsl.codegen import CodeObject
+from flydsl.interrupts import holding
 from flydsl.places import user_frame
 
 _ASSEMBLY = "ASMSTART"
@@ -23,11 +24,8 @@ _has_warned: ContextVar[bool] = ContextVar("flydsl_has_warned_of_missing_waits",
 @contextmanager
 def without_second_warnings() -> Iterator[None]:
     """Compile without warnings in the block: the code has been warned of already, in another form."""
-    token = _has_warned.set(True)
-    try:
+    with holding(_has_warned, True):
         yield
-    finally:
-        _has_warned.reset(token)
 
 
 def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> None:

@@ -24,6 +24,7 @@ from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean, Numeric
 from flydsl.expr.tracing.emit import emit, emit_fly, gpu_module_body
 from flydsl.expr.tracing.operands import FlyValue, is_runtime
+from flydsl.interrupts import holding
 from flydsl.places import is_users
 
 _Shape = tuple[str, int]
@@ -39,13 +40,13 @@ _MOST_LEAVES, _MOST_BITS = 256, 63
 @contextmanager
 def keeping_names() -> Iterator[None]:
     """Keep the names of variables in what this thread traces in the `with` block."""
-    token, tracer = _kept.set(True), sys.gettrace()
-    sys.settrace(_follow)
-    try:
-        yield
-    finally:
-        sys.settrace(tracer)
-        _kept.reset(token)
+    tracer = sys.gettrace()
+    with holding(_kept, True):
+        try:
+            sys.settrace(_follow)
+            yield
+        finally:
+            sys.settrace(tracer)
 
 
 def names_are_kept() -> bool:

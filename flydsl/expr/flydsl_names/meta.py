@@ -12,6 +12,7 @@ from mlir import ir
 
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.threads.block_threads import traced_kernel
+from flydsl.interrupts import holding
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -34,11 +35,8 @@ def tracing_context(func: Callable[..., Any] | None = None, **options: Any) -> I
 
     func: in FlyDSL, where places of errors end. Here they are in the innermost function outside of this package.
     """
-    token = _options.set({**_options.get(), **options})
-    try:
+    with holding(_options, {**_options.get(), **options}):
         yield
-    finally:
-        _options.reset(token)
 
 
 def tracing_option(key: str, default: Any = None) -> Any:

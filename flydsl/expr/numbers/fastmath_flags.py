@@ -15,6 +15,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.location import argument_error
+from flydsl.interrupts import holding
 
 
 class FastMathFlags(Flag):
@@ -78,11 +79,8 @@ def fastmath(flags: FastMathFlags | str | None) -> Iterator[None]:
 
     flags: as an operation takes them: "fast", "nnan,contract", FastMathFlags. Inner blocks replace outer ones.
     """
-    token = _around.set(fastmath_attribute(flags))
-    try:
+    with holding(_around, fastmath_attribute(flags)):
         yield
-    finally:
-        _around.reset(token)
 
 
 def current_fastmath() -> ir.Attribute | None:

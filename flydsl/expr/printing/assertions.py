@@ -16,6 +16,7 @@ from flydsl.expr.numeric import Boolean, Int64, Numeric, as_numeric
 from flydsl.expr.printing.printf import emit_record, kind_of, make_format, refuse
 from flydsl.expr.tracing.emit import emit, gpu_module_body, require_trace
 from flydsl.expr.tracing.operands import is_runtime
+from flydsl.interrupts import holding
 from flydsl.places import user_location
 from flydsl.printing import Format
 
@@ -81,11 +82,8 @@ def assert_statement(condition: Any, message: Callable[[], tuple[Any, ...]]) -> 
 @contextmanager
 def check_indices(checked: bool) -> Iterator[None]:
     """Trace the block with, or without, an assertion at each access of a tensor by its coordinate."""
-    token = _indices_are_checked.set(checked)
-    try:
+    with holding(_indices_are_checked, checked):
         yield
-    finally:
-        _indices_are_checked.reset(token)
 
 
 def assert_step(step: Numeric) -> None:

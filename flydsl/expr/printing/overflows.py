@@ -10,6 +10,7 @@ from flydsl.expr.numbers.elementwise import after_operation
 from flydsl.expr.numeric import Int8, Int16, Int32, Int64, Numeric
 from flydsl.expr.printing.assertions import device_assert
 from flydsl.expr.tracing.emit import gpu_module_body
+from flydsl.interrupts import holding
 
 _SIGNS = {"addi": "+", "subi": "-", "muli": "*"}
 _WIDE = {Int8: Int32, Int16: Int32, Int32: Int64}
@@ -18,19 +19,15 @@ _WIDE = {Int8: Int32, Int16: Int32, Int32: Int64}
 @contextmanager
 def check_overflow(checked: bool) -> Iterator[None]:
     """Trace the block with, or without, an assertion at each sum, difference and product of signed integers."""
-    token = after_operation.set(_assert_fits if checked else None)
-    try:
+    with holding(after_operation, _assert_fits if checked else None):
         yield
-    finally:
-        after_operation.reset(token)
 
 
 def _assert_fits(name: str, left: Any, right: Any, result: Any) -> None:
     sign, kind = _SIGNS.get(name), left.dtype
     if sign is None or gpu_module_body() is None or not (kind in _WIDE or (kind is Int64 and sign != "*")):
         return
-    token = after_operation.set(None)  # what the assertion computes does not wrap
-    try:
+    with holding(after_operation, None):  # what the assertion computes does not wrap
         if kind is Int64:
             changed = (left ^ result) & ((right ^ result) if sign == "+" else (left ^ right))
             fits = changed >= 0
@@ -42,5 +39,3 @@ def _assert_fits(name: str, left: Any, right: Any, result: Any) -> None:
             device_assert(fits, f"{{}} {sign} {{}} is {{}} in {kind.__name__}: it wraps around", left, right, result)
         else:
             device_assert(fits.reduce("and"), f"an element of a vector's {sign} wraps around in {kind.__name__}")
-    finally:
-        after_operation.reset(token)

@@ -224,8 +224,10 @@ def takes_alias_scopes(function: Callable[_P, _R]) -> Callable[..., _R]:
         __tracebackhide__ = True
         given = {"alias_scopes": alias_scopes, "noalias_scopes": noalias_scopes}
         scopes = {name: _scope_list(name, value) for name, value in given.items() if value is not None}
-        token = _scopes.set(scopes) if scopes else None
+        before = _scopes.get()
         try:
+            if scopes:
+                _scopes.set(scopes)
             return function(*arguments, **named)
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
@@ -233,8 +235,8 @@ def takes_alias_scopes(function: Callable[_P, _R]) -> Callable[..., _R]:
             shown, problem = ", ".join(inspect.signature(function).parameters), str(error).rpartition("() ")[2]
             raise argument_error(f"{taking.__name__}({shown}): {problem}", "pass each of its parameters once") from None
         finally:
-            if token is not None:
-                _scopes.reset(token)
+            if scopes:
+                _scopes.set(before)
 
     return taking
 

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from flydsl.interrupts import holding
 from flydsl.simulator.checks import enabled_checks
 from flydsl.simulator.timing.session import current_tracing, tracing
 
@@ -35,11 +36,8 @@ def counting() -> Iterator[Counting]:
     Results do not change; a launch takes up to 1.5 times as long. Launches on a GPU are not counted.
     """
     session = Counting()
-    token = _current.set(session)
-    try:
+    with holding(_current, session):
         yield session
-    finally:
-        _current.reset(token)
 
 
 def current_counting() -> Counting | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flydsl.arch.products import Product, product_of
+from flydsl.interrupts import holding
 from flydsl.simulator.checks import enabled_checks
 from flydsl.simulator.estimates import Estimate, together
 
@@ -86,11 +87,8 @@ def tracing(*, execute: bool = False, only_known: bool = False, gpu: str | Produ
     out and not timed.
     """
     session = Tracing(execute, only_known, product=product_of(gpu) if isinstance(gpu, str) else gpu)
-    token = _current.set(session)
-    try:
+    with holding(_current, session):
         yield session
-    finally:
-        _current.reset(token)
 
 
 def current_tracing() -> Tracing | None:
