@@ -274,7 +274,7 @@ class Pipeline(Explained):
         try:
             with lock, context(), ir.Location.unknown():
                 stage.run(self._compilation)
-                if self._verifies:
+                if self._verifies and not stage.spec.is_verified:
                     self._compilation.module.verify()
                 if self._keep_snapshots:
                     self._snapshots.append(self._compilation.module.clone())

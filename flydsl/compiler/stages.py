@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 
 from mlir import ir
@@ -63,6 +64,11 @@ class StageSpec:
         names = [name for name in self.passes if name != fly_rocdl_cluster_attr.name]
         return "_".join(names).replace("-", "_")
 
+    @property
+    def is_verified(self) -> bool:
+        """True if MLIR verifies the module at the end of the stage: after each of its own passes it does."""
+        return isinstance(self.steps[-1], str)
+
     def run(self, compilation: Compilation) -> None:
         """Run the stage's steps on a compilation."""
         for step in self.steps:
@@ -87,7 +93,7 @@ class PassesFailedError(CompileError):
 
 def _run_upstream(compilation: Compilation, passes: str) -> None:
     """Run MLIR's own passes. One call in C++ cannot be interrupted, so a large module goes through a child process."""
-    manager = PassManager.parse(f"builtin.module({passes})")
+    manager = _manager(passes)
     if not compilation.is_large:
         manager.run(compilation.module)
         return
@@ -105,6 +111,12 @@ def _run_upstream(compilation: Compilation, passes: str) -> None:
     if isinstance(result, PassesFailedError):
         raise result
     _replace_contents(compilation.module, ir.Module.parse(result))
+
+
+@cache
+def _manager(passes: str) -> PassManager:
+    """The manager of MLIR's passes. Its patterns are made at its first run, which takes longer than a small module."""
+    return PassManager.parse(f"builtin.module({passes})")
 
 
 def _replace_contents(module: ir.Operation, source: ir.Module) -> None:

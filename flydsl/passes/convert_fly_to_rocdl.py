@@ -25,7 +25,8 @@ If a module still needs earlier passes (signatures, layouts, atom calls), these 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from mlir import ir
 
@@ -95,7 +96,9 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     for op in ops:
         _note_alignment(op)
     for function in functions(module):
-        register_indices.clamp(function)
+        within = operations(function)
+        register_indices.clamp(within)
+        _hoist_registers(function, within)
         for argument in entry_block(function).arguments:
             kind = fly_type(argument.type)
             if isinstance(kind, PointerType):
@@ -105,15 +108,27 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         _convert_body(function)
         if function.name != "gpu.func":
             wide_on_host.refuse(function)
-        directed_rounding.expand(function)
-        narrow_floats.expand(function, arch)
-        floats_to_integers.expand(function)
-        math_functions.expand(function)  # whose own conversions are of numbers in range
-        shifts.expand(function)
+        _expand(function, arch)
     for declaration in declarations(module):
         _convert_function_type(declaration)
     divisions.expand_launchers(module)
     _require_no_fly_types(module)
+
+
+def _expand(function: ir.Operation, arch: Arch) -> None:
+    """Expand what LLVM has no operation for. Each expansion sees what those before it made."""
+    in_kernel = function.name == "gpu.func"
+    expansions: tuple[Callable[[list[ir.Operation]], bool], ...] = (
+        directed_rounding.expand,
+        partial(narrow_floats.expand, instructions=arch.float8_conversions if in_kernel else ()),
+        partial(floats_to_integers.expand, in_kernel=in_kernel),
+        math_functions.expand,  # whose own conversions are of numbers in range
+        shifts.expand,
+    )
+    ops = operations(function)
+    for expand in expansions:
+        if expand(ops):
+            ops = operations(function)
 
 
 def _is_higher(module: ir.Operation, ops: Iterable[ir.Operation]) -> bool:
@@ -167,16 +182,15 @@ def _convert_pointers_of(op: ir.Operation) -> None:
             value.set_type(pointer_type(kind))
 
 
-def _hoist_registers(function: ir.Operation) -> None:
+def _hoist_registers(function: ir.Operation, within: Sequence[ir.Operation]) -> None:
     """Allocate register memory first of all, in its order: inside a loop each iteration would allocate anew."""
-    allocations = [op for op in operations(function) if fly_name(op) == "make_ptr" and not len(op.operands)]
+    allocations = [op for op in within if fly_name(op) == "make_ptr" and not len(op.operands)]
     start = next(op for op in entry_block(function).operations if op.operation not in allocations)
     for op in allocations:
         op.move_before(start)
 
 
 def _convert_body(function: ir.Operation) -> None:
-    _hoist_registers(function)
     with uniform.remembering():
         dead = [op for op in operations(function) if _is_converted(op, function)]
     for op in reversed(dead):

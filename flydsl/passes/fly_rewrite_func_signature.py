@@ -74,9 +74,11 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         _rewrite_function(function, parts)
     for declaration in declarations(module):
         _rewrite_declaration(declaration)
-    launches = [op for op in operations(module) if op.name == launch_func.NAME]
-    calls = [op for op in operations(module) if op.name == "func.call"]
-    for op in [op for op in operations(module) if op.name in _CONTROL_FLOW]:
+    found = operations(module)
+    control_flow, launches, calls = (
+        [op for op in found if op.name in names] for names in (_CONTROL_FLOW, (launch_func.NAME,), ("func.call",))
+    )
+    for op in control_flow:
         _rewrite_control_flow(op, parts)
     for op in launches:
         _rewrite_launch(op, parts)

@@ -54,19 +54,23 @@ def blocks(root: ir.Operation) -> Iterator[ir.Block]:
 
 def functions(module: ir.Operation) -> list[ir.Operation]:
     """Kernels (`gpu.func`) and launchers (`func.func`), also those of modules inside. Declarations are left out."""
-    found: list[ir.Operation] = []
-    for view in module.regions[0].blocks[0].operations:
-        op = view.operation
-        if op.name in FUNCTIONS and len(op.regions[0].blocks):
-            found.append(op)
-        elif op.name in ("gpu.module", "builtin.module"):
-            found += functions(op)
-    return found
+    return [op for op in _with_declarations(module) if len(op.regions[0].blocks)]
 
 
 def declarations(module: ir.Operation) -> list[ir.Operation]:
     """Functions without a body, which are defined elsewhere."""
-    return [op for op in operations(module) if op.name == "func.func" and not len(op.regions[0].blocks)]
+    return [op for op in _with_declarations(module) if not len(op.regions[0].blocks)]
+
+
+def _with_declarations(module: ir.Operation) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+    for view in module.regions[0].blocks[0].operations:
+        op = view.operation
+        if op.name in FUNCTIONS:
+            found.append(op)
+        elif op.name in ("gpu.module", "builtin.module"):
+            found += _with_declarations(op)
+    return found
 
 
 def enclosing_function(op: ir.Operation) -> ir.Operation:

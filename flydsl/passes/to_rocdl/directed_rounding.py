@@ -7,24 +7,25 @@ it is rounded away from zero.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mlir import ir
 
-from flydsl.dialect.walk import operations
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
 
 _ATTRIBUTE = "roundingmode"
 _DOWNWARD, _UPWARD, _TOWARD_ZERO = 1, 2, 3
 
 
-def expand(function: ir.Operation) -> None:
-    """Expand every `arith.truncf` of a function that says in which direction it rounds."""
-    for op in list(operations(function)):
-        if op.name != "arith.truncf" or _ATTRIBUTE not in op.attributes:
-            continue
+def expand(ops: Iterable[ir.Operation]) -> bool:
+    """Expand every `arith.truncf` that says in which direction it rounds. Return whether there is one."""
+    directed = [op for op in ops if op.name == "arith.truncf" and _ATTRIBUTE in op.attributes]
+    for op in directed:
         mode = ir.IntegerAttr(op.attributes[_ATTRIBUTE]).value
         with ir.InsertionPoint(op):
             op.result.replace_all_uses_with(_rounded(op, mode))
         op.erase()
+    return bool(directed)
 
 
 def _rounded(op: ir.Operation, mode: int) -> ir.Value:

@@ -8,25 +8,27 @@ intrinsic for it, compute the same up to 32 bits; they saturate at 64, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mlir import ir
 
 from flydsl.dialect.elements import scalar_of
-from flydsl.dialect.walk import operations
 from flydsl.passes.rewriting import create
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
 
 _CONVERSIONS = {"arith.fptosi": "fptosi", "arith.fptoui": "fptoui"}
 
 
-def expand(function: ir.Operation) -> None:
-    """Replace every conversion of a kernel's or launcher's floats to integers."""
-    convert = _on_device if function.name == "gpu.func" else _on_host
-    for op in operations(function):
-        if op.name in _CONVERSIONS:
-            x = ElementwiseValue(op.operands[0], op.location)
-            with ir.InsertionPoint(op):
-                op.result.replace_all_uses_with(convert(op.name, x, op.result.type))
-            op.erase()
+def expand(ops: Iterable[ir.Operation], *, in_kernel: bool) -> bool:
+    """Replace every conversion of a kernel's or launcher's floats to integers. Return whether there is one."""
+    convert = _on_device if in_kernel else _on_host
+    conversions = [op for op in ops if op.name in _CONVERSIONS]
+    for op in conversions:
+        x = ElementwiseValue(op.operands[0], op.location)
+        with ir.InsertionPoint(op):
+            op.result.replace_all_uses_with(convert(op.name, x, op.result.type))
+        op.erase()
+    return bool(conversions)
 
 
 def _on_device(name: str, x: ElementwiseValue, kind: ir.Type) -> ir.Value:

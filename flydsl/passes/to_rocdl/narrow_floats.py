@@ -11,13 +11,12 @@ Sources: OCP 8-bit Floating Point Specification 1.0, OCP Microscaling Formats 1.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable
 
 from mlir import ir
 
-from flydsl.arch import Arch
 from flydsl.dialect.elements import FLOAT_BITS, NARROW_FLOATS, NarrowFloat, element_type
 from flydsl.dialect.location import source_location
-from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
@@ -31,25 +30,29 @@ _INSTRUCTIONS = {"f8E4M3FNUZ": "fp8", "f8E5M2FNUZ": "bf8"}
 _CONVERSIONS = tuple(f"arith.{name}" for name in ("extf", "truncf", "sitofp", "uitofp", "fptosi", "fptoui"))
 
 
-def expand(function: ir.Operation, arch: Arch) -> None:
-    """Replace every conversion from or to a narrow float in a function.
+def expand(ops: Iterable[ir.Operation], instructions: Collection[str]) -> bool:
+    """Replace every conversion from or to a narrow float. Return whether there is one.
+
+    instructions: the formats for which there are instructions; none on the host.
 
     Programs convert narrow floats from f32 and f64 and to f32 only, but canonicalization makes one conversion of two
     that follow each other: from an integer or f16 to f8, for example.
     """
-    instructions = set(arch.float8_conversions) if function.name == "gpu.func" else set()  # a host has none
-    for op in operations(function):
+    found = False
+    for op in ops:
         if op.name not in _CONVERSIONS:
             continue
         x = ElementwiseValue(op.operands[0], op.location)
         source, target = str(x.element), str(ElementwiseValue(op.result, op.location).element)
         if not {source, target} & NARROW_FLOATS.keys():
             continue
+        found = True
         with ir.InsertionPoint(op):
             x = _widen(x, source, instructions) if source in NARROW_FLOATS else _to_f32(op.name, x)
             result = _narrow(x, target, instructions) if target in NARROW_FLOATS else _cast(op.name, x, target)
         op.result.replace_all_uses_with(result.value)
         op.erase()
+    return found
 
 
 def _to_f32(name: str, x: ElementwiseValue) -> ElementwiseValue:
@@ -81,7 +84,7 @@ def _cast(name: str, x: ElementwiseValue, target: str) -> ElementwiseValue:
     return x.op(name, kind=x.like(target))
 
 
-def _narrow(x: ElementwiseValue, target: str, instructions: set[str]) -> ElementwiseValue:
+def _narrow(x: ElementwiseValue, target: str, instructions: Collection[str]) -> ElementwiseValue:
     if target == _EXPONENT_ONLY:
         raise CompileError(f"conversion to {target} is unsupported", at=source_location(x.at), hint="go by fx.Float32")
     if target in instructions:
@@ -92,7 +95,7 @@ def _narrow(x: ElementwiseValue, target: str, instructions: set[str]) -> Element
     return codes.op("arith.bitcast", kind=x.like(target))
 
 
-def _widen(x: ElementwiseValue, source: str, instructions: set[str]) -> ElementwiseValue:
+def _widen(x: ElementwiseValue, source: str, instructions: Collection[str]) -> ElementwiseValue:
     codes = x.op("arith.bitcast", kind=x.like(f"i{FLOAT_BITS[source]}"))
     if source in instructions:
         return _from_groups(codes, _INSTRUCTIONS[source])

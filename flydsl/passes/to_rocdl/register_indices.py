@@ -13,7 +13,7 @@ offset that is outside is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mlir import ir
@@ -24,7 +24,6 @@ from flydsl.dialect.leaves import erase_values
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import IntTupleType, PointerType, fly_type
-from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.layout import Dynamic
 from flydsl.passes.rewriting import constant, create, create_fly, defining_op, fly_name, operand_of, terminator
@@ -35,13 +34,13 @@ from flydsl.passes.to_rocdl.storage import storage_type
 _ADDRESS = {"ptr.load": 0, "ptr.store": 1}
 
 
-def clamp(function: ir.Operation) -> None:
-    """Clamp the offset of each access of register memory in a function.
+def clamp(ops: Iterable[ir.Operation]) -> None:
+    """Clamp the offset of each access of register memory among some operations.
 
     Raises CompileError for a static offset that is outside, and for a pointer that branches or loops choose and whose
     distance from the end is not known.
     """
-    for op in operations(function):
+    for op in ops:
         operand = _ADDRESS.get(fly_name(op))
         if operand is not None and fly_type(op.operands[operand].type).space == "register":
             with ir.InsertionPoint(op), op.location:

@@ -6,20 +6,22 @@ machine's instructions look at the low 5 bits of the amount (6 of 64-bit ones), 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mlir import ir
 
 from flydsl.dialect.elements import scalar_of
-from flydsl.dialect.walk import operations
 from flydsl.passes.rewriting import create
 
 _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 
 
-def expand(function: ir.Operation) -> None:
-    """Mask the amount of every shift of a function whose amount is not a constant."""
-    for op in operations(function):
-        if op.name in _SHIFTS and not _is_constant(op.operands[1]):
-            _mask(op)
+def expand(ops: Iterable[ir.Operation]) -> bool:
+    """Mask the amount of every shift whose amount is not a constant. Return whether there is one."""
+    shifts = [op for op in ops if op.name in _SHIFTS and not _is_constant(op.operands[1])]
+    for op in shifts:
+        _mask(op)
+    return bool(shifts)
 
 
 def _is_constant(value: ir.Value) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from mlir import ir
 
 from flydsl.dialect.location import source_location
-from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create
 from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue, approximate
@@ -64,15 +63,16 @@ _OF_F64: dict[str, Callable[..., ElementwiseValue]] = {
 }  # fmt: skip
 
 
-def expand(function: ir.Operation) -> None:
-    """Replace every `math` operation in a function."""
-    for op in operations(function):
-        if op.name.startswith("math."):
-            with ir.InsertionPoint(op):
-                results = _expand(op)
-            for old, new in zip(op.results, results, strict=True):
-                old.replace_all_uses_with(new)
-            op.erase()
+def expand(ops: Iterable[ir.Operation]) -> bool:
+    """Replace every `math` operation. Return whether there is one."""
+    found = [op for op in ops if op.name.startswith("math.")]
+    for op in found:
+        with ir.InsertionPoint(op):
+            results = _expand(op)
+        for old, new in zip(op.results, results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+    return bool(found)
 
 
 def _expand(op: ir.Operation) -> list[ir.Value]:
