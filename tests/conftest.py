@@ -41,8 +41,7 @@ collect_ignore = ["benchmarks"]  # no tests, and imports that take seconds
 def pytest_configure() -> None:
     """Take Ctrl-C, which a shell has its background jobs ignore: several tests send one.
 
-    Where several processes run tests, each takes one core: LLVM makes object and listing in one process, which takes
-    less than two, and a launch has one thread. Tests of threads say how many.
+    Where several processes run tests, a launch has one thread, as each takes a core. Tests of threads say how many.
 
     Collecting makes no garbage, and looking for it in what grows takes a fifth of the time.
     """

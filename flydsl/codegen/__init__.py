@@ -1,4 +1,4 @@
-"""LLVM IR text to AMD machine code: optimize and emit with LLVM, link with LLD, read the result back."""
+"""LLVM IR text to AMD machine code: optimize and emit with LLVM, assemble, link with LLD, read the result back."""
 
 from __future__ import annotations
 

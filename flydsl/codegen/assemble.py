@@ -1,20 +1,59 @@
-"""Assemble what LLVM wrote; the errors are those of a compilation."""
+"""Assemble what LLVM wrote; the errors are those of a compilation.
+
+LLVM's back end writes a listing, and ziglang's clang, of the same LLVM, makes the object of it: to run the back end
+again for the object takes two to eight times as long.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from types import TracebackType
 
 from flydsl.arch import Arch
+from flydsl.codegen.pending_tool import PendingTool
 from flydsl.errors import CompileError
 from flydsl.hsaco import assembler
 from flydsl.scratch import NoRoomError
+
+_REASON = "LLVM wrote a listing that has to be assembled"
+
+
+class PendingAssembly:
+    """An assembler that is being started. It is ended at the end of a `with` that has not called `finish`.
+
+    Raises CompileError for a missing zig.
+    """
+
+    def __init__(self, arch: Arch) -> None:
+        self._arch = arch
+        self._tool = self._started(())
+
+    def finish(self, listing: str) -> bytes:
+        """The relocatable object of LLVM's listing; call it once. Raises CompileError for an assembler error."""
+        if features := assembler.features_of(listing):
+            self._tool.end()
+            self._tool = self._started(features)
+        obj, words = self._tool.finish(listing.encode("utf-8", "surrogateescape"))
+        if not obj:
+            raise CompileError(f"the listing cannot be assembled for {self._arch.name}: {words}")
+        return obj
+
+    def __enter__(self) -> PendingAssembly:
+        return self
+
+    def __exit__(self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
+        self._tool.end()
+
+    def _started(self, features: tuple[str, ...]) -> PendingTool:
+        with assembling(_REASON):
+            return PendingTool(assembler.command(self._arch.name, features))
 
 
 def assemble(listing: str, arch: Arch) -> bytes:
     """The relocatable object of assembly text. Raises CompileError for an assembler error or a missing zig."""
     try:
-        with assembling("LLVM wrote a listing that has to be assembled"):
+        with assembling(_REASON):
             return assembler.assemble(listing, arch.name)
     except assembler.AssemblerError as error:
         raise CompileError(f"the listing cannot be assembled for {arch.name}: {error}") from None

@@ -9,12 +9,11 @@ from typing import ClassVar
 
 from flydsl.arch import Arch, Occupancy, Usage, llvm_workgroup_size, waves_by_descriptor
 from flydsl.codegen import cache, inline_assembly, llvm
-from flydsl.codegen.agreement import DISASSEMBLY, agrees
-from flydsl.codegen.assemble import assemble
+from flydsl.codegen.assemble import PendingAssembly
 from flydsl.codegen.isa import readable_isa
 from flydsl.codegen.link import PendingLink
 from flydsl.errors import CompileError
-from flydsl.hsaco import Hsaco, KernelInfo, excluded, read_hsaco
+from flydsl.hsaco import Hsaco, KernelInfo, read_hsaco
 from flydsl.hsaco.listing import read_listing
 from flydsl.missing_attributes import Explained
 
@@ -192,29 +191,22 @@ class PendingCodeObject:
         self._kept = cache.find(self._key, _KEPT)
         if self._kept is None:
             self._work = llvm.start(llvm_ir, arch, opt_level, llvm_options)
+            self._assembly = PendingAssembly(arch)
             self._link = PendingLink(keep_debug_info=debug_info)
 
     def result(self) -> CodeObject:
         """Wait for the code object, once. Raises CompileError with LLVM's or the linker's message."""
         if self._kept is not None:
             return CodeObject(self._arch, self._llvm_ir, self._opt_level, **self._kept, from_cache=True)
-        with self._link:
+        with self._assembly, self._link:
             made = llvm.finish(self._work, self._llvm_ir, self._arch)
-            if made.obj is None:
-                made = replace(made, listing=inline_assembly.canonical(made.listing, self._arch))
-            hsaco = self._link.finish(_object(made, self._arch))
-        code = CodeObject(
-            self._arch, self._llvm_ir, self._opt_level, made.bitcode, hsaco, made.listing, made.diagnostics
-        )
+            listing = made.listing
+            if inline_assembly.occurs_in(self._llvm_ir):
+                listing = inline_assembly.canonical(listing, self._arch)
+            hsaco = self._link.finish(self._assembly.finish(listing))
+        code = CodeObject(self._arch, self._llvm_ir, self._opt_level, made.bitcode, hsaco, listing, made.diagnostics)
         cache.add(self._key, {name: getattr(code, name) for name in _KEPT})
         return code
-
-
-def _object(made: llvm.Compiled, arch: Arch) -> bytes:
-    """The object of the listing: LLVM's if both agree, otherwise the one that an assembler makes of the listing."""
-    if made.obj is not None and agrees(made.listing, made.obj):
-        return excluded(made.obj, DISASSEMBLY)
-    return assemble(made.listing, arch)
 
 
 def start_llvm_ir(

@@ -1,8 +1,7 @@
-"""Inline assembly: LLVM copies its text into the listing, and ziglang's clang assembles it.
+"""Inline assembly: LLVM copies its text into the listing.
 
-So a module with inline assembly has no object of LLVM's own. Its listing is made canonical, the text that LLVM itself
-would print for the instructions, and then assembled; everything that LLVM decides (registers by constraints, what
-moves where, clobbers) is decided as for every other module.
+There it is made canonical, the text that LLVM itself would print for the instructions; everything that LLVM decides
+(registers by constraints, what moves where, clobbers) is decided as for every other module.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class _Block:
 
 
 def occurs_in(llvm_ir: str) -> bool:
-    """True if LLVM IR text has inline assembly that is not empty: an empty one needs no assembler."""
+    """True if LLVM IR text has inline assembly that is not empty: an empty one is canonical."""
     return _WITH_TEXT.search(llvm_ir) is not None
 
 

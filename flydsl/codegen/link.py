@@ -7,27 +7,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import weakref
 from collections.abc import Iterator
 from types import TracebackType
 
 from flydsl import env
-from flydsl.child_processes import start_child
+from flydsl.codegen.pending_tool import PendingTool
 from flydsl.errors import CompileError
 from flydsl.ziglang import find_zig
 
 _DEBIANS = "/usr/bin"
-_SECONDS = 120  # a code object takes a hundredth of one
 
 Linker = tuple[str, ...]
 
 # Linkers that could not link what a later one could: too old for this code object version, mostly.
 _refused: set[Linker] = set()
-
-
-# Started linkers that have no object yet. No WeakSet: a Ctrl-C in the callback of a weak reference is lost.
-_waiting: list[weakref.ref[PendingLink]] = []
 
 
 class PendingLink:
@@ -38,20 +31,16 @@ class PendingLink:
         self._linkers = (linker for linker in find_linkers() if linker not in _refused)
         self._failures: dict[Linker, str] = {}
         self._linker: Linker = ()
-        self._process: subprocess.Popen[bytes] | None = None
-        try:
-            self._start()
-        except BaseException:  # a KeyboardInterrupt, mostly
-            self.end()
-            raise
+        self._tool: PendingTool | None = None
+        self._start()
 
     def finish(self, obj: bytes) -> bytes:
         """The code object (an ELF shared object) of one relocatable object; call it once.
 
         Raises CompileError with the linker's words, or when there is no linker.
         """
-        while self._process is not None:
-            hsaco, output = self._linked(obj, self._process)
+        while self._tool is not None:
+            hsaco, output = self._tool.finish(obj)
             if hsaco:
                 _refused.update(self._failures)
                 return hsaco
@@ -73,58 +62,21 @@ class PendingLink:
 
     def end(self) -> None:
         """End the linker, if it has not ended."""
-        if self._process is not None and self._process.returncode is None:
-            with self._process as process:
-                process.kill()
+        if self._tool is not None:
+            self._tool.end()
 
     def _start(self) -> None:
-        """Start the next linker that there is; it waits for the end of its input."""
-        self._process = None
+        """Start the next linker that there is."""
+        self._tool = None
         options = ["-shared", "--no-undefined", "--threads=1", *self._strip, "/dev/stdin", "-o", "-"]
         for linker in self._linkers:
             self._linker = linker
             try:
-                self._process = start_child(
-                    [*linker, *options],
-                    bufsize=0,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    start_new_session=True,  # a Ctrl-C in the terminal is for the user's process
-                )
+                self._tool = PendingTool([*linker, *options])
             except OSError as error:
                 self._failures[linker] = str(error)
             else:
-                _waiting[:] = [weakref.ref(self), *(pending for pending in _waiting if pending() is not None)]
                 return
-
-    def _linked(self, obj: bytes, process: subprocess.Popen[bytes]) -> tuple[bytes, str]:
-        """The linked bytes, or none and the linker's message."""
-        with process:
-            try:
-                hsaco, output = process.communicate(obj, _SECONDS)
-            except subprocess.TimeoutExpired as error:
-                process.kill()
-                return b"", str(error)
-            except BaseException:  # a KeyboardInterrupt, mostly
-                process.kill()
-                raise
-        words = output.decode("utf-8", "replace").strip() or f"exit status {process.returncode}"
-        return (hsaco, words) if process.returncode == 0 else (b"", words)
-
-    def close_in_child(self) -> None:
-        """In a fork of this process: its copy of the pipe would keep the end of the object from the linker."""
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
-
-
-def _close_in_child() -> None:
-    for pending in _waiting:
-        if link := pending():
-            link.close_in_child()
-
-
-os.register_at_fork(after_in_child=_close_in_child)
 
 
 def link(obj: bytes, *, keep_debug_info: bool = False) -> bytes:

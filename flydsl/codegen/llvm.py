@@ -1,4 +1,4 @@
-"""The AMDGPU backend of LLVM, through llvmlite: LLVM IR to optimized bitcode, object and assembly text."""
+"""The AMDGPU backend of LLVM, through llvmlite: LLVM IR to optimized bitcode and assembly text."""
 
 from __future__ import annotations
 
@@ -10,20 +10,15 @@ from pathlib import PurePath
 from types import ModuleType
 from typing import Any
 
-from flydsl import env
 from flydsl.arch import Arch
 from flydsl.codegen import inline_assembly, llvm_process
 from flydsl.codegen.isolate import ProcessEndedError
 from flydsl.codegen.llvm_bugs import barriers, bfloat_ranges, indexed_writes
-from flydsl.codegen.llvm_bugs.half_products import ITS_FEATURES
 from flydsl.codegen.llvm_bugs.ir_text import kernels
 from flydsl.codegen.llvm_process import Job, llvm_library
 from flydsl.codegen.llvm_worker import Request
 from flydsl.errors import CompileError, SourceLocation
 from flydsl.interrupts import interrupt_afterwards
-
-# With it an object says in a section which instructions it holds: see `agreement`. It changes no machine code.
-_FEATURES = "+dumpcode"
 
 _ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
 _PLACE = re.compile(r"(?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<rest>.*)")
@@ -35,13 +30,9 @@ _WORKGROUP_SIZES = re.compile(r'"amdgpu-flat-work-group-size"="(\d+),\d+"')
 
 @dataclass(frozen=True)
 class Compiled:
-    """The output of LLVM for a module: optimized bitcode, ELF relocatable, assembly text and its warnings.
-
-    obj is None if the module has inline assembly, for which llvmlite's LLVM has no assembler; the listing has its text.
-    """
+    """The output of LLVM for a module: optimized bitcode, assembly text and its warnings."""
 
     bitcode: bytes
-    obj: bytes | None
     listing: str
     diagnostics: str
 
@@ -53,7 +44,7 @@ def compile_module(llvm_ir: str, arch: Arch, opt_level: int) -> Compiled:
 
 def expect(arch: Arch, opt_level: int) -> None:
     """Have LLVM's process get ready for a GPU, unless it is there already."""
-    llvm_process.start(arch.name, _FEATURES, str(opt_level))
+    llvm_process.start(arch.name, str(opt_level))
 
 
 def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> Job:
@@ -63,12 +54,9 @@ def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = (
         Request(
             _prepared(llvm_ir),
             arch.name,
-            _FEATURES,
             opt_level,
             options,
             (indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER,) if indexed_writes.may_be_lost(llvm_ir) else (),
-            needs_object=not inline_assembly.occurs_in(llvm_ir),
-            in_order=env.simulator_threads() == 1 or None,
         )
     )
 
@@ -84,8 +72,8 @@ def finish(work: Job, llvm_ir: str, arch: Arch) -> Compiled:
         raise diagnosed(error.output, llvm_ir, arch) from None
     if isinstance(result, str):
         raise CompileError(f"LLVM does not accept the LLVM IR: {result}")
-    bitcode, obj, listing = result
-    return Compiled(bitcode, obj, barriers.remove_guards(listing), diagnostics)
+    bitcode, listing = result
+    return Compiled(bitcode, barriers.remove_guards(listing), diagnostics)
 
 
 def _require_known(options: tuple[str, ...]) -> None:
@@ -147,9 +135,8 @@ def _binding() -> ModuleType:
 
 
 def _prepared(llvm_ir: str) -> str:
-    """LLVM IR text as it is compiled. Functions with their own features get ours too."""
-    placed = inline_assembly.with_places(bfloat_ranges.fence_ranges(llvm_ir))
-    return barriers.guard_barriers(placed).replace(ITS_FEATURES, f"{ITS_FEATURES}{_FEATURES},")
+    """LLVM IR text as it is compiled."""
+    return barriers.guard_barriers(inline_assembly.with_places(bfloat_ranges.fence_ranges(llvm_ir)))
 
 
 def _parse_bitcode(bitcode: bytes) -> Any:

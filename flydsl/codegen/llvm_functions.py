@@ -30,12 +30,12 @@ def set_option(program: str, option: str) -> None:
 
 
 class Machine:
-    """A target machine. features: as LLVM writes them."""
+    """A target machine."""
 
-    def __init__(self, triple: str, cpu: str, features: str, opt_level: int) -> None:
+    def __init__(self, triple: str, cpu: str, opt_level: int) -> None:
         message = c_char_p()
         target = _address("GetTargetFromTriple", triple.encode(), byref(message))
-        names = triple.encode(), cpu.encode(), features.encode()
+        names = triple.encode(), cpu.encode(), b""  # no features besides the GPU's
         models = b"pic", b"jitdefault"  # relocations and code
         self._as_parameter_ = _address("CreateTargetMachine", target, *names, opt_level, *models, 0, 0, b"")
         self._triple = triple
@@ -62,10 +62,10 @@ class Machine:
         _functions.LLVMPY_module_AddInstCombinePass(passes)
         _functions.LLVMPY_RunNewModulePassManager(passes, module, self._pass_builder())
 
-    def emit(self, module: Module, *, is_object: bool) -> bytes:
-        """An object, or assembly text with comments."""
+    def emit(self, module: Module) -> bytes:
+        """The assembly text, with comments."""
         message = c_char_p()
-        buffer = _address("TargetMachineEmitToMemory", self, module, int(is_object), byref(message))
+        buffer = _address("TargetMachineEmitToMemory", self, module, 0, byref(message))  # not the object
         if not buffer:
             raise LLVMError(_text(message))
         size = _size("GetBufferSize", buffer)

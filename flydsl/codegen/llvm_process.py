@@ -77,7 +77,7 @@ class Job:
 def start(*target: str) -> None:
     """Start the process, unless that is done: it loads LLVM meanwhile, and gets ready for a target, if it is given.
 
-    target: GPU, features and opt level, as `Request` has them.
+    target: GPU and opt level, as `Request` has them.
     """
     with _lock:
         _started(*target)

@@ -30,57 +30,41 @@ _STDERR = 2
 _DESCRIPTOR_BYTES = 4
 _TARGET_BYTES = 64
 _PATIENCE_S = 0.2
-_SMALL_BYTES = 16 << 10  # of bitcode: a softmax, not a GEMM
 
 
 class Request:
     """A module to compile.
 
-    features: of the target, as LLVM writes them. options: of LLVM's command line; those of `emitter_options` hold for
-    the backend only. needs_object: False for a module whose inline assembly LLVM cannot assemble. in_order: make the
-    object and the listing one after the other, which takes less of the processors in all, but longer where one of them
-    is idle; None: where none is, and the module is small.
+    options: of LLVM's command line; those of `emitter_options` hold for the backend only.
     """
 
     def __init__(
         self,
         llvm_ir: str,
         cpu: str,
-        features: str,
         opt_level: int,
         options: tuple[str, ...] = (),
         emitter_options: tuple[str, ...] = (),
-        *,
-        needs_object: bool,
-        in_order: bool | None = None,
     ) -> None:
         self.llvm_ir = llvm_ir
         self.cpu = cpu
-        self.features = features
         self.opt_level = opt_level
         self.options = options
         self.emitter_options = emitter_options
-        self.needs_object = needs_object
-        self.in_order = in_order
 
     @property
     def target(self) -> bytes:
-        """GPU, features and level as the message that goes before a module; blank if they do not fit into it."""
-        text = f"{self.cpu} {self.features} {self.opt_level}".encode()
+        """GPU and level as the message that goes before a module; blank if they do not fit into it."""
+        text = f"{self.cpu} {self.opt_level}".encode()
         return text.ljust(_TARGET_BYTES) if len(text) <= _TARGET_BYTES else b" " * _TARGET_BYTES
 
 
-Result = tuple[bytes, bytes | None, str] | str
-"""Optimized bitcode, object and listing; or why LLVM refuses the module."""
+Result = tuple[bytes, str] | str
+"""Optimized bitcode and listing; or why LLVM refuses the module."""
 
 
 def compiled(request: Request) -> Result:
-    """Compile a module, or return the message of LLVM's parser or verifier.
-
-    The backend runs twice from the same bitcode, once for the object and once for the text, in two processes, as each
-    takes as long. These are copies of the same memory: LLVM lets an order of uses or of addresses decide here and
-    there, and so these are the same too, as a rule. The caller compares them.
-    """
+    """Compile a module, or return the message of LLVM's parser or verifier."""
     for option in request.options:  # of this process, which is a copy
         llvm_functions.set_option("flydsl", option)
     machine = _machine(request)
@@ -97,22 +81,20 @@ def compiled(request: Request) -> Result:
     for option in request.emitter_options:
         llvm_functions.set_option("", option)
     if request.emitter_options:  # one that has emitted nothing yet learns of them
-        machine = _new_machine(request.cpu, request.features, request.opt_level)
+        machine = _new_machine(request.cpu, request.opt_level)
     bitcode = module.bitcode()
-    return bitcode, *_emitted_well(bitcode, rewritten, request, machine)
+    return bitcode, _emitted_well(bitcode, rewritten, machine)
 
 
-def _emitted_well(
-    bitcode: bytes, llvm_ir: str, request: Request, machine: llvm_functions.Machine
-) -> tuple[bytes | None, str]:
-    """Object and assembly text of a module, emitted again where the text shows what LLVM gets wrong."""
-    obj, listing = _emitted(bitcode, request, machine)
+def _emitted_well(bitcode: bytes, llvm_ir: str, machine: llvm_functions.Machine) -> str:
+    """The assembly text of a module, emitted again where it shows what LLVM gets wrong."""
+    listing = _text(bitcode, machine)
     if llvm_bugs.has_branches_of_lanes(listing):
         from flydsl.codegen.llvm_bugs import branch_masks
 
         if branch_masks.may_be_dropped(listing):
             llvm_functions.set_option("", branch_masks.WITHOUT_SHARING)
-            obj, listing = _emitted(bitcode, request, machine)
+            listing = _text(bitcode, machine)
     if llvm_bugs.may_lose_signs(listing):
         from flydsl.codegen.llvm_bugs import half_products
 
@@ -120,26 +102,26 @@ def _emitted_well(
             if half_products.loses_signs(listing, llvm_ir):
                 opaque = half_products.hide_products(llvm_ir, vectors=vectors)
                 bitcode = llvm_functions.Module(opaque).bitcode()
-                obj, listing = _emitted(bitcode, request, machine)
+                listing = _text(bitcode, machine)
     if llvm_bugs.has_clauses(listing):
         from flydsl.codegen.llvm_bugs import clauses
 
         llvm_functions.set_option("", clauses.WITHOUT_CLAUSES)
         listing = clauses.restore_lines(listing, _silently(lambda: _text(bitcode, machine)))
-    return obj, listing
+    return listing
 
 
-_machines: dict[tuple[str, str, int], llvm_functions.Machine] = {}
-"""Those that have emitted something, by GPU, features and level: they know their registers by then."""
+_machines: dict[tuple[str, int], llvm_functions.Machine] = {}
+"""Those that have emitted something, by GPU and level: they know their registers by then."""
 
 
 def _machine(request: Request) -> llvm_functions.Machine:
-    target = request.cpu, request.features, request.opt_level
+    target = request.cpu, request.opt_level
     return (None if request.options else _machines.get(target)) or _new_machine(*target)
 
 
-def _new_machine(cpu: str, features: str, opt_level: int) -> llvm_functions.Machine:
-    return llvm_functions.Machine(TRIPLE, cpu, features, opt_level)
+def _new_machine(cpu: str, opt_level: int) -> llvm_functions.Machine:
+    return llvm_functions.Machine(TRIPLE, cpu, opt_level)
 
 
 def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine) -> str:
@@ -153,35 +135,13 @@ def _rewritten(optimized: str, request: Request, machine: llvm_functions.Machine
     return llvm_bugs.work_around(optimized, request.opt_level, simplify)
 
 
-def _emitted(bitcode: bytes, request: Request, machine: llvm_functions.Machine) -> tuple[bytes | None, str]:
-    """Object and assembly text."""
-    if not request.needs_object:
-        return None, _text(bitcode, machine)
-    in_order = request.in_order
-    if in_order is None:  # a second process costs some 30 ms, which a large module earns on a busy machine, too
-        in_order = len(bitcode) < _SMALL_BYTES and not _is_a_processor_idle()
-    listing = None if in_order else _in_a_copy(lambda: _text(bitcode, machine))
-    obj = machine.emit(llvm_functions.Module(bitcode), is_object=True)
-    return obj, _silently(lambda: _text(bitcode, machine)) if listing is None else listing()
-
-
 def _text(bitcode: bytes, machine: llvm_functions.Machine) -> str:
-    text = machine.emit(llvm_functions.Module(bitcode), is_object=False)
+    text = machine.emit(llvm_functions.Module(bitcode))
     return text.decode(errors="replace")  # bytes of debug information stand as they are in comments
 
 
-def _is_a_processor_idle() -> bool:
-    """True if fewer processes run than there are processors, or if the system does not say."""
-    try:
-        with open("/proc/loadavg") as file:
-            running = int(file.read().split()[3].partition("/")[0])
-    except OSError:
-        return True
-    return running < (os.cpu_count() or 1)
-
-
 def _silently(work: Callable[[], str]) -> str:
-    """Work without the warnings, which making the object gave."""
+    """Work without the warnings, which the first listing gave."""
     kept = os.dup(_STDERR)
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), _STDERR)
@@ -190,33 +150,6 @@ def _silently(work: Callable[[], str]) -> str:
     finally:
         os.dup2(kept, _STDERR)
         os.close(kept)
-
-
-def _in_a_copy(work: Callable[[], str]) -> Callable[[], str]:
-    """Begin to make a text in a copy of this process. Call the result for it, once.
-
-    Warnings of the backend come from this process: it has the same ones.
-    """
-    reader, writer = os.pipe()
-    if os.fork() == 0:
-        os.close(reader)  # else it would wait for ever to write to a process that has died
-        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDERR)
-        _end_with(lambda: _write(writer, work().encode()))
-    os.close(writer)
-
-    def result() -> str:
-        with open(reader, "rb") as file:
-            content = file.read()
-        if not content:
-            raise RuntimeError("LLVM ended the process that writes the listing")
-        return content.decode()
-
-    return result
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    with open(descriptor, "wb") as file:
-        file.write(content)
 
 
 def _end_with(work: Callable[[], None]) -> NoReturn:
@@ -276,20 +209,20 @@ def _next(
             steps.pop(0)()
 
 
-def _get_ready(cpu: str, features: str, opt_level: int) -> None:
+def _get_ready(cpu: str, opt_level: int) -> None:
     """Emit a little, unless that is done: it takes a machine three times as long at first."""
-    if (cpu, features, opt_level) in _machines:
+    if (cpu, opt_level) in _machines:
         return
-    machine = _new_machine(cpu, features, opt_level)
+    machine = _new_machine(cpu, opt_level)
     module = llvm_functions.Module(_LITTLE)
     machine.prepare(module)
     machine.optimize(module, opt_level)
-    machine.emit(module, is_object=True)
-    _machines[cpu, features, opt_level] = machine
+    machine.emit(module)
+    _machines[cpu, opt_level] = machine
 
 
-def _getting_ready(cpu: str, features: str, opt_level: str) -> Callable[[], object]:
-    return lambda: _get_ready(cpu, features, int(opt_level))
+def _getting_ready(cpu: str, opt_level: str) -> Callable[[], object]:
+    return lambda: _get_ready(cpu, int(opt_level))
 
 
 _LITTLE = """
@@ -308,7 +241,7 @@ declare i32 @llvm.amdgcn.workitem.id.x()
 def main(descriptor: int, library: str, *target: str) -> None:
     """Become the process that serves the socket of that number. It is no child of the process that started it.
 
-    target: GPU, features and opt level that are likely to be asked for.
+    target: GPU and opt level that are likely to be asked for.
     """
     if os.fork():
         os._exit(0)

@@ -14,10 +14,10 @@ Source: LLVM, AMDGPUUsage ("Code Object", "Code Object Metadata", "Kernel Descri
 """
 
 from flydsl.hsaco.descriptor import KernelDescriptor, UserSgpr, decode_kernel_descriptor
-from flydsl.hsaco.elf import Contents, HsacoError, excluded, read_contents, read_symbols
+from flydsl.hsaco.elf import Contents, HsacoError, read_contents, read_symbols
 from flydsl.hsaco.kernels import Hsaco, KernelArg, KernelInfo, read_hsaco
 
 __all__ = [
     "Contents", "Hsaco", "HsacoError", "KernelArg", "KernelDescriptor", "KernelInfo", "UserSgpr",
-    "decode_kernel_descriptor", "excluded", "read_contents", "read_hsaco", "read_symbols",
+    "decode_kernel_descriptor", "read_contents", "read_hsaco", "read_symbols",
 ]  # fmt: skip

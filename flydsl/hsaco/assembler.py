@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from flydsl.ziglang import find_zig, run_tool
@@ -21,6 +22,11 @@ _HALF = re.compile(r"\bv\d+\.[lh]\b")
 _WITH_HALVES = ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")
 # RDNA's assembler takes pairs of registers for masks of lanes only if it is told that waves have 64.
 _WAVES_OF_64 = re.compile(r"^\s*\.amdhsa_wavefront_size32 0\b", re.MULTILINE)
+# A listing of LLVM's says so in its first lines.
+_TARGET = re.compile(r'^\s*\.amdgcn_target "[^":]*((?::\w+[+-])+)"', re.MULTILINE)
+
+
+_AS = ("clang", "-cc1as", "-triple", "amdgcn-amd-amdhsa", "-target-cpu")
 
 
 class AssemblerError(Exception):
@@ -44,21 +50,40 @@ def assemble(listing: str, gpu: str) -> bytes:
     return _run(listing, "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", *halves, *waves, "-c", "-x", "assembler")
 
 
+def features_of(listing: str) -> tuple[str, ...]:
+    """What the assembler must be told of a listing of LLVM's besides the GPU, such as "+xnack"; mostly nothing."""
+    target = _TARGET.search(listing)
+    of_target = [f"{part[-1]}{part[:-1]}" for part in target[1].split(":")[1:]] if target else []
+    return (*of_target, *(["+wavefrontsize64"] if _WAVES_OF_64.search(listing) else []))
+
+
+def command(gpu: str, features: Sequence[str] = ()) -> list[str]:
+    """The command that assembles its input and writes the object to stdout, without limits: for listings of LLVM's.
+
+    gpu: a processor without features. Raises NoAssemblerError.
+    """
+    options = [word for feature in features for word in ("-target-feature", feature)]
+    return [_zig(), *_AS, gpu, "-filetype", "obj", *options, "-", "-o", "-"]
+
+
 def canonical_text(listing: str, gpu: str, *options: str) -> str:
     """Assembly text as LLVM prints it, without macros. Raises as `assemble`.
 
     gpu: a processor without features. options: those of clang -cc1as, besides.
     """
-    return _run(
-        listing, "-cc1as", "-triple", "amdgcn-amd-amdhsa", "-target-cpu", gpu, "-filetype", "asm", *options
-    ).decode()
+    return _run(listing, *_AS[1:], gpu, "-filetype", "asm", *options).decode()
+
+
+def _zig() -> str:
+    zig = find_zig()
+    if zig is None:
+        raise NoAssemblerError
+    return zig
 
 
 def _run(listing: str, *options: str) -> bytes:
     """Run clang with these options and return its output, with limits, as the text may come from anyone."""
-    zig = find_zig()
-    if zig is None:
-        raise NoAssemblerError
+    zig = _zig()
     with tempfile.TemporaryDirectory(prefix="flydsl-") as directory:
         source, output = Path(directory, "listing.s"), Path(directory, "listing.o")
         source.write_text(listing, "utf-8", errors="surrogateescape", newline="")

@@ -13,10 +13,6 @@ from flydsl.errors import CompileError
 
 _EM_AMDGPU = 224
 _SHT_SYMTAB, _SHT_NOTE, _SHT_NOBITS, _SHT_DYNSYM = 2, 7, 8, 11
-# In an ELF header: the table of section headers and the size of one, and in a section header its flags.
-_SECTION_TABLE = struct.Struct("<40xQ10xH")
-_SECTION_FLAGS, _SECTION_FLAGS_AT = struct.Struct("<Q"), 8
-_SHF_EXCLUDE = 0x8000_0000
 _RELOCATION = struct.Struct("<QQq")
 _RELOCATED_BYTES = {1: 4, 2: 4, 3: 8, 4: 4, 5: 8, 6: 4, 7: 4, 8: 4, 9: 4, 10: 4, 11: 4, 13: 8, 14: 2}
 """By type (LLVM, AMDGPUUsage, "Relocation Records"); 12 is not in use."""
@@ -50,18 +46,6 @@ def read_contents(data: bytes) -> Contents:
 def read_symbols(data: bytes) -> dict[str, int]:
     """The symbols of a code object by name: addresses, or offsets into their sections if it is not linked."""
     return {name: symbol.value for name, symbol in Elf(data).symbols.items()}
-
-
-def excluded(data: bytes, name: str) -> bytes:
-    """The relocatable object with the section of that name, if any, excluded from linking."""
-    changed = bytearray(data)
-    for i, section in enumerate(Elf(data).sections):
-        if section.name == name:
-            table, entry_size = _SECTION_TABLE.unpack_from(data)
-            at = table + i * entry_size + _SECTION_FLAGS_AT
-            (flags,) = _SECTION_FLAGS.unpack_from(data, at)
-            _SECTION_FLAGS.pack_into(changed, at, flags | _SHF_EXCLUDE)
-    return bytes(changed)
 
 
 def _relocated(offset: int, info: int, _addend: int) -> slice:

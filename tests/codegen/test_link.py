@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flydsl.arch import get_arch
+from flydsl.arch import GFX942
 from flydsl.codegen import link as link_module
-from flydsl.codegen import llvm
+from flydsl.codegen import llvm, pending_tool
+from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import PendingLink, find_linkers, link
 from flydsl.errors import CompileError
 from flydsl.hsaco import read_hsaco
@@ -16,7 +17,7 @@ from flydsl.hsaco import read_hsaco
 
 @pytest.fixture
 def obj(vector_add: str) -> bytes:
-    return llvm.compile_module(vector_add, get_arch("gfx942"), 2).obj
+    return assemble(llvm.compile_module(vector_add, GFX942, 2).listing, GFX942)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +59,7 @@ def test_a_linker_that_refuses_is_passed_over_and_not_asked_again(
 def test_a_linker_without_an_end_is_ended_and_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lld = fake_lld(tmp_path / "bin", "")
     lld.write_text("#!/bin/sh\nexec sleep 600\n")
-    monkeypatch.setattr(link_module, "_SECONDS", 0.1)
+    monkeypatch.setattr(pending_tool, "SECONDS", 0.1)
     monkeypatch.setattr(link_module, "find_linkers", lambda: iter([(str(lld),)]))
     with pytest.raises(CompileError, match="timed out"):
         link(b"")
@@ -96,8 +97,8 @@ def test_a_fork_meanwhile_does_not_keep_the_end_of_the_object_from_the_linker(ob
 
 def test_a_linker_whose_object_never_comes_is_ended() -> None:
     with PendingLink() as pending:
-        process = pending._process
-    assert process is not None
+        assert pending._tool is not None
+        process = pending._tool._process
     assert process.returncode is not None
     with pytest.raises(ChildProcessError):
         os.waitpid(process.pid, 0)

@@ -31,8 +31,6 @@ _OF_BFLOATS = re.compile(
     r"(?P<operands>.*)$"
 )
 
-ITS_FEATURES = '"target-features"="'  # how LLVM IR says what a function's target has
-
 
 def keep_signs_of_products(llvm_ir: str) -> str:
     """LLVM IR text, as LLVM prints it, in which no product whose sign counts becomes an f16 as it is."""
