@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flydsl.child_processes import start_child
+from flydsl.child_processes import end_child, start_child
 
 
 def find_zig() -> str | None:
@@ -31,6 +31,6 @@ def run_tool(command: Sequence[str], seconds: float, folder: Path | None = None)
         try:
             output, errors = process.communicate(timeout=seconds)
         except BaseException:  # it takes too long, or a KeyboardInterrupt
-            process.kill()
+            end_child(process)
             raise
     return subprocess.CompletedProcess(command, process.returncode, output, errors)

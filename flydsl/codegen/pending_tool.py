@@ -8,7 +8,7 @@ import subprocess
 import weakref
 from collections.abc import Sequence
 
-from flydsl.child_processes import start_child
+from flydsl.child_processes import end_child, start_child
 
 SECONDS = 120  # a code object takes a hundredth of one
 
@@ -42,7 +42,7 @@ class PendingTool:
                 process.kill()
                 return b"", str(error)
             except BaseException:  # a KeyboardInterrupt, mostly
-                process.kill()
+                end_child(process)
                 raise
         words = message.decode("utf-8", "replace").strip() or f"exit status {process.returncode}"
         return (output, words) if process.returncode == 0 else (b"", words)
@@ -50,8 +50,7 @@ class PendingTool:
     def end(self) -> None:
         """End it, if it has not ended."""
         if self._process.returncode is None:
-            with self._process as process:
-                process.kill()
+            end_child(self._process)
 
     def close_in_child(self) -> None:
         """In a fork of this process: its copy of the pipe would keep the end of the input from the tool."""

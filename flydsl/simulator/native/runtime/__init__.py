@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from flydsl.child_processes import start_child
+from flydsl.child_processes import end_child, start_child
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, ttmp
 from flydsl.scratch import NoRoomError, temporary_file
@@ -74,8 +74,7 @@ class Translation:
             try:
                 errors = self._process.communicate(timeout=_MOST_SECONDS)[1].strip()
             except BaseException:  # a KeyboardInterrupt, mostly, or no end
-                self._process.kill()
-                self._process.wait()
+                end_child(self._process)
                 raise
             if os.strerror(errno.ENOSPC) in errors:
                 raise NoRoomError(errors)
