@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flydsl.layout.indexing import last_stride
 from flydsl.layout.int_tuple import AnyTuple, LayoutLike
 from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, of_modes, resting, unchecked_layout
 from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
@@ -69,6 +70,8 @@ def composed(a: Layout, *parts: Layout, rounding: bool = False) -> list[Layout]:
     raise Inadmissible. The mode's elements are all one, but what comes after it is then reached in part.
     """
     extents, strides = a.flat_modes()
+    if not extents:  # one element: what lies past it is a step of its stride away, as past any last mode
+        extents, strides = (1,), (last_stride(a.strides),)
     passage = _Passage(extents, strides, rounding)
     return [unchecked_layout(*passage.through(part.extents, part.strides)) for part in parts]
 
@@ -117,7 +120,7 @@ class _Passage:
             )
         if len(self.extents) > 1:
             return self._modes(shape, stride)
-        return shape, stride * self.strides[0] if self.strides else 0
+        return shape, stride * self.strides[0]
 
     def _modes(self, shape: Leaf, stride: Leaf) -> tuple[AnyTuple, AnyTuple]:
         """Skip `stride` elements of A, then keep `shape` of them; the last mode of A takes the rest."""

@@ -67,7 +67,7 @@ def counted_sum(coord: Leaf, extents: Sequence[Leaf], strides: Sequence[Any], of
     of: the strides that the modes come from; the last one counts where no mode has a size.
     """
     if not extents:
-        return coord * _last(of)
+        return coord * last_stride(of)
     index: Any = 0
     for i in range(len(extents) - 1):
         if strides[i] != 0:
@@ -76,7 +76,8 @@ def counted_sum(coord: Leaf, extents: Sequence[Leaf], strides: Sequence[Any], of
     return index + coord * strides[-1]
 
 
-def _last(stride: AnyTuple) -> Any:
+def last_stride(stride: AnyTuple) -> Any:
+    """The stride of the last leaf, 0 if there is none."""
     while type(stride) is tuple:
         stride = stride[-1] if stride else 0
     return stride

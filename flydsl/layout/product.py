@@ -18,9 +18,9 @@ from flydsl.layout.layout import (
     unchecked_layout,
     unwrapped,
 )
-from flydsl.layout.leaf import Leaf, divides
+from flydsl.layout.leaf import Leaf, ceil_div_leaf
 from flydsl.layout.measure import cosize_of, size_of
-from flydsl.layout.text import Inadmissible, to_text
+from flydsl.layout.text import Inadmissible
 from flydsl.layout.tile import Tile, as_tiler, by_mode
 
 Pair = tuple[Layout, Layout]
@@ -154,7 +154,7 @@ def tile_to_shape(block: AnyLayout, shape: object, order: object = None) -> Layo
 
     order: one int for each mode of the shape, the smallest varying fastest; by default the leftmost mode.
     The result has the modes of the shape, each (block, repetitions); of an int it is that pair.
-    Raises LayoutError where the block does not divide the shape.
+    Where the block does not divide the shape, the last repetition reaches past it.
 
     >>> tile_to_shape(Layout((8, 4), (1, 8)), (16, 12), (1, 0))
     ((8,2),(4,3)):((1,96),(8,32))
@@ -166,7 +166,7 @@ def tile_to_shape(block: AnyLayout, shape: object, order: object = None) -> Layo
             f"the block {atom} has {len(atom)} modes, the shape {len(extents)}",
             hint="give a block with as many modes as the shape",
         )
-    counts = tuple(map(_repetitions, extents, _mode_sizes(atom.extents), range(len(extents))))
+    counts = tuple(map(ceil_div_leaf, extents, _mode_sizes(atom.extents)))
     ranks = tuple(range(len(counts))) if order is None else order
     repeats = make_ordered_layout(counts, ranks if isinstance(ranks, (tuple, list)) else (ranks,))
     covered = _paired_product(atom, repeats, raked=False)
@@ -175,13 +175,3 @@ def tile_to_shape(block: AnyLayout, shape: object, order: object = None) -> Layo
 
 def _mode_sizes(shape: AnyTuple) -> list[Leaf]:
     return [product_leaf(mode) for mode in (shape if type(shape) is tuple else (shape,))]
-
-
-def _repetitions(extent: Leaf, block: Leaf, mode: int) -> Leaf:
-    if not divides(block, extent):
-        reason = Inadmissible(
-            f"the block's {to_text(block)} is not known to divide the extent {to_text(extent)}",
-            hint="choose a block whose extents divide the shape's",
-        )
-        raise reason.in_mode(mode)
-    return extent // block

@@ -348,6 +348,10 @@ def test_a_tile_that_does_not_divide_has_a_rest_that_is_rounded_up(modes: list[t
         (Layout(1073741823, 1), Layout(4, 1), "(4,268435456):(1,4)"),
         (Layout((1, 512), (512, 1)), Tile((1, 2048)), "((1,2048),(1,1)):((0,1),(0,0))"),
         (Layout(16, 1), Tile((32,)), "(32,1):(1,0)"),
+        (Layout((1, 512), (512, 1)), Tile((4, 2)), "((4,2),(1,256)):((512,1),(0,2))"),
+        (Layout(((1, 1), 3), ((7, 5), 2)), Tile((4, 2)), "((4,2),(1,2)):((5,2),(0,4))"),
+        (make_identity_layout((1, 3)), Tile((2, 3)), "((2,3),(1,1)):((1E0,1E1),(0,0))"),
+        (Layout(1, 3), Layout(2, 1), "(2,1):(3,0)"),
     ],
 )
 def test_rests_as_flydsl_has_them(a: Layout, b: Any, expected: str) -> None:
@@ -400,6 +404,9 @@ def test_divides_by_a_tile_are_arrangements_of_one(a: Layout, data: Any) -> None
         (blocked_product, (Layout(((2, 4),)), Layout((3, 2))), "(((2,4),3),(1,2)):(((1,2),8),(0,24))"),
         (tile_to_shape, (Layout(3), (6,)), "((3,2)):((1,3))"),
         (tile_to_shape, (Layout(3), 6), "(3,2):(1,3)"),
+        (tile_to_shape, (Layout(5), 11), "(5,3):(1,5)"),
+        (tile_to_shape, (Layout((4, 3)), (10, 7), (1, 0)), "((4,3),(3,3)):((1,36),(4,12))"),
+        (composition, (Layout(1, 7), Layout((2, 6), (8, 16))), "(2,6):(56,112)"),
     ],
 )
 def test_a_tile_of_one_mode_is_a_tile(operation: Any, operands: Any, result: str) -> None:
