@@ -10,7 +10,8 @@ from flydsl.atoms.instruction_sets import CDNA, CDNA4, WAVE32
 from flydsl.errors import ArgumentError
 
 _LARGEST_MODIFIER = 0x1F
-
+# What the offset field of a buffer instruction holds (CDNA 3 ISA, "MUBUF Instructions").
+LARGEST_OFFSET_BYTES = 0xFFF
 
 # Word 3 of a resource: raw addressing of 32-bit data, bounds checked per byte (CDNA 3 ISA, "Buffer Resource").
 _RESOURCE_FLAGS = 0x27000
@@ -82,7 +83,8 @@ class BufferCopyLDS(CopyOp):
     moves = "copies from a buffer tensor to shared memory"
     hint = "fx.rocdl.make_buffer_tensor(tensor) makes the one, fx.SharedAllocator the other"
     lowering = Lowering.BUFFER_TO_LDS
-    value_names = ("soffset",)
+    value_names = ("soffset", "imm_offset")
+    immediates: ClassVar[dict[str, int]] = {"imm_offset": LARGEST_OFFSET_BYTES}
     passes_registers = True
 
     @property

@@ -42,7 +42,8 @@ class CopyOp:
     transposes: whether the threads of a call exchange what they read: thread t's value v is number t + v * threads of
     the values that they read, thread after thread.
     value_names: numbers that a call takes besides its tensors, by name: `soffset`, elements to add to the address of a
-    buffer.
+    buffer; `imm_offset`, bytes to add to the address of a buffer and to that in LDS.
+    immediates: those of them that are part of the instruction, with the largest number that it holds.
     passes_registers: whether one instruction both reads and writes memory, past the registers.
     is_asynchronous: whether the program itself waits for it, and LLVM does not.
     """
@@ -54,6 +55,7 @@ class CopyOp:
     hint: ClassVar[str]
     lowering: ClassVar[Lowering]
     value_names: ClassVar[tuple[str, ...]] = ()
+    immediates: ClassVar[dict[str, int]] = {}
     passes_registers: ClassVar[bool] = False
     is_asynchronous: ClassVar[bool] = False
     threads: ClassVar[int] = 1

@@ -21,12 +21,14 @@ class MmaOp(ABC):
     Tiles are A: (M, K), B: (N, K) and C, D: (M, N). A thread-value layout maps (thread, value) to an element of its
     tile, the tile's first mode fastest. The terms are CuTe's, MMA_Traits (media/docs/cpp/cute/0t_mma_atom.md).
 
-    value_names: numbers that a call takes besides its operands, by name: scales.
+    value_names: numbers that a call takes besides its operands, by name: scales. immediates: those of them that are
+    part of the instruction: none.
     """
 
     name: ClassVar[str]
     threads: ClassVar[int]
     value_names: ClassVar[tuple[str, ...]] = ()
+    immediates: ClassVar[dict[str, int]] = {}
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):

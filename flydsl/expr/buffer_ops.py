@@ -25,9 +25,10 @@ from flydsl.expr.memory.tensors import Tensor
 from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeric
 from flydsl.expr.rocdl.buffer_tensor import s_buffer_load
-from flydsl.expr.rocdl.intrinsic import bits_of, immediate, ir_type, is_in_lds, llvm_pointer, operand, value_of
+from flydsl.expr.rocdl.intrinsic import bits_of, ir_type, is_in_lds, llvm_pointer, operand, value_of
 from flydsl.expr.rocdl.raw_buffer import make_buffer_rsrc, raw_ptr_buffer_load, raw_ptr_buffer_store
 from flydsl.expr.tracing.emit import emit, target_name
+from flydsl.expr.tracing.immediates import immediate
 from flydsl.expr.tracing.operands import as_fly_value
 
 __all__ = [

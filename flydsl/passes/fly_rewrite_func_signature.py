@@ -96,7 +96,8 @@ def _packed_text(kind: FlyType) -> str:
     if isinstance(kind, _SAID_IN_FULL):
         return ""
     if isinstance(kind, CopyAtomType | MmaAtomType):
-        return f"struct<({', '.join(['i32'] * len(kind.op.value_names))})>" if kind.op.value_names else ""
+        names = _passed_names(kind)
+        return f"struct<({', '.join(['i32'] * len(names))})>" if names else ""
     if isinstance(kind, IntTupleType):
         return _leaves_text(kind.value)
     layout = _layout(kind)
@@ -109,6 +110,11 @@ def _packed_text(kind: FlyType) -> str:
 def _leaves_text(value: Any) -> str:
     widths = [f"i{leaf.width}" for leaf in dynamic_leaves(value)]
     return f"struct<packed ({', '.join(widths)})>" if widths else ""
+
+
+def _passed_names(kind: CopyAtomType | MmaAtomType) -> list[str]:
+    """The names of an atom's values that may be known at run time only."""
+    return [name for name in kind.op.value_names if name not in kind.op.immediates]
 
 
 @cache
@@ -215,7 +221,7 @@ def _from_type(kind: FlyType, at: ir.Location) -> ir.Value:
 def _rebuild_atom(kind: CopyAtomType | MmaAtomType, packed: ir.Value | None, at: ir.Location) -> ir.Value:
     """The atom, with the values that its calls take besides tensors."""
     atom = _from_type(kind, at)
-    for i, field in enumerate(kind.op.value_names):
+    for i, field in enumerate(_passed_names(kind)):
         attribute = {"position": ir.DenseI64ArrayAttr.get([i])}
         value = create("llvm.extractvalue", [packed], [_parse_type("i32")], at, attribute).result
         atom = create_fly("atom.set_value", [atom, value], at, attributes={"field": field}).result
@@ -352,7 +358,12 @@ def _take_apart(value: ir.Value, kind: FlyType, at: ir.Location) -> list[ir.Valu
         return pointer
     if isinstance(kind, CopyAtomType | MmaAtomType):
         given = values_of(value)
-        values = [given.get(field) or constant(0, 32, at) for field in kind.op.value_names]
+        if fixed := set(given) & set(kind.op.immediates):
+            raise CompileError(
+                f"{', '.join(sorted(fixed))} is part of the instruction and cannot be a kernel's argument",
+                hint="set it inside of the kernel",
+            )
+        values = [given.get(field) or constant(0, 32, at) for field in _passed_names(kind)]
         return [_pack([([i], number) for i, number in enumerate(values)], packed, at)]
     if isinstance(kind, IntTupleType):
         return [_pack([([i], leaf) for i, leaf in enumerate(_leaf_values(value, at))], packed, at)]

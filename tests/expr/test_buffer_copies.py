@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.buffer_copy import resource_flags
@@ -284,3 +286,49 @@ def test_three_words_at_once(arch: str, monkeypatch: pytest.MonkeyPatch) -> None
     a, b = torch.randn(192), torch.zeros(192)
     launcher_of(kernel, grid=1, block=64)(a, b)
     assert torch.equal(a, b)
+
+
+def _copy_with_offsets(into_lds: Any) -> Callable[..., Any]:
+    """Four copies of 64 elements from one address each in memory and LDS; the last three begin an element later."""
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        t = fx.thread_idx.x
+        shared = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 256, 16]).peek().view(fx.make_layout(256))
+        atom = fx.make_copy_atom(into_lds(), fx.Float32)
+        one = fx.make_layout(1, 1)
+        source = fx.logical_divide(fx.rocdl.make_buffer_tensor(A), one)[None, t]
+        place = fx.logical_divide(shared, one)[None, t]
+        fx.copy(atom, source, place)
+        for i in fx.range_constexpr(1, 4):
+            fx.copy(atom, source, place, imm_offset=i * 256, soffset=1)
+        rocdl.s_waitcnt(0)
+        fx.barrier()
+        for i in fx.range_constexpr(4):
+            Out[t + 64 * i] = shared[t + 64 * i]
+
+    return launcher_of(kernel, grid=1, block=64)
+
+
+@pytest.mark.parametrize("interpreted", [False, True], ids=["machine code", "interpreted"])
+def test_an_offset_in_the_instruction_counts_for_both_addresses(interpreted: bool) -> None:
+    launch = _copy_with_offsets(fx.rocdl.BufferCopyLDS32b)
+    a, out = torch.arange(300.0), torch.zeros(256)
+    with flydsl.interpreting() if interpreted else nullcontext():
+        launch(a, out)
+    assert torch.equal(out, torch.cat([a[:64], a[65:257]]))
+    assert "offset:768 lds" in launch.lower(a, out).artifact.isa
+    launch_async = _copy_with_offsets(fx.rocdl.cdna4.BufferLoadAsyncLDS32b)
+    assert "offset:768 lds" in launch_async.lower(a, out, arch="gfx950").artifact.isa
+
+
+def test_an_offset_in_the_instruction_is_a_constant(trace: Callable[..., Any]) -> None:
+    def body(A: Any, Out: Any, offset: Any) -> None:
+        fx.make_copy_atom(fx.rocdl.BufferCopyLDS32b(), fx.Float32).set_value("imm_offset", offset)
+
+    with pytest.raises(ArgumentError, match="4096 is outside of 0 to 4095"):
+        trace(lambda A, Out: body(A, Out, 4096))
+    with pytest.raises(ArgumentError, match="must be known at compile time"):
+        trace(lambda A, Out: body(A, Out, fx.thread_idx.x))
+    with pytest.raises(LayoutError, match="no value 'imm_offset'"):
+        fx.make_copy_atom(fx.rocdl.BufferCopy32b(), fx.Float32).set_value("imm_offset", 4)

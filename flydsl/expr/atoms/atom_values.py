@@ -14,6 +14,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import FlyType
 from flydsl.expr.numeric import Int32
 from flydsl.expr.tracing.emit import emit_fly
+from flydsl.expr.tracing.immediates import immediate
 from flydsl.expr.tracing.operands import StaticFlyValue, located
 from flydsl.missing_attributes import Explorable
 
@@ -38,7 +39,12 @@ class AtomWithValues(StaticFlyValue, Explorable):
         given = {values: value} if isinstance(values, str) else values
         for name in given:
             located(check_value, self.type, name)
-        return type(self)(self.type, {**self.values, **given}) if given else self
+        known = {
+            name: immediate(f"{name} of {self.type}", given[name], 0, largest)
+            for name, largest in self.type.op.immediates.items()
+            if name in given
+        }
+        return type(self)(self.type, {**self.values, **given, **known}) if given else self
 
 
 class TiledAtom(StaticFlyValue, Explorable):

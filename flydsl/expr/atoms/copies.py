@@ -233,6 +233,7 @@ def copy(
     pred: Booleans in registers, one for each call, or one for all calls along mode 0. If one is false, nothing is read
     or written, and the target keeps its value.
     values: `soffset=`, for a buffer copy: elements to add to the address of the buffer, best the same in all threads.
+    `imm_offset=`, for one into LDS: bytes from 0 to 4095, part of the instruction, to add to both addresses.
     Raises LayoutError where the tensors do not fit.
     """
     if not isinstance(atom, CopyAtom | TileCopy):

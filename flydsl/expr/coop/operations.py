@@ -11,8 +11,8 @@ from flydsl.dialect.location import argument_error
 from flydsl.expr.arith import maxnumf, maxsi, maxui, minnumf, minsi, minui
 from flydsl.expr.numbers.vector_value import ReductionOp
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.rocdl.intrinsic import immediate
 from flydsl.expr.tracing.emit import target_name
+from flydsl.expr.tracing.immediates import immediate
 
 Combine = Callable[[Any, Any], Any]
 Operation = ReductionOp | str | Combine

@@ -14,18 +14,11 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Int32
-from flydsl.expr.rocdl.intrinsic import (
-    call,
-    call_intrinsic,
-    i32_attribute,
-    immediate,
-    operand,
-    require_target,
-    takes_alias_scopes,
-)
+from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, i32_attribute, operand, require_target, takes_alias_scopes
 from flydsl.expr.rocdl.intrinsic import llvm_pointer as pointer_to
 from flydsl.expr.rocdl.lds_address import lds_pointer
 from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.immediates import immediate
 
 _GENERIC, _GLOBAL = 0, 1
 _OFFSET_MAX = 0x7F_FFFF

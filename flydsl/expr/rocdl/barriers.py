@@ -17,13 +17,13 @@ from flydsl.expr.rocdl.intrinsic import (
     call,
     i16_attribute,
     i32_attribute,
-    immediate,
     llvm_pointer,
     operand,
     require_target,
     result_type_first,
 )
 from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.immediates import immediate
 
 __all__ = [
     "ds_atomic_async_barrier_arrive_b64", "ds_atomic_barrier_arrive_rtn_b64", "s_barrier_init", "s_barrier_join",

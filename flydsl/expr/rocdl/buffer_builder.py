@@ -8,9 +8,9 @@ from typing import Any
 from mlir import ir
 
 from flydsl.expr.numeric import Int32
-from flydsl.expr.rocdl.intrinsic import immediate
 from flydsl.expr.rocdl.raw_buffer import AUX_MAX
 from flydsl.expr.tracing.builder import MlirBuilder, is_value
+from flydsl.expr.tracing.immediates import immediate
 
 
 class BufferBuilder(MlirBuilder):

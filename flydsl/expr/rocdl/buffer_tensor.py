@@ -16,9 +16,10 @@ from flydsl.expr.layouts.algebra import cosize
 from flydsl.expr.memory.tensors import Pointer, Tensor, get_iter, make_view
 from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Int16, Int32, Int64
-from flydsl.expr.rocdl.intrinsic import call_intrinsic, immediate, llvm_pointer
+from flydsl.expr.rocdl.intrinsic import call_intrinsic, llvm_pointer
 from flydsl.expr.tracing.described import described
 from flydsl.expr.tracing.emit import emit, emit_fly, target_name
+from flydsl.expr.tracing.immediates import immediate
 from flydsl.expr.tracing.operands import as_fly_value, located
 from flydsl.expr.tracing.traced_value import with_operators
 

@@ -14,8 +14,9 @@ from flydsl.expr.gpu import barrier
 from flydsl.expr.numeric import Boolean, Int32
 from flydsl.expr.rocdl.barriers import s_barrier_signal, s_barrier_wait
 from flydsl.expr.rocdl.ids import cluster_workgroup_id_x, cluster_workgroup_id_y, wave_id
-from flydsl.expr.rocdl.intrinsic import immediate, require_target
+from flydsl.expr.rocdl.intrinsic import require_target
 from flydsl.expr.threads.guarded import only_where
+from flydsl.expr.tracing.immediates import immediate
 
 __all__ = [
     "CLUSTER_BARRIER_ID", "CLUSTER_WAIT_ALL", "cluster_barrier", "cluster_signal_once_per_wg", "cluster_wait",

@@ -21,13 +21,13 @@ from flydsl.expr.rocdl.intrinsic import (
     call,
     call_intrinsic,
     i32_attribute,
-    immediate,
     ir_type,
     operand,
     require_target,
     result_type_first,
 )
 from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.immediates import immediate
 
 __all__ = [
     "cvt_f32_bf8", "cvt_f32_fp8", "cvt_off_f32_i4", "cvt_pk_bf8_f32", "cvt_pk_bf16_f32", "cvt_pk_f32_bf8",

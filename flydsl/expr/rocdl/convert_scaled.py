@@ -16,8 +16,9 @@ from flydsl import how_made
 from flydsl.atoms.scaled_conversions import SCALED_CONVERSIONS, ScaledConversion
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
-from flydsl.expr.rocdl.intrinsic import as_type, call, immediate, ir_type, is_type, operand, require_target
+from flydsl.expr.rocdl.intrinsic import as_type, call, ir_type, is_type, operand, require_target
 from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.immediates import immediate
 
 __all__ = list(SCALED_CONVERSIONS)
 

@@ -18,7 +18,6 @@ from flydsl.dialect.location import argument_error
 from flydsl.expr.numeric import Boolean
 from flydsl.expr.rocdl.intrinsic import (
     call_intrinsic,
-    immediate,
     intrinsic_result,
     ir_type,
     operand,
@@ -27,6 +26,7 @@ from flydsl.expr.rocdl.intrinsic import (
 )
 from flydsl.expr.tracing.described import described
 from flydsl.expr.tracing.emit import target_name
+from flydsl.expr.tracing.immediates import immediate
 
 __all__ = [
     "dot4_f32_bf8_bf8", "dot4_f32_bf8_fp8", "dot4_f32_fp8_bf8", "dot4_f32_fp8_fp8", "fdot2", "fdot2_bf16_bf16",

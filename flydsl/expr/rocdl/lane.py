@@ -17,7 +17,6 @@ from flydsl.expr.rocdl.intrinsic import (
     call,
     call_intrinsic,
     i32_attribute,
-    immediate,
     ir_type,
     is_type,
     operand,
@@ -25,6 +24,7 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
     value_of,
 )
+from flydsl.expr.tracing.immediates import immediate
 
 __all__ = [
     "ReadfirstlaneOp", "ballot", "ds_bpermute", "ds_permute", "ds_swizzle", "lane_id", "mbcnt_hi", "mbcnt_lo",

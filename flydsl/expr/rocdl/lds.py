@@ -15,7 +15,6 @@ from flydsl.expr.rocdl.intrinsic import (
     bits_of,
     call,
     i32_attribute,
-    immediate,
     intrinsic_result,
     ir_type,
     llvm_pointer,
@@ -26,6 +25,7 @@ from flydsl.expr.rocdl.intrinsic import (
     value_of,
 )
 from flydsl.expr.tracing.emit import emit, target_name
+from flydsl.expr.tracing.immediates import immediate
 
 __all__ = ["ds_read_b128", "ds_write_b128", "global_load_lds", "lds_load", "lds_store", "load_to_lds"]
 

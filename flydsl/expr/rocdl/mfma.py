@@ -22,7 +22,6 @@ from flydsl.expr.rocdl.intrinsic import (
     as_type,
     bits_of,
     call,
-    immediate,
     ir_type,
     operand,
     require_target,
@@ -30,6 +29,7 @@ from flydsl.expr.rocdl.intrinsic import (
     value_of,
 )
 from flydsl.expr.tracing.described import described
+from flydsl.expr.tracing.immediates import immediate
 
 _CBSZ_MAX, _ABID_MAX, _BLGP_MAX = 7, 15, 7
 _SCALED_FORMAT_MAX = 4  # fp8, bf8, fp6, bf6, fp4

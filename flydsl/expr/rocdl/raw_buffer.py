@@ -29,7 +29,6 @@ from flydsl.expr.rocdl.intrinsic import (
     bitcast,
     bits_of,
     call,
-    immediate,
     intrinsic_result,
     ir_type,
     llvm_pointer,
@@ -42,6 +41,7 @@ from flydsl.expr.rocdl.intrinsic import (
 from flydsl.expr.rocdl.lds import bytes_into_lds
 from flydsl.expr.tracing.described import described
 from flydsl.expr.tracing.emit import emit
+from flydsl.expr.tracing.immediates import immediate
 
 __all__ = [
     "buffer_load_to_lds", "make_buffer_rsrc", "raw_buffer_atomic_cmpswap", "raw_buffer_atomic_fadd",

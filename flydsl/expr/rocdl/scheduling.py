@@ -16,9 +16,10 @@ from flydsl.atoms.instruction_sets import CDNA, GFX12, GFX1250, RDNA3
 from flydsl.expr.llvm import memory_fence
 from flydsl.expr.memory.memory_order import AtomicOrdering
 from flydsl.expr.numeric import Int32
-from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, i16_attribute, i32_attribute, immediate, require_target
+from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, i16_attribute, i32_attribute, require_target
 from flydsl.expr.tracing.described import described
 from flydsl.expr.tracing.emit import emit
+from flydsl.expr.tracing.immediates import immediate
 
 MASK_MFMA = 0x008
 MASK_VMEM_READ = 0x020

@@ -24,7 +24,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.numeric import Int32, Int64, Uint32
 from flydsl.expr.rocdl.async_copy import global_prefetch
-from flydsl.expr.rocdl.intrinsic import bits_of, call, i32_attribute, immediate, require_target, value_of
+from flydsl.expr.rocdl.intrinsic import bits_of, call, i32_attribute, require_target, value_of
 from flydsl.expr.rocdl.scheduling import s_wait_tensorcnt
 from flydsl.expr.rocdl.tensor_descriptors import (
     EXTENT_MAX,
@@ -50,6 +50,7 @@ from flydsl.expr.rocdl.tensor_descriptors import (
     words_of,
 )  # fmt: skip
 from flydsl.expr.tracing.emit import emit
+from flydsl.expr.tracing.immediates import immediate
 
 __all__ = [
     "PREFETCH_SCOPE_DEVICE", "PREFETCH_SCOPE_SE", "TDMDescriptor2D", "TDMGatherDescriptor",

@@ -17,9 +17,10 @@ from flydsl.expr.arith import minui
 from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Int32, Int64, Uint32, as_numeric
 from flydsl.expr.rocdl.ids import wave_id
-from flydsl.expr.rocdl.intrinsic import as_type, immediate, llvm_pointer, require_target
+from flydsl.expr.rocdl.intrinsic import as_type, llvm_pointer, require_target
 from flydsl.expr.rocdl.lds_address import lds_address
 from flydsl.expr.tracing.emit import emit
+from flydsl.expr.tracing.immediates import immediate
 
 GLOBAL = 1
 EXTENT_MAX = 0xFFFF_FFFF

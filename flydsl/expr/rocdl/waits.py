@@ -8,7 +8,6 @@ from flydsl.arch import DEFAULT_ARCH, get_arch
 from flydsl.arch.wait_counters import wait_counters
 from flydsl.atoms.instruction_sets import CDNA, GFX12
 from flydsl.dialect.location import argument_error
-from flydsl.expr.rocdl.intrinsic import immediate
 from flydsl.expr.rocdl.scheduling import (
     s_wait_asynccnt,
     s_wait_dscnt,
@@ -18,6 +17,7 @@ from flydsl.expr.rocdl.scheduling import (
 )
 from flydsl.expr.rocdl.scheduling import s_waitcnt as raw_waitcnt
 from flydsl.expr.tracing.emit import require_trace, target_name
+from flydsl.expr.tracing.immediates import immediate
 
 __all__ = ["SyncScope", "asyncmark", "s_waitcnt", "wait_asyncmark"]
 

@@ -32,7 +32,6 @@ from flydsl.expr.rocdl.intrinsic import (
     bits_of,
     call,
     call_intrinsic,
-    immediate,
     intrinsic_result,
     ir_type,
     operand,
@@ -42,6 +41,7 @@ from flydsl.expr.rocdl.intrinsic import (
 )
 from flydsl.expr.tracing.described import described
 from flydsl.expr.tracing.emit import target_name
+from flydsl.expr.tracing.immediates import immediate
 
 # Modifier -> its largest value and the width of its attribute.
 _MODIFIERS = {

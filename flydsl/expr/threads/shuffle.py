@@ -17,9 +17,10 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numbers.arith_value import ArithValue, add_methods
 from flydsl.expr.numeric import Index, Int32, as_numeric, bare_like, is_python_number
-from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, intrinsic_result, operand, value_of
+from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, intrinsic_result, operand, value_of
 from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, permlane16_swap, permlane32_swap, update_dpp
 from flydsl.expr.tracing.emit import emit, target_name
+from flydsl.expr.tracing.immediates import immediate
 from flydsl.expr.tracing.operands import is_runtime
 from flydsl.expr.vector import Vector
 

@@ -427,7 +427,8 @@ def _move(x: Execution, kind: Any, atom: dict[str, Array], source: LaneTensor, t
     start, end = source.at(_first(source)), target.at(_first(target))
     moved = in_bytes(LaneLeaf(atom["soffset"], 32), source.kind.element) if "soffset" in atom else 0
     if op.lowering in (Lowering.BUFFER_TO_LDS, Lowering.GLOBAL_TO_LDS):
-        copies.to_lds(x, start.moved(moved), end, op.bits // 8)
+        both = int(atom["imm_offset"][0]) if "imm_offset" in atom else 0
+        copies.to_lds(x, start.moved(moved).moved(both), end.moved(both), op.bits // 8)
         return
     if op.lowering is Lowering.LDS_TRANSPOSE:
         store(x, copies.transposed(x, start, op.threads, vector), vector, end)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from mlir import ir
 
+from flydsl.atoms.buffer_copy import LARGEST_OFFSET_BYTES
 from flydsl.dialect import async_copies
 from flydsl.dialect.elements import element_type, llvm_pointer_type, memory_bits
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of
+from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of, values_of
 from flydsl.passes.to_rocdl import atomics
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 from flydsl.passes.to_rocdl.uniform import split_sum
@@ -21,8 +22,6 @@ from flydsl.passes.to_rocdl.uniform import split_sum
 _BUFFER_SPACE = 8
 # The size of a resource without a bound: the largest that its 32-bit field holds.
 UNBOUNDED_BYTES = 0xFFFFFFFF
-# What the offset field of an instruction holds.
-_LARGEST_OFFSET_BYTES = 4095
 
 
 def make_resource(op: ir.Operation) -> ir.Value:
@@ -60,7 +59,7 @@ def load_to_lds(atom: ir.Value, view: ir.Value, target: ir.Value, at: ir.Locatio
     copy = fly_type(atom.type).op
     resource, offset, shared = _address(atom, view, at)
     size, zero = constant(copy.bits // 8, 32, at), constant(0, 32, at)
-    operands = [resource, target, size, offset, shared, zero, zero]
+    operands = [resource, target, size, offset, shared, _immediate_offset(atom) or zero, zero]
     create("rocdl.raw.ptr.buffer.load.lds", operands, [], at, async_copies.mark() if copy.is_asynchronous else None)
 
 
@@ -94,25 +93,34 @@ def _address(atom: ir.Value, view: ir.Value, at: ir.Location) -> tuple[ir.Value,
     safe for an offset beyond it (CDNA 3 ISA, "Range Checking").
     """
     pointer = operand_of(view, "make_view")
-    shared, own = _soffset(atom, view, at), []
+    shared, own = _soffset(atom, view), []
     while (op := defining_op(pointer)) is not None and fly_name(op) in ("add_offset", "recast_iter"):
         pointer = op.operands[0]
         if fly_name(op) == "add_offset":
             own.append((_elements(op.operands[1], at), fly_type(op.result.type).element))
     if _unbounded(pointer):
         parts = [
-            (split_sum(value, _LARGEST_OFFSET_BYTES * 8 // memory_bits(element), at), element) for value, element in own
+            (split_sum(value, LARGEST_OFFSET_BYTES * 8 // memory_bits(element), at), element) for value, element in own
         ]
         shared += [(uniform, element) for (uniform, _), element in parts if uniform is not None]
         own = [(divergent, element) for (_, divergent), element in parts if divergent is not None]
     return pointer, _total(own, at), _total(shared, at)
 
 
-def _soffset(atom: ir.Value, view: ir.Value, at: ir.Location) -> list[tuple[ir.Value, str]]:
-    op = defining_op(atom)
-    if op is None or fly_name(op) != "atom.set_value":
-        return []
-    return [(op.operands[1], fly_type(view.type).element)]
+def _soffset(atom: ir.Value, view: ir.Value) -> list[tuple[ir.Value, str]]:
+    value = values_of(atom).get("soffset")
+    return [] if value is None else [(value, fly_type(view.type).element)]
+
+
+def _immediate_offset(atom: ir.Value) -> ir.Value | None:
+    """The value `imm_offset` of an atom, which is part of the instruction."""
+    value = values_of(atom).get("imm_offset")
+    if value is None:
+        return None
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant" or not 0 <= op.attributes["value"].value <= LARGEST_OFFSET_BYTES:
+        raise CompileError(f"imm_offset must be a constant from 0 to {LARGEST_OFFSET_BYTES} bytes, not {value}")
+    return value
 
 
 def _unbounded(resource: ir.Value) -> bool:
