@@ -94,16 +94,18 @@ def make_fragment_layout_like(layout: Layout) -> Layout:
     """The contiguous layout in which a thread keeps its part of a tensor in registers.
 
     Mode 0 (what one instruction takes) comes first, its leftmost leaf fastest; the others follow in the order of their
-    strides. Modes of stride 0 keep it and take no room.
+    strides. Values that are one in the tensor (stride 0, broadcast) have a place each: the thread may change them.
 
     >>> make_fragment_layout_like(Layout(((4, 2), 2, 3), ((1, 4), 240, 8)))
     ((4,2),2,3):((1,4),24,8)
+    >>> make_fragment_layout_like(Layout((8, 2, 8), (1, 0, 16)))
+    (8,2,8):(1,8,16)
     """
     like = as_layout(layout)
-    order = list(map(_stride_order, leaves(like.strides)))
+    order = [_stride_order(stride) or (False, 0) for stride in leaves(like.strides)]
     if type(like.extents) is tuple and len(like.extents) > 1:
-        first = [rank and (False, i - len(order)) for i, rank in enumerate(order[: len(list(leaves(like.extents[0])))])]
-        order[: len(first)] = first
+        first = len(list(leaves(like.extents[0])))
+        order[:first] = [(False, i - first) for i in range(first)]
     return _contiguous(like.extents, order)
 
 
