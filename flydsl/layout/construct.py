@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from flydsl.layout.int_tuple import AnyTuple, leaves, normal_form
-from flydsl.layout.layout import Layout, as_layout, checked_shape, unchecked_layout
+from flydsl.layout.layout import Layout, as_layout, checked_shape, resting, unchecked_layout
 from flydsl.layout.leaf import Basis, Leaf
 from flydsl.layout.text import Inadmissible, operation, to_text
 
@@ -95,6 +95,7 @@ def make_fragment_layout_like(layout: Layout) -> Layout:
 
     Mode 0 (what one instruction takes) comes first, its leftmost leaf fastest; the others follow in the order of their
     strides. Values that are one in the tensor (stride 0, broadcast) have a place each: the thread may change them.
+    Modes of size 1 get stride 0.
 
     >>> make_fragment_layout_like(Layout(((4, 2), 2, 3), ((1, 4), 240, 8)))
     ((4,2),2,3):((1,4),24,8)
@@ -106,7 +107,7 @@ def make_fragment_layout_like(layout: Layout) -> Layout:
     if type(like.extents) is tuple and len(like.extents) > 1:
         first = len(list(leaves(like.extents[0])))
         order[:first] = [(False, i - first) for i in range(first)]
-    return _contiguous(like.extents, order)
+    return resting(_contiguous(like.extents, order))
 
 
 def _stride_order(stride: Any) -> tuple[bool, int] | None:
