@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
+from flydsl.gpu import autocast
 from flydsl.gpu.gpu_only_operators import WIDER
 from flydsl.gpu.memory import MEMORY
-from flydsl.gpu.tensor import gpu_index, on_gpu
+from flydsl.gpu.tensor import GpuTensor, gpu_index, on_gpu
 
 
 def register() -> torch.library.Library:
@@ -24,6 +25,7 @@ def register() -> torch.library.Library:
     library.impl("empty_strided", _empty_strided, "CUDA")
     for name in ("tril_indices", "triu_indices"):
         library.impl(name, _on_the_gpu(getattr(torch, name)), "CUDA")
+    autocast.register(library, lambda value: isinstance(value, GpuTensor))
     for name, product in WIDER.items():
         library.impl(name, product, "CPU")
     return library

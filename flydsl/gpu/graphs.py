@@ -65,7 +65,8 @@ def capture_operator(func: Any, args: Any, kwargs: Any, found: Any) -> None:
 
 
 def _repeat(func: Any, args: Any, kwargs: Any, results: list[Any]) -> None:
-    again = func(*args, **kwargs)
+    with torch._C._AutoDispatchBelowAutograd():  # where it was captured
+        again = func(*args, **kwargs)
     for old, new in zip(results, again if isinstance(again, list | tuple) else [again], strict=True):
         if isinstance(old, GpuTensor) and new.data_ptr() != old.data_ptr():
             old.copy_(new)

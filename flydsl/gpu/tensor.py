@@ -15,11 +15,14 @@ from copy import deepcopy
 from typing import Any
 
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch._library.custom_ops import OPDEFS
 from torch._utils import _rebuild_device_tensor_from_cpu_tensor
 
+from flydsl.gpu.autocast import as_on_a_gpu
 from flydsl.gpu.gpu_only_operators import INSTEAD, refuse
 from flydsl.gpu.memory import MEMORY
+from flydsl.gpu.rounding import ROUNDED_ONCE, round_once
 from flydsl.gpu.storage import storage_of
 
 _OF_SEVERAL_DEVICES = frozenset(
@@ -74,6 +77,13 @@ class GpuTensor(torch.Tensor):
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         func, kwargs = INSTEAD.get(func, func), kwargs or {}
+        if torch._C._is_any_autocast_enabled():
+            with as_on_a_gpu():
+                return cls._called(func, args, kwargs)
+        return cls._called(func, args, kwargs)
+
+    @classmethod
+    def _called(cls, func: Any, args: Any, kwargs: Any) -> Any:
         before = _THREAD.host_is_asked
         with torch._C.DisableTorchFunctionSubclass():
             if getattr(func, "__name__", "") not in _OF_SEVERAL_DEVICES:
@@ -327,6 +337,8 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     numbers conjugate some between them, so it is told to look at that again.
     """
     with torch._C._DisableTorchDispatch():
+        if func in ROUNDED_ONCE:
+            return round_once(func, args, kwargs)
         if not any(tensor.is_complex() for tensor in tensors_in(args)):
             return func(*args, **kwargs)
         with _HEEDING(_KEYS.Conjugate, False), _HEEDING(_KEYS.Negative, False):
@@ -363,7 +375,9 @@ def _check_devices(values: tuple[Any, ...]) -> None:
     """Raise torch's RuntimeError for tensors of several devices. A number of the host in a tensor goes with any."""
     first: torch.device | None = None
     for tensor in tensors_in(values):
-        if type(tensor).__torch_dispatch__ in _WITH_MEMORY and (tensor.dim() or isinstance(tensor, GpuTensor)):
+        if type(tensor).__torch_dispatch__ not in _WITH_MEMORY or is_functorch_wrapped_tensor(tensor):
+            continue
+        if tensor.dim() or isinstance(tensor, GpuTensor):
             device = tensor.device
             if first is None:
                 first = device

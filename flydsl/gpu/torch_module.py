@@ -63,7 +63,7 @@ def of_torch() -> dict[str, Any]:
     """The functions of torch that ask CUDA's own code for more than memory."""
     make_tensor, as_tensor, generator = torch.tensor, torch.as_tensor, torch.Generator
     asarray, coo = torch.asarray, torch.sparse_coo_tensor
-    autocast, read, from_dlpack = torch.autocast, torch.load, torch.from_dlpack
+    read, from_dlpack = torch.load, torch.from_dlpack
 
     def tensor(data: Any, *, device: Any = None, requires_grad: bool = False, **options: Any) -> torch.Tensor:
         if is_traced():
@@ -104,23 +104,13 @@ def of_torch() -> dict[str, Any]:
         def device(self) -> torch.device:
             return self._device
 
-    class Autocast(autocast):  # type: ignore[misc, valid-type]
-        """Operators in a narrower type, of a GPU as of the host: for torch's kernels its tensors are the host's."""
-
-        def __init__(
-            self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
-        ) -> None:
-            if device_type == "cuda":
-                device_type, dtype = "cpu", dtype or torch.get_autocast_dtype("cuda")
-            super().__init__(device_type, dtype, enabled, cache_enabled)
-
     def load(f: Any, *args: Any, **options: Any) -> Any:
         _places.clear()
         return tree_map(_placed, read(f, *args, **options))
 
     return {
         "from_dlpack": from_a_dlpack, "tensor": tensor, "as_tensor": as_a_tensor, "Generator": Generator,
-        "autocast": Autocast, "load": load, "asarray": as_array, "sparse_coo_tensor": sparse,
+        "load": load, "asarray": as_array, "sparse_coo_tensor": sparse,
         "Event": AnyEvent, "Stream": Stream,
         **{name: _factory(getattr(torch, name)) for name in _FACTORIES},
     }  # fmt: skip

@@ -250,6 +250,24 @@ def test_a_graph_is_replayed_on_what_is_in_memory() -> None:
         assert doubled.cpu().tolist() == [10.0] * 256
 
 
+def test_a_step_of_training_is_captured() -> None:
+    with flydsl.gpu.pose("mi300x"):
+        model, x = torch.nn.Linear(4, 1).cuda(), torch.randn(8, 4, device="cuda")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            model(x).square().mean().backward()
+            optimizer.step()
+        on_host = torch.nn.Linear(4, 1)
+        on_host.load_state_dict({name: value.cpu() for name, value in model.state_dict().items()})
+        step = torch.optim.SGD(on_host.parameters(), lr=0.1).step
+        x.copy_(torch.randn(8, 4))
+        graph.replay()
+        on_host(x.cpu()).square().mean().backward()
+        step()
+        assert torch.allclose(model.weight.cpu(), on_host.weight, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_what_is_not_there_says_so() -> None:
     with flydsl.gpu.pose("mi300x"):

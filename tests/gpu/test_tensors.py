@@ -122,6 +122,26 @@ def test_torch_func() -> None:
     assert torch.vmap(torch.func.grad(lambda v: (v**3).sum()))(x[:, None]).is_cuda
 
 
+def test_jacobians() -> None:
+    x = torch.randn(3, device="cuda")
+    for jacobian in (torch.func.jacrev, torch.func.jacfwd):
+        found = jacobian(torch.sin)(x)
+        assert found.is_cuda
+        assert torch.allclose(found, x.cos().diag())
+
+
+def test_models_side_by_side() -> None:
+    models = [torch.nn.Linear(3, 2).cuda() for _ in range(3)]
+    parameters, buffers = torch.func.stack_module_state(models)
+    base, x = copy.deepcopy(models[0]).to("meta"), torch.randn(4, 3, device="cuda")
+
+    def call(parameters, buffers) -> torch.Tensor:
+        return torch.func.functional_call(base, (parameters, buffers), (x,))
+
+    found = torch.vmap(call)(parameters, buffers)
+    assert all(torch.allclose(one, model(x), atol=1e-6) for one, model in zip(found, models, strict=True))
+
+
 def test_default_devices() -> None:
     torch.set_default_device("cuda")
     try:
@@ -317,9 +337,60 @@ def test_processes_have_the_gpu_and_its_memory(method: str) -> None:
 def test_autocast() -> None:
     x = torch.ones(4, 4, device="cuda")
     with torch.autocast("cuda", torch.bfloat16):
+        assert torch.is_autocast_enabled("cuda")
+        assert not torch.is_autocast_enabled("cpu")
         assert (x @ x).dtype is torch.bfloat16
     with torch.autocast("cuda"):
         assert (x @ x).dtype is torch.float16
+        assert (x.cpu() @ x.cpu()).dtype is torch.float32
+        with torch.autocast("cuda", enabled=False):
+            assert (x @ x).dtype is torch.float32
+    assert (x @ x).dtype is torch.float32
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.softmax(x, -1),
+        lambda x: torch.nn.functional.log_softmax(x, -1),
+        lambda x: torch.nn.functional.layer_norm(x, (4,)),
+        lambda x: x.exp(),
+        lambda x: x**2,
+        lambda x: x.sum(),
+        lambda x: torch.cumsum(x, 0),
+        lambda x: x.norm(),
+        lambda x: torch.nn.functional.mse_loss(x, x),
+    ],
+)
+def test_autocast_runs_in_f32_what_a_gpu_does(call) -> None:
+    x = torch.rand(4, 4, dtype=torch.float16, device="cuda", requires_grad=True)
+    with torch.autocast("cuda"):
+        found = call(x)
+    assert found.dtype is torch.float32
+    assert torch.allclose(found, call(x.float()))
+    found.sum().backward()
+    assert x.grad.dtype is torch.float16
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.softmax(torch.ones(2, dtype=torch.bfloat16), 0).dtype is torch.bfloat16
+
+
+def test_autocast_of_a_function_of_ones_own() -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)
+        def forward(ctx, x):
+            assert x.dtype is torch.float32
+            return x * 2
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cuda")
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    x = torch.ones(3, dtype=torch.float16, device="cuda", requires_grad=True)
+    with torch.autocast("cuda"):
+        Doubled.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
 
 
 def test_a_tensor_prints_its_device() -> None:
