@@ -30,6 +30,15 @@ _OF_TUNING = (
     "set_max_tuning_duration", "set_max_tuning_iterations", "get_results", "get_validators", "write_file", "read_file",
     "tune_gemm_in_file",
 )  # fmt: skip
+_OF_THE_ALLOCATOR = (
+    "MemPool", "use_mem_pool", "CUDAPluggableAllocator", "change_current_allocator", "caching_allocator_enable",
+    "host_memory_stats", "host_memory_stats_as_nested_dict", "memory_stats_as_nested_dict",
+    "reset_accumulated_host_memory_stats", "reset_peak_host_memory_stats",
+)  # fmt: skip
+_OF_TRANSFORMS = (
+    "_cufft_clear_plan_cache", "_cufft_get_plan_cache_max_size", "_cufft_get_plan_cache_size",
+    "_cufft_set_plan_cache_max_size",
+)  # fmt: skip
 _OF_DATA_PARALLEL = ("broadcast", "broadcast_coalesced", "reduce_add", "scatter", "gather")
 
 _ABSENT: dict[ModuleType, dict[str, str]] = {
@@ -39,10 +48,14 @@ _ABSENT: dict[ModuleType, dict[str, str]] = {
         "device_memory_used": _NO_DRIVER, "list_gpu_processes": _NO_DRIVER,
         "memory_snapshot": "torch.cuda.memory_stats has what is allocated",
         "caching_allocator_alloc": "torch.empty allocates", "caching_allocator_delete": "torch.empty allocates",
-        "MemPool": _NO_ALLOCATOR, "host_memory_stats": _NO_ALLOCATOR,
+        **dict.fromkeys(_OF_THE_ALLOCATOR, _NO_ALLOCATOR),
         "set_sync_debug_mode": "the host waits for nothing",
         "get_gencode_flags": "code is compiled for the architecture in get_device_properties",
     },
+    torch.accelerator: {
+        "Graph": "torch.cuda.graph captures", "get_device_capability": "it has the types that the host has",
+    },
+    torch: dict.fromkeys(_OF_TRANSFORMS, "torch's transforms run on the host"),
     torch.cuda.memory: {"_record_memory_history": _NO_ALLOCATOR, "_snapshot": _NO_ALLOCATOR},
     torch.cuda.tunable: dict.fromkeys(_OF_TUNING, _NO_LIBRARY),
     torch.cuda.nccl: dict.fromkeys(_COLLECTIVES, _NO_NCCL),
@@ -89,6 +102,19 @@ def _of_the_host(load: Callable[..., Any], name: str) -> Callable[..., Any]:
         return load(*args, **options)
 
     return loaded
+
+
+def without_default_type() -> dict[str, Callable[..., Any]]:
+    """`torch.set_default_tensor_type`, which takes a type of C++'s own for the GPU."""
+    set_type = torch.set_default_tensor_type
+
+    def set_default(t: Any) -> None:
+        name = str(getattr(t, "__name__", t))
+        if hasattr(t, "on_host") or name.startswith("torch.cuda."):
+            _refusing(f"torch.set_default_tensor_type({name})", 'torch.set_default_device("cuda")')()
+        set_type(t)
+
+    return {"set_default_tensor_type": set_default}
 
 
 def without_jagged() -> dict[str, Callable[..., Any]]:

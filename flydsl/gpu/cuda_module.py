@@ -134,6 +134,12 @@ class Posed:
         index = self._index(device)
         MEMORY.peak[index] = MEMORY.allocated[index]
 
+    def get_per_process_memory_fraction(self, device: Any = None) -> float:
+        return MEMORY.capacity_bytes / (self.product.memory_gib << 30)
+
+    def reset_accumulated_memory_stats(self, device: Any = None) -> None:
+        pass  # none is accumulated
+
     reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
     def mem_get_info(self, device: Any = None) -> tuple[int, int]:

@@ -41,9 +41,11 @@ def begin(replaced: Replacements) -> None:
     for module in (torch.autograd, torch.autograd.graph):
         replaced.replace(module, "_engine_run_backward", with_traced(module._engine_run_backward))
     replaced.replace(torch._C, "_cuda_getCurrentRawStream", lambda device: CLOCK.current.cuda_stream)
+    wrapper = torch._TorchCompileInductorWrapper
+    replaced.replace(wrapper, "apply_options", _without_graphs(wrapper.apply_options))
     _let_cpp_know_cuda(replaced)
-    _forget()
-    replaced.at_the_end(_forget)
+    _forget(replaced)
+    replaced.at_the_end(functools.partial(_forget, replaced))
 
 
 def changes(replaced: Replacements) -> dict[str, Callable[[ModuleType], None]]:
@@ -104,7 +106,17 @@ def changes(replaced: Replacements) -> dict[str, Callable[[ModuleType], None]]:
         for benchmarker in (module.TritonBenchmarker, module.InductorBenchmarker):
             replaced.replace(benchmarker, "benchmark_gpu", benchmark_gpu)
 
+    def attention(module: Any) -> None:
+        """Flexible attention outside of `torch.compile`: as its definition says, by operators on the whole matrix."""
+        for operator, dense in (
+            (module.flex_attention, module.sdpa_dense),
+            (module.flex_attention_backward, module.sdpa_dense_backward),
+        ):
+            operator.python_key_table[GpuTensor] = dense
+            replaced.at_the_end(functools.partial(operator.python_key_table.pop, GpuTensor))
+
     return {
+        "torch._higher_order_ops.flex_attention": attention,
         "torch._subclasses.fake_tensor": tensors_without_memory,
         "torch._dynamo.variables.builder": traced_tensors,
         "torch._dynamo.device_interface": devices,
@@ -149,14 +161,28 @@ def _let_cpp_know_cuda(replaced: Replacements) -> None:
     replaced.at_the_end(lambda: guards.__setitem__(1, before))
 
 
+def _without_graphs(apply: Callable[..., None]) -> Callable[..., None]:
+    """The choice of Inductor's options, without graphs: launches take the same time here whether they are captured."""
+
+    def apply_options(self: Any, options: dict[str, Any] | None) -> None:
+        apply(self, options)
+        self.config.pop("triton.cudagraphs", None)
+
+    return apply_options
+
+
 _CACHED = type(functools.cache(lambda: None))
 
 
-def _forget() -> None:
-    """Clear what Dynamo and Inductor have compiled, and what they keep of the device."""
+def _forget(replaced: Replacements) -> None:
+    """Clear what Dynamo and Inductor have compiled, and what they keep of the device.
+
+    It is done with torch as it was: with a GPU, Dynamo would look for CUDA's graphs.
+    """
     if "torch._dynamo" not in sys.modules:
         return
-    torch._dynamo.reset()
+    with replaced.suspended():
+        torch._dynamo.reset()
     for cached in [each for each in gc.get_objects() if type(each) is _CACHED]:
         if str(getattr(cached, "__module__", "")).startswith(_ASK_THE_DEVICE):
             cached.cache_clear()

@@ -16,7 +16,7 @@ from flydsl.arch.products import Product, product_of
 from flydsl.compiler.jit_function import JitFunction
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.gpu import of_benchmark, of_compile, of_triton
-from flydsl.gpu.absent import refuse_absent, without_extensions, without_jagged
+from flydsl.gpu.absent import refuse_absent, without_default_type, without_extensions, without_jagged
 from flydsl.gpu.cuda_module import Posed
 from flydsl.gpu.factories import register
 from flydsl.gpu.import_hook import ImportHook, Replacements
@@ -24,13 +24,15 @@ from flydsl.gpu.launches import Launches, Summary
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.operators import Operators
 from flydsl.gpu.processes import pose_in_children
-from flydsl.gpu.profiler import profile
+from flydsl.gpu.profiler import of_autograd, profile
+from flydsl.gpu.storage import storage_to
 from flydsl.gpu.streams import CLOCK
 from flydsl.gpu.torch_module import (
     no_tag,
     of_accelerator,
     of_tensors,
     of_torch,
+    restore_location,
     stay_on_host,
     with_swapped_parameters,
 )
@@ -79,13 +81,20 @@ class Posing:
         self._replace(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
         for name, value in of_tensors().items():
             self._replace(torch.Tensor, name, value)
-        for name, value in of_torch().items():
+        for name, value in (of_torch() | without_default_type()).items():
             self._replace(torch, name, value)
         for name, value in without_jagged().items():
             self._replace(torch.nested, name, value)
+        self._replace(torch.backends.cuda, "is_built", lambda: True)
+        base: Any = torch.storage._StorageBase
+        self._replaced.replace(base, "to", storage_to(base.to))
+        self._replaced.replace(
+            torch._utils, "_get_restore_location", restore_location(torch._utils._get_restore_location)
+        )
         self._replace(torch.utils.dlpack, "from_dlpack", torch.from_dlpack)
         refuse_absent(self._replaced)
         self._replace(torch.profiler, "profile", profile)
+        self._replaced.replace(torch.autograd.profiler, "profile", of_autograd(torch.autograd.profiler.profile))
         self._replace(torch.nn.Module, "_apply", with_swapped_parameters(torch.nn.Module._apply))
         torch.serialization.register_package(5, no_tag, stay_on_host)
         self._library = register()

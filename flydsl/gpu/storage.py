@@ -65,3 +65,15 @@ def storage_of(tensor: torch.Tensor, gpu_number: int) -> GpuStorage:
     """The storage of a tensor of a posed GPU."""
     found: GpuStorage = _on_gpu(host_storage_of(tensor), gpu_number)
     return found
+
+
+def storage_to(move: Any) -> Any:
+    """`UntypedStorage.to`, and so `.cuda()`, that copies to a posed GPU as well. move: torch's own."""
+
+    def to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
+        there = torch.device(device)
+        if there.type != "cuda" or self.device == there:
+            return move(self, device=there, non_blocking=non_blocking)
+        return _on_gpu(torch.UntypedStorage(self.nbytes()).copy_(self), there.index or 0)
+
+    return to

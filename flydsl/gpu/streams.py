@@ -39,6 +39,10 @@ class Stream:
     def stream_id(self) -> int:
         return self.cuda_stream
 
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        return 0, -1
+
     def synchronize(self) -> None:
         CLOCK.host_us = max(CLOCK.host_us, self.time_us)
 

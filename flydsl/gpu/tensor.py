@@ -207,6 +207,8 @@ class GpuTensor(torch.Tensor):
     def type(self, dtype: Any = None, non_blocking: bool = False, **options: Any) -> Any:
         if dtype is None:
             return super().type().replace("torch.", "torch.cuda.")
+        if (on_host := getattr(dtype, "on_host", None)) is not None:  # torch.cuda.FloatTensor
+            return self.to(on_host.dtype)
         wanted = str(dtype if not isinstance(dtype, type) else f"{dtype.__module__}.{dtype.__name__}")
         if isinstance(dtype, torch.dtype):
             return self.to(dtype)
@@ -361,6 +363,8 @@ def _device_of(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[int | None
     index = next((tensor.gpu_number for tensor in tensors_in(args) if isinstance(tensor, GpuTensor)), None)
     if kwargs.get("device") is not None:
         there = gpu_index(kwargs["device"])
+        if there is None and torch.device(kwargs["device"]).type != "cpu":
+            return None, kwargs  # "meta", which has no memory
         if there is None and not _THREAD.host_is_asked:  # C++ asks for the device that it takes an operand to be on
             there = index
         return there, {**kwargs, "device": "cpu"}

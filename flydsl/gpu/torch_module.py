@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch.utils._pytree import tree_map
 
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.streams import AnyEvent, Stream
-from flydsl.gpu.tensor import GpuTensor, converted, gpu_index, is_traced
+from flydsl.gpu.tensor import GpuTensor, converted, gpu_index, is_traced, on_gpu
 
 
 def of_tensors() -> dict[str, Any]:
@@ -31,7 +32,15 @@ def of_tensors() -> dict[str, Any]:
     def is_pinned(self: torch.Tensor, device: Any = None) -> bool:
         return MEMORY.is_pinned(self)
 
-    return {"to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": is_pinned}
+    of_type: Any = torch.Tensor.type
+
+    def type_(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **options: Any) -> Any:
+        on_host = getattr(dtype, "on_host", None)
+        if on_host is None:
+            return of_type(self, dtype, non_blocking, **options)
+        return converted(self, ("cuda", on_host.dtype), {})
+
+    return {"to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": is_pinned, "type": type_}
 
 
 def with_swapped_parameters(apply: Any) -> Any:
@@ -56,7 +65,16 @@ def of_accelerator(count: int) -> dict[str, Any]:
         "device_count": lambda: count, "synchronize": torch.cuda.synchronize,
         "current_device_index": torch.cuda.current_device, "set_device_index": torch.cuda.set_device,
         "current_stream": torch.cuda.current_stream, "set_stream": torch.cuda.set_stream,
+        "current_device_idx": torch.cuda.current_device, "set_device_idx": torch.cuda.set_device,
+        "get_memory_info": torch.cuda.mem_get_info, "empty_host_cache": lambda: None,
+        **{name: getattr(torch.cuda, name) for name in _OF_MEMORY if hasattr(torch.accelerator, name)},
     }  # fmt: skip
+
+
+_OF_MEMORY = (
+    "empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
+    "reset_accumulated_memory_stats", "reset_peak_memory_stats",
+)  # fmt: skip
 
 
 def of_torch() -> dict[str, Any]:
@@ -76,6 +94,8 @@ def of_torch() -> dict[str, Any]:
             return as_tensor(data, dtype=dtype, device=device)
         if isinstance(data, torch.Tensor):
             return data.to(device=device, dtype=dtype)
+        if hasattr(data, "__cuda_array_interface__"):
+            return on_gpu(torch.from_numpy(_array_at(data)), gpu_index(device) or 0).to(dtype)
         return as_tensor(data, dtype=dtype, device="cpu").to(_default() if device is None else device)
 
     def as_array(obj: Any, *, device: Any = None, **options: Any) -> torch.Tensor:
@@ -160,6 +180,27 @@ def stay_on_host(storage: Any, location: str) -> Any:
         return None
     _places[storage._cdata] = location
     return storage
+
+
+def restore_location(found: Any) -> Any:
+    """Torch's function for where a tensor of a GPU goes that is read from a file: functions decide that, too."""
+
+    def location(device: str) -> Any:
+        mapped = torch.serialization._serialization_tls.map_location
+        if not callable(mapped):
+            return found(device)
+        storage = mapped(torch.UntypedStorage(0), device)
+        return device if storage is None else storage.device
+
+    return location
+
+
+def _array_at(data: Any) -> Any:
+    """The array of numpy at an address that `__cuda_array_interface__` gives: of this GPU, so in the host's memory."""
+    import numpy as np
+
+    described = {name: value for name, value in data.__cuda_array_interface__.items() if name != "stream"}
+    return np.asarray(SimpleNamespace(owner=data, __array_interface__=described))
 
 
 def _placed(value: Any) -> Any:

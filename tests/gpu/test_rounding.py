@@ -54,7 +54,9 @@ def test_results_are_rounded_once(call, dtype) -> None:
     operands = [(torch.randn(shape) + 0.25).to(dtype) for shape in [(512, 64), (64,), (64,)]]
     found = call(*(tensor.cuda() for tensor in operands))
     expected = call(*(tensor.double() for tensor in operands))
-    for one, exact in zip(*(value if isinstance(value, tuple) else (value,) for value in (found, expected)), strict=True):
+    for one, exact in zip(
+        *(value if isinstance(value, tuple) else (value,) for value in (found, expected)), strict=True
+    ):
         assert one.dtype == dtype
         unit = exact.abs().clamp_min(0.05) * torch.finfo(dtype).eps
         assert ((one.cpu().double() - exact).abs() / unit).max() < 0.75

@@ -15,6 +15,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import flydsl.gpu
+from flydsl.errors import DeviceError
 
 
 @pytest.fixture(autouse=True)
@@ -486,3 +487,58 @@ def test_operators_that_torch_has_for_gpus_alone() -> None:
     with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
         chosen = torch.nn.functional.scaled_dot_product_attention(a, a, a)
     assert torch.allclose(chosen, torch.nn.functional.scaled_dot_product_attention(a, a, a), rtol=0.02, atol=0.02)
+
+
+def test_where_a_function_sends_what_is_read_from_a_file() -> None:
+    file = io.BytesIO()
+    torch.save(torch.arange(3, device="cuda:1"), file)
+
+    def read(map_location):
+        file.seek(0)
+        return str(torch.load(file, map_location=map_location).device)
+
+    assert read(lambda storage, location: storage) == "cpu"
+    assert read(lambda storage, location: storage.cuda(0)) == "cuda:0"
+    assert read(lambda storage, location: None) == "cuda:1"
+
+
+def test_storages_go_to_a_gpu() -> None:
+    storage = torch.arange(3, dtype=torch.uint8).untyped_storage()
+    assert (str(storage.cuda(1).device), list(storage.cuda(1))) == ("cuda:1", [0, 1, 2])
+
+
+def test_memory_by_address() -> None:
+    x = torch.arange(6.0, device="cuda").reshape(2, 3)
+    found = torch.as_tensor(Interface(x.__cuda_array_interface__), device="cuda")
+    assert (found.is_cuda, found.data_ptr(), found.tolist()) == (True, x.data_ptr(), x.tolist())
+
+
+class Interface:
+    def __init__(self, interface) -> None:
+        self.__cuda_array_interface__ = interface
+
+
+def test_flexible_attention_as_it_is() -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    q, k, v = (torch.randn(1, 2, 128, 16, device="cuda", requires_grad=True) for _ in range(3))
+    mask = create_block_mask(lambda batch, head, row, column: row >= column, None, None, 128, 128, device="cuda")
+    found = flex_attention(q, k, v, block_mask=mask)
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert torch.allclose(found, expected, atol=1e-5)
+    for one, other in zip(
+        torch.autograd.grad(found.sum(), (q, k, v)), torch.autograd.grad(expected.sum(), (q, k, v)), strict=True
+    ):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_old_types() -> None:
+    x = torch.ones(2).type(torch.cuda.HalfTensor)
+    assert (x.is_cuda, x.type(torch.cuda.FloatTensor).dtype) == (True, torch.float32)
+    with pytest.raises(DeviceError, match=r"set_default_tensor_type\(FloatTensor\)"):
+        torch.set_default_tensor_type(torch.cuda.FloatTensor)
+
+
+def test_hessians() -> None:
+    x = torch.randn(3, device="cuda")
+    assert torch.allclose(torch.func.hessian(lambda v: (v**3).sum())(x), (6 * x).diag())
