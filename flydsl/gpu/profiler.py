@@ -137,7 +137,7 @@ _OF_HOST = torch.profiler.profile
 def of_autograd(of_host: Any) -> Any:
     """`torch.autograd.profiler.profile` of a GPU, if `use_device="cuda"` asks for it. of_host: torch's own."""
 
-    class AutogradProfile(of_host):  # type: ignore[misc]
+    class AutogradProfile(of_host):
         def __new__(cls, *args: Any, use_device: str | None = None, use_cuda: bool = False, **options: Any) -> Any:
             return Profile() if use_cuda or use_device == "cuda" else super().__new__(cls)
 

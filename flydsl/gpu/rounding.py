@@ -7,7 +7,7 @@ of f16 is wrong by 13 units in the last place in the mean, 0.25 if it is rounded
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -56,7 +56,7 @@ def round_once(operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> An
     return tuple(_as_type_of(args, place, one) for one, place in zip(found, _RESULTS[operator], strict=True))
 
 
-def _rounded_sum(operator: Callable[..., torch.Tensor], one: torch.Tensor, other: torch.Tensor, alpha: Any) -> Any:
+def _rounded_sum(operator: Any, one: torch.Tensor, other: torch.Tensor, alpha: Any) -> Any:
     """`one + alpha * other`, in the place of `one` if the operator changes it."""
     total = operator(one.float(), other.float(), alpha=alpha)
     return one.copy_(total) if operator._schema.is_mutable else total.to(one.dtype)

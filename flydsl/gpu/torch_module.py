@@ -189,7 +189,8 @@ def restore_location(found: Any) -> Any:
         mapped = torch.serialization._serialization_tls.map_location
         if not callable(mapped):
             return found(device)
-        storage = mapped(torch.UntypedStorage(0), device)
+        nothing: Any = torch.UntypedStorage(0)
+        storage = mapped(nothing, device)
         return device if storage is None else storage.device
 
     return location
