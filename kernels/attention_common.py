@@ -12,8 +12,9 @@ at a time: as many consecutive keys as it needs of P for the other product, and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -251,6 +252,12 @@ class CopiedTile(SharedTile):
         self._wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, thread >> 6)) * (WAVE * CHUNK_BYTES)
         row, place = idx2crd(thread, (-1, self.chunks))
         self._offset = (row * source.pitch + (place ^ self._key(row)) * CHUNK) * 2
+        self._columns = self.columns()
+
+    def columns(self) -> list[Any]:
+        """Where a lane's part of a column of fragments is: what is added to a pointer is part of the instruction."""
+        words = (self.word(self._own, 0, chunk) for chunk in range(0, self.chunks, 2))
+        return [self.memory.pointer + (word * 4 + self.first) for word in words]
 
     def _key(self, row: Any) -> Any:
         return row & (self.exchanged - 1)
@@ -263,10 +270,25 @@ class CopiedTile(SharedTile):
             place = to + row * self.chunks * CHUNK_BYTES
             fx.rocdl.raw_ptr_buffer_load_async_lds(view.rsrc, place, CHUNK_BYTES, self._offset)
 
+    @property
+    def groups(self) -> int:
+        """The fragments of a block of 32 rows."""
+        return self.chunks // 2
+
+    def fragment(self, block: int, group: int, first: int = 0) -> Any:
+        """A lane's chunk of 32 rows and one group, as words. first: words before the tile."""
+        distance = first * 4 + block * ROWS * self.chunks * CHUNK_BYTES
+        return fx.Vector(fx.rocdl.lds_load(fx.T.vec(4, fx.T.i32), self._columns[group] + distance, 0))
+
+    def reads(self, stage: int, blocks: range) -> list[Callable[[], Any]]:
+        """Reads of a lane's chunks, as words: those of the first group of each block, and so on."""
+        first = stage * self.bytes // 4
+        return [partial(self.fragment, block, group, first) for group in range(self.groups) for block in blocks]
+
     def fragments(self, stage: int, blocks: range) -> list[list[Any]]:
         """[block of 32 rows][group]: a lane's chunks, as words."""
         first = stage * self.bytes // 4
-        return [[self.fragment(block, group, first) for group in range(self.chunks // 2)] for block in blocks]
+        return [[self.fragment(block, group, first) for group in range(self.groups)] for block in blocks]
 
 
 class TurnedTile(CopiedTile):
@@ -276,32 +298,27 @@ class TurnedTile(CopiedTile):
     quarters in the middle.
     """
 
-    def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
-        super().__init__(source, pointer, rows, threads, first)
+    def columns(self) -> list[Any]:
         lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
         row = (lane >> 5) * CHUNK + (lane >> 2 & 3)
         # Of a lane's 16 columns, the quarter that it reads: 8 bytes of a chunk.
         place, half = self.place(row, (lane >> 4 & 1) * 2 + (lane & 1)), (lane >> 1 & 1) * 2
-        # What is added to a pointer is part of the instruction, wherever it is.
-        self._columns = [
-            self.memory.pointer + ((self.word(place, 0, chunk) + half) * 4 + first)
-            for chunk in range(0, self.chunks, 4)
-        ]
+        words = (self.word(place, 0, chunk) + half for chunk in range(0, self.chunks, 4))
+        return [self.memory.pointer + (word * 4 + self.first) for word in words]
 
     def _key(self, row: Any) -> Any:
         return (row & 3) << 2
 
-    def fragments(self, stage: int, blocks: range) -> list[list[Any]]:
-        """[block of 32 columns][group]: a lane's chunks of its column, as words."""
+    @property
+    def groups(self) -> int:
+        return self.rows // GROUP
 
-        def four(row: int, block: int) -> Any:
-            address = self._columns[block] + (stage * self.bytes + row * self.chunks * CHUNK_BYTES)
-            return fx.Vector(fx.rocdl.ds_read_tr16_b64(fx.T.vec(2, fx.T.i32), address))
-
-        return [
-            [four(row, block).shuffle(four(row + 4, block), range(4)) for row in range(0, self.rows, GROUP)]
-            for block in blocks
-        ]
+    def fragment(self, block: int, group: int, first: int = 0) -> Any:
+        """A lane's chunk of its column, as words. block: of 32 columns; first: of the tile, in words."""
+        address = self._columns[block] + (first * 4 + group * GROUP * self.chunks * CHUNK_BYTES)
+        halves = [address, address + 4 * self.chunks * CHUNK_BYTES]
+        low, high = (fx.Vector(fx.rocdl.ds_read_tr16_b64(fx.T.vec(2, fx.T.i32), half)) for half in halves)
+        return low.shuffle(high, range(4))
 
 
 def interleaved(a: Any, b: Any) -> Any:
