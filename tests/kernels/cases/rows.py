@@ -7,14 +7,20 @@ from typing import Any
 
 import torch
 
-from kernels import gdr_decode, qk_norm_rope_quant
+from kernels import causal_conv1d, gdr_decode, qk_norm_rope_quant
 from kernels.fused_rope_cache_kernel import build_fused_rope_cache_module
 from kernels.norms import Norm, build
 from kernels.quant import build_block_quant_module, build_quant_module
 from kernels.silu_and_mul_fq import build_silu_and_mul_fq_module
 from kernels.softmax_kernel import build_softmax_module
 from kernels.topk_gating_softmax_kernel import build_topk_gating_softmax_module
-from tests.kernels import test_fused_rope_cache_kernel, test_gdr_decode, test_qk_norm_rope_quant, test_silu_and_mul_fq
+from tests.kernels import (
+    test_causal_conv1d,
+    test_fused_rope_cache_kernel,
+    test_gdr_decode,
+    test_qk_norm_rope_quant,
+    test_silu_and_mul_fq,
+)
 from tests.kernels.cases import ARCHS, Case, originals
 from tests.kernels.norms import CODES, operands
 
@@ -113,6 +119,11 @@ def gated_delta(state: str, tokens: int = 1) -> tuple[Any, tuple[Any, ...]]:
     return launcher, (*given.values(), 4)
 
 
+def convolution(width: int, tokens: int = 1) -> tuple[Any, tuple[Any, ...]]:
+    given = test_causal_conv1d.operands((4, tokens, 8192, width))
+    return causal_conv1d.build_causal_conv1d_module(8192, width, tokens=tokens), (*given.values(), 4)
+
+
 QUANT_CASES = {
     "quant_pertoken_f16_n8192": Case("quant", "f16, i8", lambda: quant(8192, "f16", "i8")),
     "quant_pertoken_bf16_fp8": Case("quant", "bf16, fp8", lambda: quant(8192, "bf16", "fp8")),
@@ -148,6 +159,8 @@ _CASES: dict[str, Case] = {
     "gdr_decode_f32": Case("gdr_decode", "bf16, f32", lambda: gated_delta("f32")),
     "gdr_decode_bf16": Case("gdr_decode", "bf16", lambda: gated_delta("bf16")),
     "gdr_decode_f32_l4": Case("gdr_decode", "bf16, f32", lambda: gated_delta("f32", 4)),
+    "causal_conv1d_w4": Case("causal_conv1d", "bf16", lambda: convolution(4), archs=(*ARCHS, "gfx1201")),
+    "causal_conv1d_w4_l4": Case("causal_conv1d", "bf16", lambda: convolution(4, 4), archs=(*ARCHS, "gfx1201")),
 }
 RDNA4 = "gfx1201"
 # On RDNA 4 as well where there is a figure to compare with: of f32 and bf16.
