@@ -5,7 +5,7 @@
 | `FLYDSL_COMPILE_OPT_LEVEL` | 2 | LLVM optimization level, 0 to 3 |
 | `FLYDSL_COMPILE_BACKEND` | `rocm` | the backend that launchers are compiled by, one of `flyc.register_backend` |
 | `FLYDSL_COMPILE_MAX_TRACED_OPS` | 200000 | how many operations a trace may have |
-| `FLYDSL_LANGUAGE` | 0.4.2 | the release of FlyDSL that programs are written for: 0.4.2 or 0.2.2 (`flydsl.language`) |
+| `FLYDSL_LANGUAGE` | 0.5.0 | the release of FlyDSL that programs are for: 0.5.0, 0.4.2, 0.2.2 (`flydsl.language`) |
 | `COMPILE_ONLY` | 0 | compile, launch nothing, return None |
 | `ARCH` | | target architecture, such as `gfx950` |
 | `FLYDSL_GPU_ARCH` | | architecture of the device, when it cannot or shall not be detected |
@@ -167,15 +167,15 @@ def compile_only() -> bool:
     return (_COMPILE_ONLY in _environment or bool(_replaced.get() or _of_process)) and flag("COMPILE_ONLY")
 
 
-LANGUAGES = ("0.4.2", "0.2.2")
+LANGUAGES = ("0.5.0", "0.4.2", "0.2.2")
 _LANGUAGE = os.environ.encodekey("FLYDSL_LANGUAGE")
 
 
 def language() -> str:
-    """`FLYDSL_LANGUAGE`: the release of FlyDSL that programs are written for, 0.4.2 or 0.2.2."""
+    """`FLYDSL_LANGUAGE`: the release of FlyDSL that programs are written for, 0.5.0, 0.4.2 or 0.2.2."""
     value = text("FLYDSL_LANGUAGE") or LANGUAGES[0]
     if value not in LANGUAGES:
-        raise ArgumentError(f"FLYDSL_LANGUAGE={value!r} is neither 0.4.2 nor 0.2.2", hint=_UNSET)
+        raise ArgumentError(f"FLYDSL_LANGUAGE={value!r} is none of {', '.join(LANGUAGES)}", hint=_UNSET)
     return value
 
 

@@ -9,11 +9,12 @@ from flydsl.errors import ArgumentError, did_you_mean
 
 
 def language(release: str) -> AbstractContextManager[None]:
-    """Inside the `with` block, this thread's programs are taken as written for a release of FlyDSL: 0.4.2 or 0.2.2.
+    """Inside the `with` block, programs are taken as written for a release of FlyDSL: 0.5.0, 0.4.2 or 0.2.2.
 
-    The releases differ in the types that operators give (`flydsl.expr.numbers.promotion`), and `flydsl.__version__`
-    is this release. What counts is the release while a launcher is called, which is when it is traced; its code is kept
-    apart from that of the other release. `FLYDSL_LANGUAGE` is the same for a whole process; 0.4.2 where it is not set.
+    It holds for this thread. 0.2.2 differs from the others in the types that operators give
+    (`flydsl.expr.numbers.promotion`), and 0.4.2 from 0.5.0 in nothing but `flydsl.__version__`, which is the release.
+    What counts is the release while a launcher is called, which is when it is traced; its code is kept apart from that
+    of the others. `FLYDSL_LANGUAGE` is the same for a whole process; 0.5.0 where it is not set.
 
     Raises ArgumentError for another release.
 
@@ -22,7 +23,7 @@ def language(release: str) -> AbstractContextManager[None]:
     ...     print(flydsl.__version__)
     0.2.2
     >>> flydsl.__version__
-    '0.4.2'
+    '0.5.0'
     >>> flydsl.language("0.4")
     Traceback (most recent call last):
         ...
@@ -30,6 +31,6 @@ def language(release: str) -> AbstractContextManager[None]:
     ...
     """
     if release not in env.LANGUAGES:
-        hint = f"choose {' or '.join(env.LANGUAGES)}; {did_you_mean(str(release), list(env.LANGUAGES))}".strip("; ")
+        hint = f"choose {', '.join(env.LANGUAGES)}; {did_you_mean(str(release), list(env.LANGUAGES))}".strip("; ")
         raise ArgumentError(f"there is no language {release}", hint=hint)
     return env.replaced({"FLYDSL_LANGUAGE": release})

@@ -8,7 +8,15 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from flydsl.dialect.location import argument_error
-from flydsl.expr.coop.operations import Operation, combination, first_value, identity_of, keeps_order, warp_size
+from flydsl.expr.coop.operations import (
+    Operation,
+    combination,
+    first_value,
+    identity_of,
+    keeps_order,
+    warp_size,
+    with_operation,
+)
 from flydsl.expr.coop.primitive import BlockPrimitive, Slots, array_of
 from flydsl.expr.coop.warp_reductions import (
     warp_broadcast,
@@ -18,7 +26,7 @@ from flydsl.expr.coop.warp_reductions import (
 )
 from flydsl.expr.gpu import barrier
 from flydsl.expr.memory.shared_allocator import SharedAllocator
-from flydsl.expr.numbers.vector_value import Vector, as_vector
+from flydsl.expr.numbers.vector_value import ReductionOp, Vector, as_vector
 from flydsl.expr.numeric import as_numeric
 from flydsl.expr.threads.guarded import only_where
 from flydsl.expr.threads.shuffle import shuffle_up
@@ -145,6 +153,8 @@ class BlockReduce(_Block):
             return warp_reduce(slots[cls.thread() % waves], op, width=waves)
         return reduce(combine, (slots[wave] for wave in range(waves)))
 
+    sum = with_operation(ReductionOp.ADD, "reduce", "sum")
+
     @classmethod
     def _identity(cls, items: list[Any], op: Any, given: Any) -> Any:
         found = identity_of(op, cls.dtype, given)
@@ -234,6 +244,15 @@ class BlockScan(_Block):
         """The exclusive scan, and all values of the block combined, without `init`."""
         _, exclusive, total = cls._scan(value, op, storage, **options)
         return exclusive, total()
+
+    inclusive_sum = with_operation(ReductionOp.ADD, "inclusive", "inclusive_sum")
+    exclusive_sum = with_operation(ReductionOp.ADD, "exclusive", "exclusive_sum")
+    inclusive_sum_with_aggregate = with_operation(
+        ReductionOp.ADD, "inclusive_with_aggregate", "inclusive_sum_with_aggregate"
+    )
+    exclusive_sum_with_aggregate = with_operation(
+        ReductionOp.ADD, "exclusive_with_aggregate", "exclusive_sum_with_aggregate"
+    )
 
     @classmethod
     def _scan(

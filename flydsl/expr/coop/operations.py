@@ -11,6 +11,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.expr.arith import maxnumf, maxsi, maxui, minnumf, minsi, minui
 from flydsl.expr.numbers.vector_value import ReductionOp
 from flydsl.expr.numeric import Numeric
+from flydsl.expr.tracing.described import described
 from flydsl.expr.tracing.emit import target_name
 from flydsl.expr.tracing.immediates import immediate
 
@@ -48,6 +49,15 @@ def combination(op: Operation) -> Combine:
     if callable(op) and not isinstance(op, ReductionOp):
         return op
     return _COMBINATIONS[_named(op)]
+
+
+def with_operation(op: ReductionOp, method: str, name: str) -> Any:
+    """A class method `name` that is another one of the class with its parameter `op` given."""
+
+    def shorthand(cls: Any, *given: Any, **named: Any) -> Any:
+        return getattr(cls, method)(*given, op=op, **named)
+
+    return classmethod(described(shorthand, name, f"`{method}` with `fx.ReductionOp.{op.name}`."))
 
 
 def _named(op: Any) -> ReductionOp:

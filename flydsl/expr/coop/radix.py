@@ -158,6 +158,16 @@ class BlockRadixSort(_RadixPrimitive):
         return cls.sort(keys, values, blocked_to_striped=True, **options)
 
     @classmethod
+    def sort_descending(cls, keys: Any, values: Any = None, **options: Any) -> Any:
+        """The keys in order, the largest first."""
+        return cls.sort(keys, values, descending=True, **options)
+
+    @classmethod
+    def sort_descending_blocked_to_striped(cls, keys: Any, values: Any = None, **options: Any) -> Any:
+        """The keys in order, the largest first, striped."""
+        return cls.sort(keys, values, descending=True, blocked_to_striped=True, **options)
+
+    @classmethod
     def sort(
         cls,
         keys: Any,

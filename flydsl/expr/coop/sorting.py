@@ -179,7 +179,7 @@ def _count_of(start: Any, run: int, tile: int, valid: Any) -> Any:
 
 
 def bitonic_sorted(
-    columns: list[list[Any]], width: int, compare_op: Compare, valid_items: Any, is_blocked: bool
+    columns: list[list[Any]], width: int, compare_op: Compare | None, valid_items: Any, is_blocked: bool
 ) -> list[list[Any]]:
     """Columns of a group's items in the order of the first one: of equal keys in that of their places."""
     count, lane = len(columns[0]), lane_id() & (width - 1)
@@ -236,25 +236,35 @@ def _comes_before(a: list[Any], b: list[Any], before: Compare) -> Any:
 
 
 def warp_bitonic_sort(
-    keys: Any, values: Any = None, *, width: int | None = None, compare_op: Compare, valid_items: Any = None
+    keys: Any,
+    values: Any = None,
+    *,
+    width: int | None = None,
+    compare_op: Compare | None = None,
+    valid_items: Any = None,
 ) -> Any:
     """A group's keys, striped, in order; with values if there are any. Equal keys may change their order.
 
-    keys, values: a vector, list or tuple, also of one item. compare_op: whether its first key comes before its second.
-    valid_items: how many of the group's keys count; what is after them is undefined.
+    keys, values: a vector, list or tuple, also of one item. compare_op: whether its first key comes before its second;
+    by default `<`. valid_items: how many of the group's keys count; what is after them is undefined.
     """
     return _warp_sorted("warp_bitonic_sort", keys, values, width, compare_op, valid_items, is_blocked=False)
 
 
 def warp_merge_sort(
-    keys: Any, values: Any = None, *, width: int | None = None, compare_op: Compare, valid_items: Any = None
+    keys: Any,
+    values: Any = None,
+    *,
+    width: int | None = None,
+    compare_op: Compare | None = None,
+    valid_items: Any = None,
 ) -> Any:
     """A group's keys, blocked, in order; equal keys keep theirs. See `warp_bitonic_sort`."""
     return _warp_sorted("warp_merge_sort", keys, values, width, compare_op, valid_items, is_blocked=True)
 
 
 def _warp_sorted(
-    what: str, keys: Any, values: Any, width: Any, compare_op: Compare, valid_items: Any, is_blocked: bool
+    what: str, keys: Any, values: Any, width: Any, compare_op: Compare | None, valid_items: Any, is_blocked: bool
 ) -> Any:
     given = [keys] if values is None else [keys, values]
     for items in given:
@@ -279,7 +289,13 @@ class _WarpSort(WarpPrimitive):
 
     @classmethod
     def sort(
-        cls, keys: Any, values: Any = None, *, compare_op: Compare, valid_items: Any = None, storage: Any = None
+        cls,
+        keys: Any,
+        values: Any = None,
+        *,
+        compare_op: Compare | None = None,
+        valid_items: Any = None,
+        storage: Any = None,
     ) -> Any:
         """The keys in order, with their values if there are any."""
         columns = columns_of(cls, keys, values)
@@ -290,10 +306,10 @@ class _WarpSort(WarpPrimitive):
 
 
 class WarpBitonicSort(_WarpSort):
-    """`WarpBitonicSort[dtype, width, items].sort(keys, compare_op=...)`: see `warp_bitonic_sort`."""
+    """`WarpBitonicSort[dtype, width, items].sort(keys)`: see `warp_bitonic_sort`."""
 
     is_blocked = False
 
 
 class WarpMergeSort(_WarpSort):
-    """`WarpMergeSort[dtype, width, items].sort(keys, compare_op=...)`: see `warp_merge_sort`."""
+    """`WarpMergeSort[dtype, width, items].sort(keys)`: see `warp_merge_sort`."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from flydsl.atoms.instruction_sets import CDNA
 from flydsl.dialect.location import argument_error
-from flydsl.expr.coop.operations import Operation, combination, first_value, keeps_order, lanes_of
+from flydsl.expr.coop.operations import Operation, combination, first_value, keeps_order, lanes_of, with_operation
 from flydsl.expr.coop.primitive import WarpPrimitive, truth
-from flydsl.expr.numbers.vector_value import Vector
+from flydsl.expr.numbers.vector_value import ReductionOp, Vector
 from flydsl.expr.numeric import Boolean, Int32, as_numeric
 from flydsl.expr.rocdl.lane import lane_id, readlane, update_dpp
 from flydsl.expr.threads.shuffle import moved_words, shuffle_down, shuffle_idx, shuffle_up, shuffle_xor
@@ -288,6 +288,12 @@ class WarpReduce(WarpPrimitive):
         """See `warp_tail_segmented_reduce`."""
         return warp_tail_segmented_reduce(cls._given(value), tail_flag, op, width=cls.width)
 
+    sum = with_operation(ReductionOp.ADD, "reduce", "sum")
+    max = with_operation(ReductionOp.MAX, "reduce", "max")
+    min = with_operation(ReductionOp.MIN, "reduce", "min")
+    head_segmented_sum = with_operation(ReductionOp.ADD, "head_segmented_reduce", "head_segmented_sum")
+    tail_segmented_sum = with_operation(ReductionOp.ADD, "tail_segmented_reduce", "tail_segmented_sum")
+
     @classmethod
     def _given(cls, value: Any) -> Any:
         if not isinstance(value, Vector | list | tuple):
@@ -328,6 +334,8 @@ class WarpScan(WarpReduce):
         return warp_broadcast(cls.dtype(value), source_lane, width=cls.width)
 
     inclusive_scan, exclusive_scan = inclusive, exclusive
+    inclusive_sum = with_operation(ReductionOp.ADD, "inclusive", "inclusive_sum")
+    exclusive_sum = with_operation(ReductionOp.ADD, "exclusive", "exclusive_sum")
 
 
 class WarpReduceBatched(WarpPrimitive):
@@ -349,6 +357,10 @@ class WarpReduceBatched(WarpPrimitive):
     def reduce_to_striped(cls, value: Any, op: Any, *, sync_physical_warp: bool = False, storage: Any = None) -> Any:
         """See `warp_reduce_batched_to_striped`."""
         return warp_reduce_batched_to_striped(cls._columns(value), op, width=cls.width)
+
+    sum = with_operation(ReductionOp.ADD, "reduce", "sum")
+    sum_to_blocked = with_operation(ReductionOp.ADD, "reduce_to_blocked", "sum_to_blocked")
+    sum_to_striped = with_operation(ReductionOp.ADD, "reduce_to_striped", "sum_to_striped")
 
     @classmethod
     def _columns(cls, value: Any) -> list[Any]:

@@ -1,6 +1,6 @@
 """The common type of an operator's operands, and checks of numbers that do not fit it.
 
-The rules are those of FlyDSL 0.4.2, or of 0.2.2 where `flydsl.language` asks for them:
+The rules are those of FlyDSL 0.4.2 and 0.5.0, or of 0.2.2 where `flydsl.language` asks for them:
 
 - a Python `int` is Int32, or Int64 where it does not fit; a `float` is Float32; a `bool` Boolean
 - Booleans count as Int32 in sums and products, and where two are shifted
