@@ -78,6 +78,16 @@ class _Place:
         b = self._b
         return b.add(self.address, b.const("i64", 4 * i)), self.in_range(4 * i, 4)
 
+    def is_whole(self, dwords: int) -> Value:
+        """True if so many dwords follow each other, and all of them lie within the buffer."""
+        return self.in_range(0, 4 * dwords)
+
+    def load(self, dwords: int) -> tuple[Value, ...]:
+        """Load dwords, each of which is 0 where it does not lie within the buffer."""
+        if dwords == 1:
+            return self._b.load(self.space, self.address, 1, self.in_range(0, 4))
+        return self._b.load_dwords(self.space, self.address, dwords, self.is_whole(dwords), self.dword)
+
 
 class _PlaceOfCdna2(_Place):
     """Kernels of CDNA 2 also reach scratch by buffer instructions.
@@ -169,6 +179,9 @@ class _PlaceOfCdna5(_Place):
     def dword(self, i: int) -> tuple[Value, Value]:
         return self._address(4 * i), self.in_range(4 * i, 4)
 
+    def is_whole(self, dwords: int) -> Value:
+        return self._b.and_(self.in_range(0, 4 * dwords), self._b.not_(self._is_swizzle))
+
     def _address(self, first_byte: int) -> Value:
         b = self._b
         index = b.zext(self._index, "i64")
@@ -189,12 +202,7 @@ def _define_loads(at: type[_Place], of: str) -> None:
     for suffix, dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4)):
 
         def load(b: Builder, *address: Any, n: int = dwords) -> tuple[Value, ...]:
-            place = at(b, *address)
-            loaded: list[Value] = []
-            for i in range(n):
-                address_, in_range = place.dword(i)
-                loaded += b.load(place.space, address_, 1, in_range)
-            return tuple(loaded)
+            return at(b, *address).load(n)
 
         define(f"buffer_load_dword{suffix}", f"i32x{dwords} = {_ADDRESS}", load, of=of)
     for name, (bits, signed) in SMALL_LOADS.items():
@@ -220,12 +228,7 @@ def _define_lds_loads(of: str) -> None:
     """Define the loads with the modifier lds, which have no result register in the text."""
 
     def load(b: Builder, vector: Value, resource: Any, scalar: Value, modifiers: Any, m0: Value, n: int = 1) -> None:
-        place = _Place(b, vector, resource, scalar, modifiers)
-        data: list[Value] = []
-        for i in range(n):
-            at, in_range = place.dword(i)
-            data += b.load("global", at, 1, in_range)
-        store_to_lds(b, data, m0, modifiers, of)
+        store_to_lds(b, _Place(b, vector, resource, scalar, modifiers).load(n), m0, modifiers, of)
 
     define("buffer_load_dword/lds", f"= {_ADDRESS} m0", load, of=of)
     for wide in (3, 4) if of == "cdna4" else ():

@@ -99,6 +99,12 @@ class NumpyMemory(NumpyLanes):
             for i, value in enumerate(active):
                 _scatter(access.storage, access.offsets + 4 * i, value, 4)
 
+    def load_dwords(
+        self, space: str, address: Array, dwords: int, whole: Array, dword: Callable[[int], tuple[Array, Array]]
+    ) -> tuple[Array, ...]:
+        """Load dwords one by one."""
+        return tuple(self.load(space, at, 1, where)[0] for at, where in map(dword, range(dwords)))
+
     def store_dwords(
         self, space: str, addresses: Sequence[Array], values: Sequence[Array], where: Sequence[Array | None]
     ) -> None:

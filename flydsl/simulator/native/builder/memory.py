@@ -34,6 +34,36 @@ class NativeMemory(NativeLanes):
         self.body.call_void(f"gather{dwords}", f"ptr {host}", f"ptr {data}")
         return tuple(self.load_row(self.body.pointer(data, layout.ROW_BYTES * i)) for i in range(dwords))
 
+    def load_dwords(
+        self,
+        space: str,
+        address: LlvmValue,
+        dwords: int,
+        whole: LlvmValue,
+        dword: Callable[[int], tuple[LlvmValue, LlvmValue]],
+    ) -> tuple[LlvmValue, ...]:
+        """Load all dwords at once if all active lanes read them all, else one by one."""
+        body, address = self.body, self._vector(address)
+        at_once, found, one_by_one, done = (body.label() for _ in range(4))
+        data = self.workspace_pointer(layout.Workspace.data.offset)
+        is_whole = self.icmp("eq", self._active_bits(whole), self.exec_bits)
+        body.do(f"br {is_whole}, label %{at_once}, label %{one_by_one}")
+        body.start_block(at_once)
+        host, is_found = self._resolved(space, address, 4 * dwords, self.exec_bits, layout.LOADS)
+        body.do(f"br i1 {is_found}, label %{found}, label %{one_by_one}")
+        body.start_block(found)
+        self._observe(space, self.exec_bits, 4 * dwords)
+        body.call_void(f"gather{dwords}", f"ptr {host}", f"ptr {data}")
+        body.do(f"br label %{done}")
+        body.start_block(one_by_one)
+        for i in range(dwords):
+            at, where = dword(i)
+            host = self._resolve(space, at, 4, where, layout.LOADS)
+            body.call_void("gather1", f"ptr {host}", f"ptr {body.pointer(data, layout.ROW_BYTES * i)}")
+        body.do(f"br label %{done}")
+        body.start_block(done)
+        return tuple(self.load_row(body.pointer(data, layout.ROW_BYTES * i)) for i in range(dwords))
+
     def load_small(self, space: str, address: LlvmValue, bytes_: int, where: LlvmValue | None = None) -> LlvmValue:
         host = self._resolve(space, self._vector(address), bytes_, where, layout.LOADS)
         data = self.workspace_pointer(layout.Workspace.data.offset)
@@ -217,21 +247,27 @@ class NativeMemory(NativeLanes):
         area: int = 0,
     ) -> str:
         """Check an access of `size` bytes (see `layout.LOADS`); return a pointer to the host addresses of the lanes."""
+        active = self._active_bits(where)
+        if access == layout.ATOMIC:
+            self._require_alignment(self.zext(address, "i64"), size, active)
+        host, is_found = self._resolved(space, address, size, active, access, area)
+        self.fall_back_if(self.body.emit(f"xor i1 {is_found}, true"))
+        self._observe(space, active, size)
+        return host
+
+    def _resolved(
+        self, space: str, address: LlvmValue, size: int, active: LlvmValue, access: int, area: int = 0
+    ) -> tuple[str, str]:
+        """A pointer to the host addresses of the lanes, and whether the active ones may access `size` bytes there."""
         if area >= layout.HOST_AREAS:
             raise NotImplementedError(f"more than {layout.HOST_AREAS} addresses at once")
         self.has_loops = True
-        wide = self.zext(address, "i64")
-        self.store_row(wide, self.workspace_pointer(layout.Workspace.addresses.offset))
-        active = self._active_bits(where)
-        if access == layout.ATOMIC:
-            self._require_alignment(wide, size, active)
+        self.store_row(self.zext(address, "i64"), self.workspace_pointer(layout.Workspace.addresses.offset))
         host = self.workspace_pointer(layout.Workspace.host.offset + 8 * LANES * area)
         resolved = self.body.call(
             "i64", f"resolve_{space}", "ptr %wave", active, f"i64 {size}", f"i64 {access}", f"ptr {host}"
         )
-        self.fall_back_if(self.body.emit(f"icmp eq i64 {resolved}, 0"))
-        self._observe(space, active, size)
-        return host
+        return host, self.body.emit(f"icmp ne i64 {resolved}, 0")
 
     def _observe(self, space: str, active: LlvmValue, size: int) -> None:
         """Call the observer, if any, for an access that succeeds: its addresses are in the workspace."""
