@@ -97,10 +97,15 @@ class Builder(Protocol):
     def permute_constant(self, x: Value, source: Sequence[int]) -> Value: ...
     def scatter_lanes(self, x: Value, target: Value) -> Value: ...
 
-    # Matrix products. `fragment` is the operand "a" or "b": what `make` gives, which depends on `registers` and the
-    # mode alone, and does the same wherever `origin` is the same.
+    # Matrix products. `fragment` is the operand "a" or "b": make(registers), which depends on these and the mode alone,
+    # and does the same wherever `origin` is the same.
     def fragment(
-        self, operand: str, registers: Sequence[Value], origin: str, shape: Any, make: Callable[[], list[Value]]
+        self,
+        operand: str,
+        registers: Sequence[Value],
+        origin: str,
+        shape: Any,
+        make: Callable[[Sequence[Value]], list[Value]],
     ) -> Any: ...
     def matmul(self, a: Any, b: Any, c: Sequence[Value], shape: Any) -> tuple[Value, ...]: ...
 

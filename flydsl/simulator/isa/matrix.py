@@ -19,6 +19,7 @@ neither the order nor the intermediate rounding of hardware, so the last bit of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +113,7 @@ def _cut_to_xf32(b: Builder, x: Value) -> Value:
     return b.select(b.fcmp("uno", x, x), x, b.bitcast(cut, "f32"))
 
 
-def _elements(b: Builder, registers: tuple[Value, ...], format_: Format) -> list[Value]:
+def _elements(b: Builder, registers: Sequence[Value], format_: Format) -> list[Value]:
     """A lane's elements, in order, as floats to compute with (f64 for f64), or as i32.
 
     f32 denormals follow the wave's mode; those of the other formats are kept.
@@ -194,11 +195,11 @@ def _fragment(
 ) -> Any:
     """An operand. source: the lane whose elements each lane uses, if not its own."""
 
-    def make() -> list[Value]:
+    def make(registers: Sequence[Value]) -> list[Value]:
         return _moved(b, _elements(b, registers, format_), source)
 
-    if not isinstance(format_, NarrowFloat):  # to make the others again takes less than to look for them
-        return make()
+    if shape.element_bits > 16:  # to make the others again takes less than to look for them
+        return make(registers)
     return b.fragment(operand, registers, f"{format_} {source}", shape, make)
 
 

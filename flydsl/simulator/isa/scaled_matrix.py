@@ -99,7 +99,7 @@ def _define(shape: MatrixShape, a: _Side, c: _Side, form: str) -> None:
     def fragment(b: Builder, side: _Side, registers: Any) -> Any:
         origin = f"{side.format_} {shape if is_mixed else ''}"
         return b.fragment(
-            "ab"[side.position], registers, origin, shape, lambda: ordered(b, side, side.elements(b, registers))
+            "ab"[side.position], registers, origin, shape, lambda held: ordered(b, side, side.elements(b, tuple(held)))
         )
 
     def plain(b: Builder, x: Any, y: Any, total: tuple[Value, ...]) -> tuple[Value, ...]:

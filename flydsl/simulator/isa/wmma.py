@@ -226,11 +226,14 @@ def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> N
     is_repeated = isinstance(shape, RepeatedShape)
 
     def fragment(b: Builder, registers: Any, format_: str, modifiers: Any, position: int) -> Any:
-        def make() -> list[Value]:
+        def make(registers: Sequence[Value]) -> list[Value]:
             own = _own_part(b, registers, lanes) if is_repeated else registers
             return operand(b, own, format_, modifiers, position)[:count]
 
-        return b.fragment("ab"[position], registers, f"{OCP[format_]}", shape, make) if format_ in OCP else make()
+        if format_ == "f32":  # to make these again takes less than to look for them
+            return make(registers)
+        signs = [modifiers.bits(name, 3)[position] for name in ("neg_lo", "neg_hi")]
+        return b.fragment("ab"[position], registers, f"{format_} {signs} {is_repeated}", shape, make)
 
     def evaluate(b: Builder, x: Any, y: Any, total: Any, modifiers: Any) -> Any:
         left, right = fragment(b, x, a, modifiers, 0), fragment(b, y, c, modifiers, 1)

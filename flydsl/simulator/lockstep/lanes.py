@@ -126,9 +126,9 @@ class NumpyLanes(NumpyValues):
         registers: Sequence[Array],
         origin: str,
         shape: MatrixShape,
-        make: Callable[[], list[Array]],
+        make: Callable[[Sequence[Array]], list[Array]],
     ) -> list[Array]:
-        return make()
+        return make(registers)
 
     def matmul(
         self, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: MatrixShape

@@ -32,18 +32,23 @@ from flydsl.interrupts import interrupt_afterwards
 
 @dataclass(frozen=True)
 class Tier:
-    """A set of CPUs that share the same code. needs: the features, in LLVM's names, that such a CPU must have."""
+    """A set of CPUs that share the same code. needs: the features, in LLVM's names, that such a CPU must have.
+
+    vector_bytes, vector_registers: how large its vector registers are, and how many there are.
+    """
 
     name: str
     cpu: str
     features: str
     needs: tuple[str, ...]
+    vector_bytes: int
+    vector_registers: int
 
 
 _AVX2 = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt")
 _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-_X86 = (Tier("avx2", "x86-64-v3", "", _AVX2), Tier("avx512", "x86-64-v4", "", _AVX512))
-_ARM = (Tier("neon", "generic", "+neon,+fp-armv8", ()),)
+_X86 = (Tier("avx2", "x86-64-v3", "", _AVX2, 32, 16), Tier("avx512", "x86-64-v4", "", _AVX512, 64, 32))
+_ARM = (Tier("neon", "generic", "+neon,+fp-armv8", (), 16, 32),)
 TIERS = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
 """By the machine's name, the least demanding one first."""
 

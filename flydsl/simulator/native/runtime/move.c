@@ -1,4 +1,4 @@
-// Moves numbers between rows and host addresses, and between lanes.
+// Moves numbers between rows and host addresses, and between lanes; makes them wider.
 //
 // gather<n>(host, rows) and scatter<n>(host, rows) move n dwords per lane between 64 host addresses and n rows;
 // gather_bytes<n> and scatter_bytes<n> move the low n bytes of one row.
@@ -8,6 +8,9 @@ typedef u16 u16_anywhere __attribute__((aligned(1)));
 typedef u32 u32_anywhere __attribute__((aligned(1)));
 typedef u32x64 u32x64_at_dword __attribute__((aligned(4)));
 typedef u32 u32x4 __attribute__((ext_vector_type(4)));
+typedef float f32x16 __attribute__((ext_vector_type(16)));
+typedef double f64x16 __attribute__((ext_vector_type(16)));
+typedef u64 u64x2 __attribute__((ext_vector_type(2)));
 
 // Whether the lanes access consecutive dwords.
 static int is_run(const u64 *host) {
@@ -60,7 +63,17 @@ static inline __attribute__((always_inline)) void scatter(const u64 *host, const
   }
 }
 
-void gather2(const u64 *host, Row *rows) { gather(host, rows, 2); }
+// As `gather`, in half of the instructions: numbers come in pairs.
+void gather2(const u64 *host, Row *rows) {
+  for (u64 lane = 0; lane < LANES; lane += 4) {
+    u64 of_lane[4];
+    for (u64 i = 0; i < 4; i++) __builtin_memcpy(&of_lane[i], (const void *)host[lane + i], sizeof of_lane[i]);
+    u32x4 first = (u32x4)(u64x2){of_lane[0], of_lane[1]}, last = (u32x4)(u64x2){of_lane[2], of_lane[3]};
+    *(u32x4 *)&rows[0][lane] = __builtin_shufflevector(first, last, 0, 2, 4, 6);
+    *(u32x4 *)&rows[1][lane] = __builtin_shufflevector(first, last, 1, 3, 5, 7);
+  }
+}
+
 void gather3(const u64 *host, Row *rows) { gather(host, rows, 3); }
 void gather4(const u64 *host, Row *rows) { gather(host, rows, 4); }
 void scatter2(const u64 *host, const Row *rows) { scatter(host, rows, 2); }
@@ -77,4 +90,10 @@ void scatter_lanes(Row *rows, u64 active) {
   *(u32x64 *)rows[2] = 0;
   for (u64 lane = 0; lane < LANES; lane++)
     if (active >> lane & 1) rows[2][rows[1][lane] % LANES] = rows[0][lane];
+}
+
+// `count` floats, sixteen at a time, as doubles. Those of a row in registers would have to be split first, which takes
+// as long as all else.
+void widen(const f32x16 *narrow, f64x16 *wide, u64 count) {
+  for (u64 i = 0; i < count / 16; i++) wide[i] = __builtin_convertvector(narrow[i], f64x16);
 }
