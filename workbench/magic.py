@@ -194,7 +194,7 @@ def gpu(line: str) -> None:
     else:
         use(" ".join(words))
     product = posed()
-    print(f"{product.name} ({product.arch}), on the simulator" if product else "no GPU poses")
+    print(f"{product.name} ({product.arch}), on the simulator" if product else "no GPU is posed")
 
 
 def flydiff(shell: Any, line: str) -> None:

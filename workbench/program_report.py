@@ -18,7 +18,7 @@ _BAR_EM = 8.0
 def write_program_report(path: Path, program: str) -> None:
     """Write one self-contained page about what the posed GPU has run. program: its name, for the title.
 
-    Raises ArgumentError if no GPU poses, or for a path that cannot be written.
+    Raises ArgumentError if no GPU is posed, or for a path that cannot be written.
     """
     found = gpu.summary()
     title = f"{program} on {found.product.name}"

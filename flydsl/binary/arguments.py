@@ -50,15 +50,15 @@ def bytes_of(kinds: Mapping[int, str], parameter: KernelArg, value: Any, memory:
         return packed(parameter, value, memory)
     wanted = "a tensor on the CPU" if parameter.kind == "global_buffer" else f"a number of {parameter.size} bytes"
     raise ArgumentError(
-        f"{parameter.name} takes {wanted}, not {value!r:.80} ({type(value).__name__})",
-        hint="torch tensors and numpy arrays for pointers; numbers, np.float16(1) or bytes for values",
+        f"{parameter.name} must be {wanted}, got {value!r:.80} ({type(value).__name__})",
+        hint="pass a torch tensor or numpy array for a pointer; a number, np.float16(1) or bytes for a value",
     )
 
 
 def _address(parameter: KernelArg, tensor: Any, memory: Memory) -> int:
     if parameter.kind != "global_buffer" and parameter.size != 8:
         kind = "an offset in LDS" if parameter.kind == "dynamic_shared_pointer" else "a number"
-        raise ArgumentError(f"{parameter.name} is {kind} of {parameter.size} bytes, and got a tensor")
+        raise ArgumentError(f"{parameter.name} must be {kind} of {parameter.size} bytes, got a tensor")
     if tensor.device.type != "cpu" and not is_posing():
         raise ArgumentError(
             f"{parameter.name} is on {tensor.device}; code objects are launched on the simulator",
@@ -80,7 +80,9 @@ def _address(parameter: KernelArg, tensor: Any, memory: Memory) -> int:
 def _number(parameter: KernelArg, kind: str, value: float) -> bytes:
     """A Python number as the kernel's parameter has it."""
     if kind == "ptr":
-        raise ArgumentError(f"{parameter.name} is a pointer and takes a tensor, not {value!r}", hint="None is null")
+        raise ArgumentError(
+            f"{parameter.name} is a pointer and must be a tensor, got {value!r}", hint="pass None for a null pointer"
+        )
     if kind == "bfloat":
         return _bfloat16(value)
     try:
@@ -89,10 +91,10 @@ def _number(parameter: KernelArg, kind: str, value: float) -> bytes:
         if kind in _INTEGERS and value == int(value):
             return _integer(int(value), _INTEGERS[kind])
     except (struct.error, OverflowError, ValueError):
-        raise ArgumentError(f"{parameter.name} is of type {kind}, which {value!r} does not fit") from None
+        raise ArgumentError(f"{parameter.name} must be of type {kind}, which {value!r} does not fit") from None
     raise ArgumentError(
-        f"{parameter.name} is of type {kind}, and got {value!r}",
-        hint="pass an integer for iN; for anything else than a number its bytes, or a Struct",
+        f"{parameter.name} must be of type {kind}, got {value!r}",
+        hint="pass an integer for iN; bytes or a Struct for anything but a number",
     )
 
 

@@ -84,9 +84,12 @@ def run_program(options: argparse.Namespace, write_page: WritePage | None = None
     write_page: what writes a report that is to be a page.
     """
     if options.report and (write_page is None or not _is_page(options.report)):
-        raise ArgumentError(f"--report {options.report}", hint="workbench run --report report.html writes a page")
+        raise ArgumentError(
+            f"--report must be an HTML file of workbench run, got {options.report}",
+            hint="run workbench run --report report.html",
+        )
     if not options.is_module and not Path(options.program).is_file():
-        raise ArgumentError(f"{options.program}: there is no such file", hint="-m before it runs a module")
+        raise ArgumentError(f"{options.program}: there is no such file", hint="pass -m before the name of a module")
     argv, path = sys.argv, sys.path[0]
     sys.argv = [options.program, *options.arguments]
     try:
@@ -147,9 +150,9 @@ def _require_local(options: argparse.Namespace) -> None:
     import torch
 
     if options.check or options.trace:
-        raise ArgumentError("--check and --trace are of the simulator", hint="name a GPU to simulate")
+        raise ArgumentError("--check and --trace need the simulator", hint="name a GPU to simulate: --gpu mi300x")
     if not torch.cuda.is_available():
-        raise DeviceError("torch has no GPU here", hint="--gpu mi300x lets one pose that is not there")
+        raise DeviceError("torch has no GPU here", hint="simulate one with --gpu mi300x")
 
 
 def _status(end: SystemExit) -> int:

@@ -64,6 +64,6 @@ def refuse(missing: NotImplementedError) -> None:
     """Raise DeviceError for an error of torch that says that it has an operator for GPUs alone."""
     if found := _NO_KERNEL.match(str(missing)):
         raise DeviceError(
-            f"{found[1]}: torch has it for GPUs alone, and runs a posed GPU's operators on the host",
+            f"{found[1]}: torch has it for GPUs only, and a posed GPU runs torch's operators on the host",
             hint="torch.nn.functional has most of these for every device",
         ) from missing

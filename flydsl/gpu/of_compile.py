@@ -85,7 +85,7 @@ def changes(replaced: Replacements) -> dict[str, Callable[[ModuleType], None]]:
             replaced.at_the_end(functools.partial(module.device_interfaces.pop, name))
 
     def processes(module: Any) -> None:
-        """Compile here: in other processes no GPU poses."""
+        """Compile here: in other processes no GPU is posed."""
         replaced.replace(module, "get_compile_threads", lambda: 1)
 
     def driver(module: Any) -> None:

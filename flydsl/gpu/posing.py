@@ -162,13 +162,15 @@ def use(name: str, count: int = 1) -> None:
     """
     off()
     if not isinstance(count, int) or not 1 <= count <= 64:
-        raise ArgumentError(f"{count!r} GPUs", hint="from 1 to 64")
+        raise ArgumentError(f"the number of GPUs must be 1 to 64, got {count!r}")
     if not hasattr(torch, "accelerator"):
-        raise DeviceError(f"torch {torch.__version__} is too old for a GPU to pose", hint="pip install 'torch>=2.6'")
+        raise DeviceError(
+            f"a posed GPU needs torch 2.6 or newer, got {torch.__version__}", hint="pip install 'torch>=2.6'"
+        )
     if torch.cuda.is_available():
         raise ArgumentError(
             f"torch has a GPU here, {torch.cuda.get_device_name()}: another one cannot pose as it",
-            hint="the program runs on it as it is",
+            hint="run the program as it is, on this GPU",
         )
     posing = Posing(name, count)
     try:
@@ -202,12 +204,14 @@ def pose(name: str, count: int = 1) -> Iterator[None]:
 def summary() -> Summary:
     """The work of the posed GPU since the program began to measure time: kernels, launches, time, what limits each.
 
-    Of a GPU that is there, inside of `local()`, the measured times as well. Raises ArgumentError if no GPU poses.
+    Of a GPU that is there, inside of `local()`, the measured times as well. Raises ArgumentError if no GPU is posed.
     """
     if _local:
         return _local[-1].summary()
     if not _active:
-        raise ArgumentError("no GPU poses", hint='flydsl.gpu.use("mi300x"), or python -m flydsl.gpu mi300x script.py')
+        raise ArgumentError(
+            "no GPU is posed", hint='call flydsl.gpu.use("mi300x"), or run python -m flydsl.gpu mi300x script.py'
+        )
     now = _active[-1]
     kernels = sorted((time for time in now.launches.table if time.launches), key=lambda time: -time.total_us)
     return Summary(
@@ -227,7 +231,7 @@ def local() -> Iterator[None]:
     Raises DeviceError if torch has no AMD GPU.
     """
     if not (torch.cuda.is_available() and torch.version.hip) or _active:
-        raise DeviceError("torch has no AMD GPU here", hint='pose("mi300x") lets one pose that is not there')
+        raise DeviceError("torch has no AMD GPU here", hint='simulate one with pose("mi300x")')
     from flydsl.gpu.measured import LocalGpu
 
     found = LocalGpu()

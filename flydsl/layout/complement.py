@@ -35,7 +35,7 @@ def complement(layout: Layout, cosize_hi: object = None) -> Layout:
 def complement_of(layout: Layout, bound: Leaf) -> Layout:
     """The complement below a bound."""
     if type(bound) is int and bound < 1:
-        raise Inadmissible(f"there is nothing below {bound}", hint="pass a positive size")
+        raise Inadmissible(f"a complement must have a positive bound, got {bound}", hint="pass a positive size")
     extents, strides = layout.flat_modes()
     gaps: list[Leaf] = []
     steps: list[Leaf] = []
@@ -70,7 +70,7 @@ def _by_stride(strides: tuple[Any, ...]) -> Sequence[int]:
     for stride in strides:
         if type(stride) is not int or stride < 0:
             raise Inadmissible(
-                f"the stride {stride} is not a non-negative number known before run time",
+                f"a stride must be at least 0 and known before run time, got {stride}",
                 hint="use static strides that are not negative",
             )
     return sorted(range(len(strides)), key=strides.__getitem__) if len(strides) > 1 else range(len(strides))

@@ -50,8 +50,8 @@ def _composed_with(a: Layout, tiler: Layout | Tile | None) -> Layout:
 def _after_swizzle(swizzle: Swizzle, b: object) -> ComposedLayout:
     if isinstance(b, ComposedLayout):
         raise Inadmissible(
-            "two functions composed before a layout are not available",
-            hint="compose the swizzles, or the layouts, first",
+            "a swizzle cannot be composed with a layout that is already composed with one",
+            hint="compose it with the layout inside",
         )
     return ComposedLayout(swizzle, 0, as_layout(b))
 
@@ -110,7 +110,7 @@ class _Passage:
                 return shape, 0
             if stride < 0 and len(self.extents) > 1:
                 raise Inadmissible(
-                    f"the stride {stride} runs out of the domain, which has several modes",
+                    f"the stride {stride} of B leaves the domain of A, which has several modes",
                     hint="make B smaller, or A larger",
                 )
         elif isinstance(stride, Basis):

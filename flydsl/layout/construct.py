@@ -48,14 +48,14 @@ def _spread(order: AnyTuple, shape: AnyTuple) -> list[int]:
     if type(order) is tuple:
         if type(shape) is not tuple or len(shape) != len(order):
             raise Inadmissible(
-                f"the order {to_text(order)} has not the modes of the shape {to_text(shape)}",
+                f"the order {to_text(order)} must have the modes of the shape {to_text(shape)}",
                 hint="an order has a number for each mode: (1, 0) for two, row-major",
             )
         return [rank for o, s in zip(order, shape, strict=True) for rank in _spread(o, s)]
     if type(order) is not int:
         raise Inadmissible(
-            f"{to_text(order)} is not an order",
-            hint="an order numbers the modes from 0, the fastest first: (1, 0) is row-major",
+            f"an order must number the modes from 0, got {to_text(order)}",
+            hint="the fastest mode has number 0: (1, 0) is row-major",
         )
     return [order for _ in leaves(shape)]
 
@@ -112,7 +112,10 @@ def make_fragment_layout_like(layout: Layout) -> Layout:
 
 def _stride_order(stride: Any) -> tuple[bool, int] | None:
     if isinstance(stride, Basis):
-        raise Inadmissible(f"the stride {stride} has no size to order by", hint="order layouts of static strides")
+        raise Inadmissible(
+            f"a stride must be known before run time to be ordered by size, got {stride}",
+            hint="order layouts of static strides",
+        )
     if type(stride) is int:
         return (False, abs(stride)) if stride else None
     return (True, 0)

@@ -88,7 +88,7 @@ def number(value: object) -> Leaf:
     leaf = normal_form(value)
     if type(leaf) is not int and not isinstance(leaf, Dynamic):
         raise Inadmissible(
-            f"{to_text(leaf)} is not a number", hint="an index is one integer; a coordinate has a number for each mode"
+            f"an index must be one integer, got {to_text(leaf)}", hint="a coordinate has a number for each mode"
         )
     return leaf
 
@@ -108,7 +108,7 @@ def coordinate_of(index: Any, shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
         return tuple([coordinate_of(index, s, d) for s, d in zip(shape, stride, strict=True)])
     if isinstance(stride, Basis) or (type(stride) is int and stride < 0):
         raise Inadmissible(
-            f"an index cannot be divided by the stride {to_text(stride)}", hint="this needs static strides"
+            f"an index cannot be divided by the stride {to_text(stride)}", hint="use positive integer strides"
         )
     if (type(shape) is int and shape == 1) or (type(stride) is int and stride == 0):
         return 0

@@ -82,7 +82,9 @@ class IntTuple(tuple[Any, ...]):
     @property
     def get_static_leaf_int(self) -> int:
         """The integer of a leaf, which this is not: raises LayoutError."""
-        raise LayoutError(f"a leaf is needed, got {self}", hint="take a leaf with [...], or fx.size(...) of it")
+        raise LayoutError(
+            f"the value must be a single number, got {self}", hint="take a leaf with [...], or fx.size(...) of it"
+        )
 
     def to_py_value(self) -> tuple[Any, ...]:
         """The plain tuple."""
@@ -114,14 +116,16 @@ def normal_form(value: object, depth: int = 0) -> AnyTuple:
         raise Inadmissible(f"{shown(value)} does not fit 64 bits", hint="use smaller numbers")
     if isinstance(value, (tuple, list)):
         if depth == MAX_DEPTH:
-            raise Inadmissible(f"an int tuple nested more than {MAX_DEPTH} deep", hint="flatten it")
+            raise Inadmissible(f"an int tuple must be nested at most {MAX_DEPTH} deep", hint="flatten it")
         return tuple([x if type(x) is int and -I64_END <= x < I64_END else normal_form(x, depth + 1) for x in value])
     if not isinstance(value, bool):
         try:
             return normal_form(operator.index(value), depth)  # type: ignore[arg-type]  # a numpy integer, say
         except TypeError:
             pass
-    raise Inadmissible(f"{shown(value)} ({type(value).__name__}) is not a leaf of an int tuple", hint="leaves are ints")
+    raise Inadmissible(
+        f"{shown(value)} ({type(value).__name__}) cannot be a leaf of an int tuple", hint="use ints, or tuples of them"
+    )
 
 
 def as_int_tuple(value: AnyTuple) -> AnyTuple:
@@ -191,7 +195,9 @@ def check_numbers(tree: AnyTuple) -> None:
     """Raise Inadmissible if a leaf is a wildcard or a basis vector."""
     for leaf in leaves(tree):
         if leaf is None or isinstance(leaf, Basis):
-            raise Inadmissible(f"the leaf {to_text(leaf)} is not a number", hint="its leaves are integers")
+            raise Inadmissible(
+                f"a leaf must be an integer, got {to_text(leaf)}", hint="pass integers, or tuples of them"
+            )
 
 
 # ---- public functions ----
@@ -277,7 +283,7 @@ def product_like(value: object, guide: object) -> AnyTuple:
             return product_leaf(tree)
         if type(tree) is not tuple or len(tree) != len(target):
             raise Inadmissible(
-                f"{to_text(tree)} has not the modes of {to_text(target)}", hint="give both the same nesting"
+                f"{to_text(tree)} must have the modes of {to_text(target)}", hint="give both the same nesting"
             )
         return tuple(map(like, tree, target))
 
@@ -345,9 +351,7 @@ def _leaf_wise(function: Callable[[Any, Any], Any], a: object, b: object) -> Any
         try:
             return function(x, y)
         except TypeError:
-            raise Inadmissible(
-                f"no {function.__name__} of {to_text(x)} and {to_text(y)}", hint="its operands are integers"
-            ) from None
+            raise Inadmissible(f"{function.__name__} takes integers, got {to_text(x)} and {to_text(y)}") from None
         except ZeroDivisionError:
             raise Inadmissible(f"{to_text(x)} divided by zero", hint="extents are positive") from None
 
@@ -379,7 +383,7 @@ def shape_div(a: object, b: object) -> AnyTuple:
 def shape_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """a / b if b divides a, 1 if a divides b. Raises Inadmissible if neither is known."""
     if (type(a) is int and a == 0) or (type(b) is int and b == 0):
-        raise Inadmissible("an extent is zero", hint="extents are positive")
+        raise Inadmissible("an extent must be positive, got 0", hint="use extents of at least 1")
     if divides(b, a):
         return a // b
     if divides(a, b):

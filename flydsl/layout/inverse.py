@@ -47,7 +47,7 @@ def left_inverse(layout: Layout) -> Layout:
     for stride in strides:
         if type(stride) is not int or stride < 0:
             raise Inadmissible(
-                f"the stride {stride} is negative or not known before run time",
+                f"a stride must be at least 0 and known before run time, got {stride}",
                 hint="use static strides of at least 0",
             )
     shapes: list[Leaf] = []

@@ -146,7 +146,7 @@ class Layout(_OpenLayout, Immutable, Explorable):
             ) from None
         except TypeError:
             raise LayoutError(
-                f"{self}[{shown(mode)}]: a mode is known at compile time",
+                f"{self}[{shown(mode)}]: the number of a mode must be a Python int",
                 hint="an integer takes a mode; layout(coordinate) is the index of a coordinate",
             ) from None
 
@@ -239,14 +239,12 @@ def _check_extents(shape: AnyTuple) -> None:
     for extent in shape if type(shape) is tuple else (shape,):
         if type(extent) is int:
             if extent < 1:
-                raise Inadmissible(
-                    f"an extent must be positive, not {extent}", hint="extents count elements: from 1 on"
-                )
+                raise Inadmissible(f"an extent must be positive, got {extent}", hint="use extents of at least 1")
         elif type(extent) is tuple:
             _check_extents(extent)
         elif not isinstance(extent, Dynamic):
             raise Inadmissible(
-                f"{to_text(extent)} is not an extent", hint="extents are positive integers, or tuples of them"
+                f"an extent must be a positive integer, got {to_text(extent)}", hint="pass integers, or tuples of them"
             )
 
 
@@ -261,7 +259,9 @@ def check_strides(shape: AnyTuple, stride: AnyTuple) -> None:
             if type(s) is not int or type(d) is not int:
                 check_strides(s, d)
     elif type(stride) is tuple or stride is None:
-        raise Inadmissible(f"{to_text(stride)} is not a stride of {to_text(shape)}", hint="give each extent one stride")
+        raise Inadmissible(
+            f"{to_text(shape)} must have one stride, got {to_text(stride)}", hint="give each extent one stride"
+        )
 
 
 @operation
@@ -389,17 +389,19 @@ def make_composed_layout(inner: Swizzle | AnyLayout, offset: Any, outer: AnyLayo
         offset, outer = 0, offset
     if not isinstance(inner, (Swizzle, Layout, ComposedLayout)):
         raise Inadmissible(
-            f"the inner function must be a swizzle or a layout, not {shown(inner)}",
+            f"the inner function must be a swizzle or a layout, got {shown(inner)}",
             hint="fx.make_composed_layout(fx.Swizzle(3, 3, 3), layout)",
         )
     offset = int(offset) if isinstance(offset, IntLeaf) else offset
     if type(offset) is not int and not isinstance(offset, Dynamic):
-        raise Inadmissible(f"{shown(offset)} is not an offset", hint="an offset is an integer or a tuple of them")
+        raise Inadmissible(
+            f"an offset must be an integer or a tuple of integers, got {shown(offset)}", hint="pass 0, for example"
+        )
     if type(outer) is ComposedLayout:
         return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
     if type(outer) is not Layout:
         raise Inadmissible(
-            f"the outer function must be a layout, not {shown(outer)}",
+            f"the outer function must be a layout, got {shown(outer)}",
             hint="fx.make_composed_layout(fx.Swizzle(3, 3, 3), layout)",
         )
     return _composed(inner, offset, outer)
@@ -515,7 +517,7 @@ def composed_get_outer(layout: ComposedLayout) -> AnyLayout:
 def _as_composed(value: object) -> ComposedLayout:
     if type(value) is not ComposedLayout:
         raise Inadmissible(
-            f"a composed layout is needed, got {shown(value)}",
+            f"the value must be a composed layout, got {shown(value)}",
             hint="make one with fx.make_composed_layout(swizzle, layout)",
         )
     return value
@@ -542,12 +544,14 @@ def as_layout(value: object) -> Layout:
         return value
     if isinstance(value, (ComposedLayout, Swizzle)):
         raise Inadmissible(
-            f"not available for a layout composed with a swizzle: {value}",
+            f"this is not defined for a layout composed with a swizzle, got {value}",
             hint="apply it to the layout inside, and compose the result with the swizzle",
         )
     extent = checked_shape(value)
     if type(extent) is tuple:
-        raise Inadmissible(f"a layout is needed, got {shown(value)}", hint="make one with make_layout(shape, stride)")
+        raise Inadmissible(
+            f"the value must be a layout, got {shown(value)}", hint="make one with make_layout(shape, stride)"
+        )
     return unchecked_layout(extent, 1)
 
 

@@ -44,11 +44,11 @@ class Dynamic:
     def __init__(self, width: int = 32, divisibility: int = 1) -> None:
         if not is_integer(width) or width not in (32, 64):
             raise LayoutError(
-                f"a dynamic leaf is 32 or 64 bits wide, not {shown(width)}", hint="use fx.Int32 or fx.Int64"
+                f"a dynamic leaf must be 32 or 64 bits wide, got {shown(width)}", hint="use fx.Int32 or fx.Int64"
             )
         if not is_integer(divisibility) or divisibility < 1:
             raise LayoutError(
-                f"divisibility must be a positive int, not {shown(divisibility)}", hint="pass 16, for example"
+                f"divisibility must be a positive int, got {shown(divisibility)}", hint="pass 16, for example"
             )
         object.__setattr__(self, "width", width)
         object.__setattr__(self, "divisibility", divisibility)
@@ -152,11 +152,14 @@ class Basis:
         modes = (modes,) if is_integer(modes) else tuple(modes) if isinstance(modes, list) else modes
         if type(modes) is not tuple or not modes or any(not is_integer(m) or not 0 <= m < _MOST_MODES for m in modes):
             raise LayoutError(
-                f"a basis vector needs modes from 0 to {_MOST_MODES - 1}, not {shown(modes)}",
+                f"a basis vector needs modes from 0 to {_MOST_MODES - 1}, got {shown(modes)}",
                 hint="pass fx.E(0), or fx.E(0, 1) for a mode inside a mode, for example",
             )
         if not is_integer(coefficient) and not isinstance(coefficient, Dynamic):
-            raise LayoutError(f"{shown(coefficient)} is not a coefficient of a basis vector", hint="pass an integer")
+            raise LayoutError(
+                f"the coefficient of a basis vector must be an integer, got {shown(coefficient)}",
+                hint="pass an integer",
+            )
         object.__setattr__(self, "coefficient", coefficient)
         object.__setattr__(self, "modes", modes)
 

@@ -43,7 +43,7 @@ def _span(begin: object, end: object, count: int) -> tuple[int, int]:
     if not is_integer(begin) or not is_integer(stop) or not 0 <= begin < stop <= count:
         raise Inadmissible(
             f"there are no modes {shown(begin)} to {shown(end)} in a rank of {count}",
-            hint="begin is below end, and end is at most the rank",
+            hint="pass a begin below end, and an end up to the rank",
         )
     return begin, stop
 
@@ -109,17 +109,20 @@ _MOST_MODES = 1024
 def _joined(value: Any, mode: Any, n: int | None, front: bool) -> Any:
     if isinstance(value, Layout) != isinstance(mode, Layout):
         raise Inadmissible(
-            "a layout takes a layout for a mode, an int tuple an int tuple",
+            "a mode of a layout must be a layout, and a mode of an int tuple an int tuple",
             hint="fx.make_layout(4, 1) is a mode for a layout, 4 one for an int tuple",
         )
     if n is not None and (not is_integer(n) or n > _MOST_MODES):
         raise Inadmissible(
-            f"{shown(n)} as a number of modes: an int, at most {_MOST_MODES}", hint="pass 4, for example"
+            f"the number of modes must be an int up to {_MOST_MODES}, got {shown(n)}", hint="pass 4, for example"
         )
     parts = _parts(value)
     count = 1 if n is None else n - len(parts)
     if count < 0:
-        raise Inadmissible(f"it has {len(parts)} modes already, more than {n}", hint="omit n, or pass more")
+        raise Inadmissible(
+            f"the number of modes must be at least {len(parts)}, which there are already, got {n}",
+            hint="omit n, or pass more",
+        )
     added = [mode if isinstance(mode, Layout) else normal_form(mode)] * count
     if not added:
         return value if isinstance(value, Layout) else as_int_tuple(normal_form(value))

@@ -49,7 +49,9 @@ def _widened(extent: Leaf, stride: Any, factor: int) -> tuple[Leaf, Any]:
     if factor == 1 or (type(stride) is int and stride == 0):
         return extent, stride
     if isinstance(stride, Basis):
-        raise Inadmissible(f"the stride {stride} has no width", hint="recast a layout of integer strides")
+        raise Inadmissible(
+            f"a stride must be an integer to be recast, got {stride}", hint="recast a layout of integer strides"
+        )
     if divides(factor, stride):
         return extent, stride // factor
     if type(stride) is int and factor % stride == 0:

@@ -31,7 +31,8 @@ class Swizzle:
         fields = self.bits, self.base, self.shift
         if not all(is_integer(field) for field in fields):
             raise LayoutError(
-                f"a swizzle takes three ints, not {shown(fields)}", hint="fx.Swizzle(3, 3, 3): bits, base and shift"
+                f"a swizzle takes three ints, got {shown(fields)}",
+                hint="pass bits, base and shift: fx.Swizzle(3, 3, 3)",
             )
         if self.bits < 0 or self.base < 0 or self.base + abs(self.shift) + self.bits > _INDEX_BITS:
             raise LayoutError(
@@ -80,7 +81,7 @@ def recast_swizzle(swizzle: Swizzle, numerator: int, denominator: int) -> Swizzl
     """
     if numerator & (numerator - 1) or denominator & (denominator - 1):
         raise Inadmissible(
-            f"a swizzle is recast by powers of two only, not by {numerator}/{denominator}",
+            f"a swizzle can be recast by powers of two only, got {numerator}/{denominator}",
             hint="use element types whose widths are powers of two",
         )
     base = swizzle.base - (numerator.bit_length() - 1) + (denominator.bit_length() - 1)

@@ -27,7 +27,7 @@ class Tile(Immutable):
 
     def __new__(cls, modes: tuple[Any, ...]) -> Tile:
         if not isinstance(modes, (tuple, list)):
-            raise LayoutError(f"a tile takes a tuple of modes, not {shown(modes)}", hint="pass fx.make_tile(32, 8)")
+            raise LayoutError(f"a tile takes a tuple of modes, got {shown(modes)}", hint="pass fx.make_tile(32, 8)")
         return make_tile(*modes)
 
     def __str__(self) -> str:

@@ -149,9 +149,9 @@ def _reachable(op: ir.Operation, function: ir.Operation) -> bool:
 def _check_bounds(access: _Access, size: int) -> None:
     if access.offset < 0 or access.offset + access.count > size:
         raise CompileError(
-            f"access to elements {access.offset} to {access.offset + access.count - 1} of a register tensor of {size}",
+            f"elements {access.offset} to {access.offset + access.count - 1} lie outside a register tensor of {size}",
             at=source_location(access.op.location),
-            hint="make the register tensor larger, or index less",
+            hint="make the register tensor larger, or the index smaller",
         )
 
 

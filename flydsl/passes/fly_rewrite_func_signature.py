@@ -312,9 +312,9 @@ def _require_no_buffers(op: ir.Operation, edges: Sequence[ir.Value]) -> None:
         kind = fly_type(value.type)
         if isinstance(kind, MemRefType) and kind.pointer.space == BUFFER:
             raise CompileError(
-                f"a buffer tensor, {kind}, that is another one in each iteration or branch is unsupported",
+                f"a buffer tensor that changes between iterations or branches is unsupported, got {kind}",
                 at=source_location(op.location),
-                hint="compute its coordinates there, and slice the tensor where it is used",
+                hint="compute coordinates in the loop or branch, and slice the tensor where it is used",
             )
 
 

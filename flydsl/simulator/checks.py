@@ -271,7 +271,8 @@ def limited(*, instructions: int) -> Iterator[None]:
     """Limit the instructions of a wave inside the `with` block: a wave that executes more is reported as endless."""
     if type(instructions) is not int or instructions < 1:
         raise ArgumentError(
-            f"limited(instructions={instructions!r})", hint="pass a number from 1 on, such as 100_000_000"
+            f"instructions of limited must be a positive number, got {instructions!r}",
+            hint="pass 100_000_000, for example",
         )
     with holding(_instruction_limit, instructions):
         yield

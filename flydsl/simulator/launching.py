@@ -120,9 +120,9 @@ def _refuse_repetition(dispatch: Dispatch) -> None:
     others = dispatch.memory.others
     if others is not None and "uninitialized" in checks.enabled_checks():
         raise LaunchError(
-            f"kernel {dispatch.kernel_name!r} shares memory with {others}, and is checked for what was never written: "
-            "workgroups would run three times",
-            hint='checking("races", "alignment")',
+            f"kernel {dispatch.kernel_name!r} shares memory with {others}, so it cannot be checked for reads of "
+            "undefined memory, for which workgroups run three times",
+            hint='choose other checks: checking("races", "alignment")',
         )
 
 
@@ -131,7 +131,7 @@ def _tell_observers(dispatch: Dispatch) -> None:
     observers = current_observers()
     if observers and (checks.enabled_checks() or current_counting() or current_tracing()):
         raise LaunchError(
-            f"kernel {dispatch.kernel_name!r} is observed, and checked, counted or timed as well",
+            f"kernel {dispatch.kernel_name!r} cannot be observed and checked, counted or timed at once",
             hint="launch it twice, once in each block",
         )
     for observer in observers:
@@ -181,7 +181,8 @@ def _trace(dispatch: Dispatch, limit: int, threads: int | None, tracing: Tracing
     """The trace of a launch that `tracing` asks for."""
     if checks.enabled_checks():
         raise LaunchError(
-            "a launch under checks is not timed", hint="launch twice: once inside tracing(), once inside checking()"
+            "a launch cannot be checked and timed at once",
+            hint="launch twice: once inside tracing(), once inside checking()",
         )
     from flydsl.simulator.timing.left_out import LeftOut
     from flydsl.simulator.timing.sampling import estimate  # brings LLVM, too
@@ -195,7 +196,7 @@ def _counting() -> Counting | None:
     counting = current_counting()
     if counting is not None and checks.enabled_checks():
         raise LaunchError(
-            "a launch under checks runs every workgroup several times, and is not counted",
+            "a launch cannot be checked and counted at once: checks run every workgroup several times",
             hint="launch twice: once inside counting(), once inside checking()",
         )
     return counting
@@ -218,7 +219,9 @@ def prepare(
     if prepared is None:
         kernel = _kernel(program, kernel_name)
         if dynamic_lds_bytes < 0:
-            raise LaunchError(f"kernel {kernel_name!r} with {dynamic_lds_bytes} bytes of dynamic LDS: at least 0")
+            raise LaunchError(
+                f"the dynamic LDS of kernel {kernel_name!r} must be 0 bytes or more, got {dynamic_lds_bytes}"
+            )
         lds = LdsSize(kernel.lds_bytes, dynamic_lds_bytes)
         _check_configuration(program.arch, kernel, grid, block, lds.total_bytes)
         prepared = PreparedKernel(program, kernel, grid, block, lds, memory)

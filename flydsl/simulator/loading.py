@@ -119,7 +119,7 @@ class Struct:
             return _address(name, part, memory)
         if isinstance(part, (np.generic, bytes)):
             return part if isinstance(part, bytes) else part.tobytes()
-        raise ArgumentError(f"{name}: {part!r} does not say its size", hint="give a numpy number such as np.int32(1)")
+        raise ArgumentError(f"{name}: {part!r} does not say its size", hint="pass a numpy number such as np.int32(1)")
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class LoadedKernel:
         if len(args) != len(labelled):
             raise ArgumentError(
                 f"{self.title or self.name} takes {len(labelled)} arguments "
-                f"({', '.join(p.name for p in labelled) or 'none'}), not {len(args)}",
+                f"({', '.join(p.name for p in labelled) or 'none'}), got {len(args)}",
                 hint="pass one for each parameter, in their order; a tensor of a kernel of this package is its array, "
                 "then its sizes and strides; the launch's size goes in grid= and block=",
             )
@@ -219,18 +219,18 @@ def packed(parameter: KernelArg, value: Any, memory: Memory) -> bytes:
     """The bytes of an argument in the kernarg segment."""
     if isinstance(value, np.ndarray):
         if parameter.size != 8:
-            raise ArgumentError(f"{parameter.name} has {parameter.size} bytes: it is not a pointer, and got an array")
+            raise ArgumentError(f"{parameter.name} must be a value of {parameter.size} bytes, got an array")
         return _address(parameter.name, value, memory)
     if isinstance(value, Struct):
         return _packed_struct(parameter, value, memory)
     if parameter.kind == "global_buffer":
         raise ArgumentError(
-            f"{parameter.name} is a pointer and takes a numpy array or a Struct, not {value!r}",
-            hint="tensor.numpy() is the array of a tensor",
+            f"{parameter.name} is a pointer and must be a numpy array or a Struct, got {value!r}",
+            hint="pass tensor.numpy() for a tensor",
         )
     data = _value_bytes(parameter, value)
     if len(data) != parameter.size:
-        raise ArgumentError(f"{parameter.name} has {parameter.size} bytes; {value!r} has {len(data)}")
+        raise ArgumentError(f"{parameter.name} must be {parameter.size} bytes, got {len(data)}: {value!r}")
     return data
 
 
@@ -240,7 +240,9 @@ def _packed_struct(parameter: KernelArg, value: Struct, memory: Memory) -> bytes
         label = f"Struct of {len(value.parts)} parts"
         return struct.pack("<Q", memory.map_constant(content, name=parameter.name, label=label))
     if len(content) != parameter.size:
-        raise ArgumentError(f"{parameter.name} has {parameter.size} bytes; the parts of its Struct have {len(content)}")
+        raise ArgumentError(
+            f"{parameter.name} must be {parameter.size} bytes, got a Struct whose parts have {len(content)}"
+        )
     return content
 
 
@@ -257,8 +259,8 @@ def _value_bytes(parameter: KernelArg, value: Any) -> bytes:
     code = formats.get((type(value), parameter.size))
     if code is None:
         raise ArgumentError(
-            f"{parameter.name} has {parameter.size} bytes, and {value!r} does not say which",
-            hint="give a numpy number such as np.float16(1), or its bytes",
+            f"{parameter.name} has {parameter.size} bytes, and {value!r} does not say its type",
+            hint="pass a numpy number such as np.float16(1), or its bytes",
         )
     try:
         return struct.pack(code, value)

@@ -120,7 +120,10 @@ def observing(observer: Observers) -> Iterator[Observers]:
     """
     given: Any = observer
     if not isinstance(given, Observer):
-        raise ArgumentError(f"a {type(given).__name__} is no observer", hint="make a subclass of Observer")
+        raise ArgumentError(
+            f"an observer must be an Observer, got a {type(given).__name__}",
+            hint="pass an object of a subclass of Observer",
+        )
     for name in observer.classes:
         if name not in CLASSES:
             raise ArgumentError(f"there is no class {name!r} of instructions", hint=did_you_mean(name, CLASSES))

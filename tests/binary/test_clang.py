@@ -137,7 +137,7 @@ def test_wide_atomics_and_shared_memory_by_argument(opencl: BinaryModule) -> Non
     most, total = torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
     opencl.wide_atomics(most, total, 512, grid=1, block=64, smem=768)
     assert (most.item(), total.item()) == (63 << 33, (sum(range(64)) << 33) - 63)
-    with pytest.raises(FlyError, match="seen is an offset in LDS of 4 bytes, and got a tensor"):
+    with pytest.raises(FlyError, match="seen must be an offset in LDS of 4 bytes, got a tensor"):
         opencl.wide_atomics(most, total, most, grid=1, block=64, smem=256)
 
 
@@ -263,13 +263,13 @@ def test_a_source_without_what_it_needs(source: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((1.0,), "takes 4 arguments (x, y, factor, n), not 1"),
-        ((torch.zeros(4), 3, 2.0, 4), "y is a pointer and takes a tensor, not 3"),
-        ((torch.zeros(4), torch.zeros(4), 2.0, 4.5), "n is of type i32, and got 4.5"),
+        ((1.0,), "takes 4 arguments (x, y, factor, n), got 1"),
+        ((torch.zeros(4), 3, 2.0, 4), "y is a pointer and must be a tensor, got 3"),
+        ((torch.zeros(4), torch.zeros(4), 2.0, 4.5), "n must be of type i32, got 4.5"),
         ((torch.zeros(4), torch.zeros(4), 2.0, 1 << 40), "which 1099511627776 does not fit"),
-        ((torch.zeros(4), torch.zeros(4), "2", 4), "factor takes a number of 4 bytes, not '2'"),
+        ((torch.zeros(4), torch.zeros(4), "2", 4), "factor must be a number of 4 bytes, got '2'"),
         ((torch.zeros(4), torch.zeros(4, device="meta"), 2.0, 4), "y is on meta"),
-        ((torch.zeros(4), torch.zeros(4), torch.zeros(1), 4), "factor is a number of 4 bytes, and got a tensor"),
+        ((torch.zeros(4), torch.zeros(4), torch.zeros(1), 4), "factor must be a number of 4 bytes, got a tensor"),
     ],
 )
 def test_arguments_that_do_not_fit(hip: BinaryModule, arguments: tuple, says: str) -> None:

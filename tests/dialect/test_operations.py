@@ -157,7 +157,7 @@ WRONG = {
     "too few leaves": ("%0 = fly.get_leaves(%s) : (!fly.int_tuple<(32,8)>) -> (i32)", "the result is i32, i32"),
     "a shorter rank": (
         "%0 = fly.append<1>(%s, %n) : (!fly.int_tuple<(32,8)>, !fly.int_tuple<8>) -> !fly.int_tuple<(32,8)>",
-        "2 modes already, more than 1",
+        "at least 2, which there are already, got 1",
     ),
     "a tile of a runtime value": (
         "%0 = fly.make_tile(%c) : (!fly.int_tuple<?>) -> !fly.tile<[8]>",

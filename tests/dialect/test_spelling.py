@@ -173,7 +173,7 @@ def test_an_error_behind_rewritten_text_shows_its_own_place() -> None:
             "where a int_tuple belongs",
         ),
         ("fly.make_coord(%i) : (i32) -> !fly.int_tuple<(?,?)>", "make_int_tuple of"),
-        ("fly.composed_get_inner(%l) : (!fly.layout<(4,8):(1,4)>) -> !fly.layout<4:1>", "a composed layout is needed"),
+        ("fly.composed_get_inner(%l) : (!fly.layout<(4,8):(1,4)>) -> !fly.layout<4:1>", "must be a composed layout"),
     ],
 )
 def test_what_does_not_fit_is_a_compile_error(operation: str, message: str) -> None:

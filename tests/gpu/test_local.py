@@ -95,7 +95,7 @@ def test_the_page_of_a_program(gpu: None, tmp_path: Path) -> None:
     assert run_program(options, write_program_report) == 0
     assert "20 us, the model has" in page.read_text("utf-8")
     options.check = "races"
-    with pytest.raises(ArgumentError, match=r"--check and --trace are of the simulator"):
+    with pytest.raises(ArgumentError, match=r"--check and --trace need the simulator"):
         run_program(options, write_program_report)
 
 

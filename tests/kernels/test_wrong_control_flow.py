@@ -411,12 +411,12 @@ def rmem_dynamic(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = fx.make_rmem_tensor(n, fx.Float32)  # here
 
 
-@programs.kernel("make_layout(-4): an extent must be positive, not -4")
+@programs.kernel("make_layout(-4): an extent must be positive, got -4")
 def rmem_neg(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = fx.make_rmem_tensor(-4, fx.Float32)  # here
 
 
-@programs.kernel("make_layout(0): an extent must be positive, not 0")
+@programs.kernel("make_layout(0): an extent must be positive, got 0")
 def rmem_zero(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = fx.make_rmem_tensor(0, fx.Float32)  # here
 

@@ -16,7 +16,7 @@ from tests.kernels.wrong import Programs, check, mma, tile_of
 programs = Programs()
 
 
-@programs.kernel("make_layout(-3): an extent must be positive, not -3")
+@programs.kernel("make_layout(-3): an extent must be positive, got -3")
 def neg(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout(-3)  # here
 
@@ -101,7 +101,7 @@ def swizzle(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.Swizzle(3, 3, 0)  # here
 
 
-@programs.kernel("a swizzle takes three ints, not (a,3,3)")
+@programs.kernel("a swizzle takes three ints, got (a,3,3)")
 def swizzle2(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.Swizzle("a", 3, 3)  # here
 
@@ -156,7 +156,7 @@ def tilestr(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.zipped_divide(A, "x")  # here
 
 
-@programs.kernel("make_tile(0, 4): an extent must be positive, not 0")
+@programs.kernel("make_tile(0, 4): an extent must be positive, got 0")
 def tile0(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.zipped_divide(A, fx.make_tile(0, 4))  # here
 

@@ -425,7 +425,7 @@ def test_a_product_does_not_take_a_gap_of_the_block_for_what_is_behind_it() -> N
 
 @pytest.mark.parametrize("count", [Layout(2), (), "x", True, 10**9])
 def test_modes_are_added_up_to_a_number_of_them(count: Any) -> None:
-    with pytest.raises(LayoutError, match="as a number of modes"):
+    with pytest.raises(LayoutError, match="the number of modes must be"):
         append(Layout((4, 2)), Layout(3), count)
 
 

@@ -89,7 +89,7 @@ def test_a_listing_that_is_no_text(compile_ir, tmp_path: Path) -> None:
 
 
 def test_a_simulation_is_not_counted_and_says_so(wide) -> None:
-    with counting(), pytest.raises(LaunchError, match="a simulation is not counted"):
+    with counting(), pytest.raises(LaunchError, match="a simulation cannot be counted"):
         wide.simulate((1, 1, 1), (64, 1, 1), [np.zeros(8, np.int32), 0, 0])
 
 

@@ -122,12 +122,12 @@ def test_a_kernel_of_the_dsl_and_its_listing_without_the_barrier() -> None:
     ("change", "message"),
     [
         ({2: 1}, None),
-        ({2: "2"}, r"factor has 4 bytes, and '2' does not say which"),
-        ({4: 0.5}, r"h has 2 bytes, and 0.5 does not say which"),
-        ({2: np.float64(1)}, r"factor has 4 bytes; .* has 8"),
+        ({2: "2"}, r"factor has 4 bytes, and '2' does not say its type"),
+        ({4: 0.5}, r"h has 2 bytes, and 0.5 does not say its type"),
+        ({2: np.float64(1)}, r"factor must be 4 bytes, got 8"),
         ({5: 2**40}, r"i: 1099511627776 does not fit 4 bytes"),
-        ({0: 5}, r"out is a pointer and takes a numpy array or a Struct, not 5"),
-        ({2: np.zeros(1)}, r"factor has 4 bytes: it is not a pointer"),
+        ({0: 5}, r"out is a pointer and must be a numpy array or a Struct, got 5"),
+        ({2: np.zeros(1)}, r"factor must be a value of 4 bytes, got an array"),
     ],
 )
 def test_arguments(files: Path, change: dict[int, object], message: str | None) -> None:
@@ -148,7 +148,7 @@ def test_what_goes_wrong(files: Path) -> None:
     module = simulator.load(files / "scale.hsaco")
     kernel = module.kernel("scale")
     out, x = operands()
-    with pytest.raises(ArgumentError, match=r"takes 6 arguments \(out, in, factor, n, h, i\), not 1"):
+    with pytest.raises(ArgumentError, match=r"takes 6 arguments \(out, in, factor, n, h, i\), got 1"):
         kernel.launch((1, 1, 1), (64, 1, 1), [out])
     with pytest.raises(ArgumentError, match="no kernel 'other'"):
         module.kernel("other")
@@ -373,7 +373,7 @@ def test_pointers_inside_of_arrays_and_structs(compile_ir) -> None:
     mine = simulator.Struct(own, np.int32(3), np.int32(0))
     kernel.launch((2, 1, 1), (64, 1, 1), [simulator.Struct(*groups), mine, out])
     np.testing.assert_array_equal(out, [first + 3 * own + 5, second + 3 * own + 7])
-    with pytest.raises(ArgumentError, match=r"own has 16 bytes; the parts of its Struct have 12"):
+    with pytest.raises(ArgumentError, match=r"own must be 16 bytes, got a Struct whose parts have 12"):
         kernel.launch((2, 1, 1), (64, 1, 1), [simulator.Struct(*groups), simulator.Struct(own, bytes(4)), out])
     with pytest.raises(ArgumentError, match=r"own\[1\]: 3 does not say its size"):
         kernel.launch((2, 1, 1), (64, 1, 1), [simulator.Struct(*groups), simulator.Struct(own, 3), out])

@@ -92,7 +92,7 @@ def test_an_exception_of_an_observer_ends_the_launch() -> None:
 
 
 def test_observers_go_alone() -> None:
-    with observing(Everything()), checking("races"), pytest.raises(LaunchError, match="observed, and checked"):
+    with observing(Everything()), checking("races"), pytest.raises(LaunchError, match="cannot be observed and checked"):
         halve(torch.zeros(128), torch.zeros(128))
 
 
@@ -102,5 +102,5 @@ def test_what_is_no_observer() -> None:
 
     with pytest.raises(ArgumentError, match="no class 'VALUE'"), observing(Other()):
         pass
-    with pytest.raises(ArgumentError, match="a function is no observer"), observing(lambda: None):  # type: ignore[type-var]
+    with pytest.raises(ArgumentError, match="must be an Observer, got a function"), observing(lambda: None):  # type: ignore[type-var]
         pass

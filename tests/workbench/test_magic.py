@@ -503,7 +503,7 @@ def test_a_gpu_poses(notebook):
         launched = notebook.run(f"%%flykernel --show isa,trace\n{ON_CUDA}")
         assert any("global_load" in str(shown) and "gfx950" in str(shown) for shown in launched.shown)
     finally:
-        assert "no GPU poses" in notebook.run("%gpu off").text
+        assert "no GPU is posed" in notebook.run("%gpu off").text
 
 
 def test_a_cell_whose_launches_are_interpreted(notebook):

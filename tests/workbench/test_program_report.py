@@ -33,7 +33,7 @@ def test_a_page_has_every_kernel_and_says_what_is_not_timed(tmp_path: Path) -> N
 
 
 def test_a_page_needs_a_gpu_and_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="no GPU poses"):
+    with pytest.raises(ArgumentError, match="no GPU is posed"):
         write_program_report(tmp_path / "report.html", "a.py")
     with gpu.pose("mi300x"):
         with pytest.raises(ArgumentError, match="there is no folder"):

@@ -86,7 +86,9 @@ def _cast(name: str, x: ElementwiseValue, target: str) -> ElementwiseValue:
 
 def _narrow(x: ElementwiseValue, target: str, instructions: Collection[str]) -> ElementwiseValue:
     if target == _EXPONENT_ONLY:
-        raise CompileError(f"conversion to {target} is unsupported", at=source_location(x.at), hint="go by fx.Float32")
+        raise CompileError(
+            f"conversion to {target} is unsupported", at=source_location(x.at), hint="convert to fx.Float32 first"
+        )
     if target in instructions:
         codes = _by_groups(x, _INSTRUCTIONS[target])
     else:

@@ -150,7 +150,9 @@ class Memory:
         'float32[100]'
         """
         if not array.flags.c_contiguous:
-            raise SimulatorError(f"{name} with strides {array.strides} is not contiguous", hint="np.ascontiguousarray")
+            raise SimulatorError(
+                f"{name} with strides {array.strides} is not contiguous", hint="pass np.ascontiguousarray(array)"
+            )
         if array.dtype.hasobject or not array.dtype.isnative:
             raise SimulatorError(
                 f"{name} of {array.dtype!r} cannot be mapped",

@@ -391,7 +391,7 @@ class Recording:
     def go_to(self, position: int) -> Recording:
         """Go to a position that was recorded. Raises SimulatorError for another."""
         if not 0 <= position <= self.last:
-            raise SimulatorError(f"there is no moment {position}", hint=f"there are 0 to {self.last}")
+            raise SimulatorError(f"there is no moment {position}", hint=f"moments are 0 to {self.last}")
         self._move(position)
         return self
 

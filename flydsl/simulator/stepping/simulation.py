@@ -100,8 +100,8 @@ class Simulation(Explained, Standing):
         Raises LaunchError if no grid has the workgroup, and inside `counting`."""
         if current_counting() is not None:
             raise LaunchError(
-                "a simulation is not counted: what is stepped through goes on after the `with` block",
-                hint="launch inside counting(), and simulate outside of it",
+                "a simulation cannot be counted: it goes on after the `with` block",
+                hint="launch inside counting(), and simulate outside",
             )
         if not any(_has(launch, workgroup) for launch in launches):
             grids = ", ".join(f"{launch.kernel_name} {launch.grid}" for launch in launches) or "no kernel at all"
@@ -222,7 +222,7 @@ class Simulation(Explained, Standing):
         if self._describe is None:
             raise SimulatorError(
                 "the variables of this machine code are not known: it came without its source",
-                hint="simulate by the launcher: launcher.simulate(...) of a @flyc.jit function",
+                hint="call launcher.simulate(...), of a @flyc.jit function",
             )
         if self._described is None:
             self._described = self._describe()
@@ -248,7 +248,9 @@ class Simulation(Explained, Standing):
 
     def _running(self) -> Dispatch:
         if self._launch is None:
-            raise SimulatorError("everything has run: nothing is left to simulate", hint="simulate(...) starts anew")
+            raise SimulatorError(
+                "everything has run: nothing is left to simulate", hint="call simulate(...) to start again"
+            )
         return self._launch
 
     def _everyone_waits(self) -> bool:

@@ -51,7 +51,9 @@ class Lines:
             sizes[slot] = _room(buffer)
         bases = np.cumsum([0, *sizes, *map(_room, memory.in_place)])
         if bases[-1] >> 30:
-            raise SimulatorError("a trace of a launch whose tensors have more than 64 GiB", hint="time a smaller one")
+            raise SimulatorError(
+                "a launch whose tensors have more than 64 GiB cannot be traced", hint="time a smaller one"
+            )
         return cls(bases.astype(np.uint32))
 
     @property

@@ -302,7 +302,7 @@ def _generation(folder: Path) -> str:
 def _clock(folder: Path, arch: str | None, clock_mhz: float | None) -> float:
     if clock_mhz is not None:
         if not (math.isfinite(clock_mhz) and clock_mhz > 0):
-            raise ArgumentError(f"a clock of {clock_mhz} MHz", hint="give a number above 0, such as 2100")
+            raise ArgumentError(f"clock_mhz must be a positive number, got {clock_mhz}", hint="pass 2100, for example")
         return float(clock_mhz)
     return _measured_clock(folder) or _peak_clock(arch)
 

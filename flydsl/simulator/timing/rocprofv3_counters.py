@@ -133,7 +133,7 @@ def _number(file: Path, line: int, column: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ArgumentError(f"{file}:{line}: {column} is {text!r}", hint="it should be a number")
+        raise ArgumentError(f"{file}:{line}: {column} must be a number, got {text!r}")
     return value
 
 

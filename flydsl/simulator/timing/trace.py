@@ -133,15 +133,17 @@ class Trace(Explained):
 
     def __post_init__(self) -> None:
         if self.origin not in _ORIGINS:
-            raise ArgumentError(f"a trace of origin {self.origin!r}", hint=f"one of {', '.join(_ORIGINS)}")
+            raise ArgumentError(f"the origin of a trace must be one of {', '.join(_ORIGINS)}, got {self.origin!r}")
         for name, type_ in (("waves", WAVE), ("events", EVENT)):
             found = getattr(self, name).dtype
             if found != type_:
-                raise ArgumentError(f"the {name} of a trace have type {found}, not {type_}")
+                raise ArgumentError(f"the {name} of a trace must be of type {type_}, got {found}")
         counts = {"wave": len(self.waves), "instruction": len(self.instructions), "reason": len(Stall)}
         for name, count in counts.items():
             if len(self.events) and int(self.events[name].max()) >= count:
-                raise ArgumentError(f"an event of {name} {int(self.events[name].max())}, but there are {count}")
+                raise ArgumentError(
+                    f"an event has {name} {int(self.events[name].max())}, and the trace has {count} of them"
+                )
         order = np.lexsort((self.events["issue"], self.events["wave"]))
         if (order != np.arange(len(order))).any():
             raise ArgumentError("the events of a trace are not sorted", hint="sort them by wave, then by issue")

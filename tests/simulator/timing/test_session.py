@@ -230,7 +230,7 @@ def test_errors_of_the_launch_are_raised() -> None:
     with tracing() as traced, pytest.raises(MemoryFault, match="outside of x"):
         double(x, beyond=1 << 20)
     assert traced.launches == []
-    with tracing(), checking(), pytest.raises(LaunchError, match="under checks is not timed"):
+    with tracing(), checking(), pytest.raises(LaunchError, match="checked and timed at once"):
         double(x)
 
 

@@ -64,7 +64,7 @@ class Translation:
                 )
             except OSError as error:  # another machine's program, or a folder that must not run any
                 raise SimulatorError(
-                    f"{zig} compiles the simulator's runtime, and does not start: {error.strerror}",
+                    f"{zig} which compiles the simulator's runtime, does not start: {error.strerror}",
                     hint="install ziglang for this machine; or FLYDSL_SIMULATOR_BACKEND=lockstep",
                 ) from None
 
@@ -79,7 +79,7 @@ class Translation:
             if os.strerror(errno.ENOSPC) in errors:
                 raise NoRoomError(errors)
             if self._process.returncode:
-                raise SimulatorError(f"clang does not translate the simulator's runtime: {errors}")
+                raise SimulatorError(f"clang cannot compile the simulator's runtime: {errors}")
             self._output.seek(0)
             return _for_any_cpu(self._output.read().decode())
 
