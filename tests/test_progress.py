@@ -15,6 +15,7 @@ from flydsl.progress import Task, running
 from flydsl.simulator import limited
 from kernels.vector_add import vector_add
 from tests.launchers import launcher_of
+from tests.stages import STAGE_COUNT
 
 
 def test_a_task_is_there_while_it_runs() -> None:
@@ -49,7 +50,7 @@ def test_a_compilation_is_a_task() -> None:
 
     pipeline.observers.append(Observer())
     pipeline.run()
-    assert seen[2].startswith("compiling vector_add: 3 of 19 stages done")
+    assert seen[2].startswith(f"compiling vector_add: 3 of {STAGE_COUNT} stages done")
     assert running() == []
 
 

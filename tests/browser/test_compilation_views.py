@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.stages import STAGE_COUNT
+
 IN_SIGHT = """(line) => {
   const list = line.closest('.fly-diff').getBoundingClientRect();
   const at = line.getBoundingClientRect();
@@ -60,7 +62,7 @@ def what_if(view):
 
 def test_the_stages_and_what_they_changed(notebook, view):
     tab = view.open_tab("Pipeline")
-    tab.shows("19 of 19 stages done", "1 fly-rewrite-func-signature (phase A)")
+    tab.shows(f"{STAGE_COUNT} of {STAGE_COUNT} stages done", "1 fly-rewrite-func-signature (phase A)")
     tab.unfold("All stages as a table")
     tab.shows("fly-layout-lowering", "6 to 7")
     strip, keyboard = tab.area.get_by_role("listbox", name="Stages"), view.page.keyboard
@@ -257,11 +259,11 @@ def test_the_run(view):
 
 def test_stepping_through(notebook):
     view = notebook.output(2)
-    view.shows("0 of 19 stages done")
+    view.shows(f"0 of {STAGE_COUNT} stages done")
     view.press("Run next stage")
-    view.shows("1 of 19 stages done")
+    view.shows(f"1 of {STAGE_COUNT} stages done")
     view.press("Run all stages")
-    view.shows("19 of 19 stages done")
+    view.shows(f"{STAGE_COUNT} of {STAGE_COUNT} stages done")
     assert view.button("Run next stage").is_disabled()
     view.open_tab("ISA").shows("s_endpgm")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.stages import STAGE_COUNT
+
 SETUP = """\
 %load_ext workbench
 import torch
@@ -77,7 +79,7 @@ def test_one_stage(output):
 
 
 def test_stopping_before_a_stage(output):
-    output("step").shows("2 of 19 stages done")
+    output("step").shows(f"2 of {STAGE_COUNT} stages done")
     output("named").shows("2 True")
 
 
@@ -124,10 +126,10 @@ def test_a_wrong_option(output):
 
 def test_a_failed_stage_keeps_its_input_and_its_message(output):
     view = output("failed")
-    view.shows("2 of 19 stages done", "fly-layout-lowering: it breaks", "mend it")
+    view.shows(f"2 of {STAGE_COUNT} stages done", "fly-layout-lowering: it breaks", "mend it")
     view.unfold("The input of 3 fly-layout-lowering")
     view.shows("fly.make_view")
     live = output("failed live")
     live.press("Run all stages")
-    live.shows("2 of 19 stages done", "fly-layout-lowering: it breaks")
+    live.shows(f"2 of {STAGE_COUNT} stages done", "fly-layout-lowering: it breaks")
     view.screenshot("failed")

@@ -13,6 +13,7 @@ from nbconvert import HTMLExporter
 from nbformat.sign import NotebookNotary
 
 from tests.notebooks import NOTEBOOKS
+from tests.stages import STAGE_COUNT
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright; make setup installs it")
 
@@ -156,7 +157,7 @@ def test_a_notebook_saved_by_jupyterlab(saved, lab, open_notebook):
     notebook = open_without_kernel(saved, lab, open_notebook)
     everything_is_there(notebook.panel, saved)
     for index in (1, 2, 4):
-        notebook.output(index).shows("19 of 19 stages done", "fly-layout-lowering")
+        notebook.output(index).shows(f"{STAGE_COUNT} of {STAGE_COUNT} stages done", "fly-layout-lowering")
     notebook.output(3).shows("launch for gfx942 → launch for gfx950")
     notebook.output(5).shows("+      ")
     notebook.output(6).shows("8 of 8 waves per SIMD")
@@ -171,7 +172,11 @@ def test_a_trusted_notebook_without_its_kernel(saved, lab, open_notebook):
     nbformat.write(notebook, lab.notebooks / "trusted.ipynb")
     opened = open_notebook("trusted.ipynb")
     opened.page.get_by_role("dialog").get_by_role("button", name="No Kernel").click()
-    for index, text in ((2, "19 of 19 stages done"), (8, "(4,8):(8,1)"), (9, "19 of 19 stages done")):
+    for index, text in (
+        (2, f"{STAGE_COUNT} of {STAGE_COUNT} stages done"),
+        (8, "(4,8):(8,1)"),
+        (9, f"{STAGE_COUNT} of {STAGE_COUNT} stages done"),
+    ):
         opened.output(index).shows(text, "Static, as it was when the cell ran")
         opened.output(index).shows_no("model not found", "Loading widget")
     assert opened.panel.locator("style.fly-twin").count() == 3  # it is trusted

@@ -10,6 +10,7 @@ import pytest
 import workbench
 from flydsl.arch import Usage, get_arch
 from flydsl.errors import ArgumentError, CompileError
+from tests.stages import STAGE_COUNT
 from tests.workbench.widgets import control, text
 from workbench.compilation_explorer import Explorer
 from workbench.machine_code.isa_widget import IsaExplorer
@@ -54,9 +55,9 @@ def test_every_tab_opens(explorer, read):
 def test_stepping_through(launcher, tensors, read):
     pipeline = launcher.lower(*tensors, 128)
     explorer = workbench.explore(pipeline)
-    assert "0 of 19 stages done" in text(tab(explorer, "Pipeline"), read)
+    assert f"0 of {STAGE_COUNT} stages done" in text(tab(explorer, "Pipeline"), read)
     control(tab(explorer, "Pipeline"), "Run next stage").click()
-    assert "1 of 19 stages done" in text(tab(explorer, "Pipeline"), read)
+    assert f"1 of {STAGE_COUNT} stages done" in text(tab(explorer, "Pipeline"), read)
     control(tab(explorer, "Pipeline"), "Run all stages").click()
     assert pipeline.finished
     assert text(tab(explorer, "ISA"), read)
@@ -73,7 +74,7 @@ def test_a_stage_that_fails_is_shown(launcher, tensors, read, monkeypatch):
     explorer = workbench.explore(launcher, *tensors, 128)
     shown = text(tab(explorer, "Pipeline"), read)
     assert "this went wrong" in shown
-    assert "2 of 19 stages done" in shown
+    assert f"2 of {STAGE_COUNT} stages done" in shown
 
 
 def test_the_diff_of_any_two_levels(explorer, read):
@@ -172,8 +173,8 @@ def test_what_has_no_live_view():
 
 def test_without_widgets_the_static_form_is_there(explorer, read):
     bundle = explorer._repr_mimebundle_()
-    assert "19 of 19 stages done" in read(bundle["text/html"]).text
-    assert "19 of 19 stages done" in bundle["text/plain"]
+    assert f"{STAGE_COUNT} of {STAGE_COUNT} stages done" in read(bundle["text/html"]).text
+    assert f"{STAGE_COUNT} of {STAGE_COUNT} stages done" in bundle["text/plain"]
 
 
 def test_a_page_without_the_kernel_shows_what_each_live_view_showed(pipeline, launcher, tensors, read):
@@ -182,7 +183,7 @@ def test_a_page_without_the_kernel_shows_what_each_live_view_showed(pipeline, la
     kernel = pipeline.artifact.kernels[0]
     comparison = workbench.compare(pipeline, other)
     for value, expected in [
-        (pipeline, "19 of 19 stages done"),
+        (pipeline, f"{STAGE_COUNT} of {STAGE_COUNT} stages done"),
         (pipeline[3], "before → after: +"),
         (kernel, "waves per SIMD"),
         (comparison, "launch for gfx950"),

@@ -17,6 +17,7 @@ import workbench
 from flydsl.errors import ArgumentError
 from tests.kernels.cases import every_case
 from tests.kernels.test_figures import PLACES
+from tests.stages import STAGE_COUNT
 from workbench.__main__ import main
 from workbench.machine_code import content as machine_code
 from workbench.page import page
@@ -191,9 +192,9 @@ def test_it_is_the_same_each_time_but_for_times(launcher, tensors):
 
 def test_an_unfinished_pipeline_has_a_page(launcher, tensors):
     pipeline = launcher.lower(*tensors, 128)
-    assert "0 of 19 stages done" in page([pipeline])
+    assert f"0 of {STAGE_COUNT} stages done" in page([pipeline])
     pipeline.run(until=2)
-    assert "2 of 19 stages done" in page([pipeline])
+    assert f"2 of {STAGE_COUNT} stages done" in page([pipeline])
 
 
 def test_a_section_that_fails_is_a_line(pipeline, monkeypatch):

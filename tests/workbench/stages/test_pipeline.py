@@ -9,6 +9,7 @@ import pytest
 from flydsl.compiler import Stage
 from flydsl.compiler.stages import StageSpec
 from flydsl.errors import CompileError
+from tests.stages import STAGE_COUNT
 from workbench.display import VIEWS
 from workbench.kit.html import FAINT
 from workbench.stages.pipeline import pipeline_html, stage_html
@@ -29,10 +30,10 @@ def failed(pipeline):
 
 
 def test_it_shows_how_far_it_is(pipeline, read):
-    assert "0 of 19 stages done" in read(pipeline_html(pipeline)).text
+    assert f"0 of {STAGE_COUNT} stages done" in read(pipeline_html(pipeline)).text
     pipeline.run(until="fly-layout-lowering")
     page = read(pipeline_html(pipeline))
-    assert "3 of 19 stages done" in page.text
+    assert f"3 of {STAGE_COUNT} stages done" in page.text
     stage = pipeline["fly-layout-lowering"]
     assert f"{stage.ops_before} → {stage.ops_after}" in page.text
     changed = sum(stage.changed for stage in pipeline.stages[:3])
