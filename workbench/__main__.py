@@ -20,7 +20,7 @@ from flydsl.errors import ArgumentError, FlyError, SourceLocation
 from flydsl.gpu.__main__ import add_options, run_program, with_report_file
 from flydsl.places import leave_out
 from flydsl.testing.check import CHECKS, Checker
-from workbench.new_project import write_figures, write_project
+from workbench.new_project import can_write_figures, write_figures, write_project
 from workbench.page import export
 from workbench.program_report import write_program_report
 from workbench.tour import copy_notebooks, open_lab
@@ -128,10 +128,12 @@ def _check(options: argparse.Namespace) -> int:
 def _new(options: argparse.Namespace) -> int:
     files = write_project(options.folder)
     print(f"{options.folder}: {len(files)} files", flush=True)
-    if not options.no_figures and not write_figures(options.folder):
-        print("workbench: no figures are kept yet; pytest --update-figures keeps them", file=sys.stderr)
+    keeps_figures = not options.no_figures and can_write_figures()
+    if keeps_figures and not write_figures(options.folder):
+        print("workbench: a test failed, so no figures are kept; pytest --update-figures keeps them", file=sys.stderr)
         return 1
-    print(f"next: cd {options.folder} && pip install -e '.[dev]' && pytest")
+    pytest = "pytest" if keeps_figures else "pytest --update-figures  # keeps the figures that later runs compare with"
+    print(f"next: cd {options.folder} && pip install -e '.[dev]' && {pytest}")
     return 0
 
 

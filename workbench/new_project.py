@@ -48,9 +48,12 @@ def _write(file: Path, folder: Path, name: str, package: str) -> Path:
     return written
 
 
+def can_write_figures() -> bool:
+    """True if pytest is installed, which runs the project's tests."""
+    return find_spec("pytest") is not None
+
+
 def write_figures(folder: Path) -> bool:
-    """Run the project's tests and keep the figures that they measure. Return False without pytest, or if one fails."""
-    if find_spec("pytest") is None:
-        return False
+    """Run the project's tests and keep the figures that they measure. Return False if a test fails."""
     command = [sys.executable, "-m", "pytest", "-q", "--update-figures"]
     return subprocess.run(command, cwd=folder, check=False).returncode == 0

@@ -14,6 +14,7 @@ import pytest
 
 from flydsl.errors import ArgumentError
 from tests.processes import run_python
+from workbench import new_project
 from workbench.__main__ import main
 from workbench.new_project import TEMPLATE, write_project
 
@@ -29,6 +30,15 @@ def test_names_of_projects(tmp_path: Path) -> None:
     for name in ("2gemms", "Gemms", "class", "a b"):
         with pytest.raises(ArgumentError, match="a project cannot be named"):
             write_project(tmp_path / name)
+
+
+def test_without_pytest_the_figures_are_for_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The project brings pytest, which the next step installs."""
+    monkeypatch.setattr(new_project, "find_spec", lambda name: None)
+    assert main(["new", str(tmp_path / "my-kernels")]) == 0
+    assert "pip install -e '.[dev]' && pytest --update-figures" in capsys.readouterr().out
 
 
 def commands(workflow: str) -> list[str]:
