@@ -65,7 +65,7 @@ def test_the_error_names_operation_operands_and_reason(name: str, operands: list
 
 @pytest.mark.parametrize("value", [True, 1.5, "4", object(), float("nan"), {1: 2}])
 def test_only_integers_are_leaves(value: Any) -> None:
-    with pytest.raises(LayoutError, match="is not a leaf"):
+    with pytest.raises(LayoutError, match="cannot be a leaf"):
         flydsl.layout.make_shape(4, (2, value))
 
 
