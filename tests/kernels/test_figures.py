@@ -45,6 +45,7 @@ def test_machine_code_is_at_least_as_good(name: str, arch: str) -> None:
 
 def check_figures(name: str, arch: str) -> None:
     found = cases.measured(cases.every_case()[name], arch)
+    assert (name, arch) in _TABLE, "run `make table`"
     assert _TABLE[name, arch] == pytest.approx(found.instructions, rel=0.05), "run `make table`"
     original = cases.originals().get((name, arch))
     if original is not None:
