@@ -141,6 +141,6 @@ def _of_host_tensors(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
 def _refusing(name: str, hint: str) -> Callable[..., Any]:
     @user_facing
     def refuse(*args: Any, **options: Any) -> Any:
-        raise DeviceError(f"{name} is not there on a posed GPU", hint=hint)
+        raise DeviceError(f"{name} is unsupported on a posed GPU", hint=hint)
 
     return refuse

@@ -188,7 +188,7 @@ def gemm_notmma(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.gemm(atom(), C, A, A, C)  # here
 
 
-@programs.kernel("raked_product((8,8):(1,8), 'x'): 'x' (str) is not a leaf of an int tuple")
+@programs.kernel("raked_product((8,8):(1,8), 'x'): 'x' (str) cannot be a leaf of an int tuple")
 def tiledcopy_sizes(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_tiled_copy_tv(atom(), fx.make_layout((8, 8)), "x")  # here
 

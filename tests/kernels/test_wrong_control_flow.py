@@ -431,7 +431,7 @@ def rmem_dtype_str(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = fx.make_rmem_tensor(4, "f32")  # here
 
 
-@programs.kernel("make_layout(Float32): Float32 (NumericMeta) is not a leaf of an int tuple")
+@programs.kernel("make_layout(Float32): Float32 (NumericMeta) cannot be a leaf of an int tuple")
 def rmem_swap(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = fx.make_rmem_tensor(fx.Float32, 4)  # here
 

@@ -21,12 +21,12 @@ def neg(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout(-3)  # here
 
 
-@programs.kernel("make_layout('4'): '4' (str) is not a leaf of an int tuple")
+@programs.kernel("make_layout('4'): '4' (str) cannot be a leaf of an int tuple")
 def uses_str(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout("4")  # here
 
 
-@programs.kernel("make_layout(4.0): 4.0 (float) is not a leaf of an int tuple")
+@programs.kernel("make_layout(4.0): 4.0 (float) cannot be a leaf of an int tuple")
 def uses_float(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout(4.0)  # here
 
@@ -46,7 +46,7 @@ def rtfloat(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout((4, A[0, 0]))  # here
 
 
-@programs.kernel("make_layout({}): {} (dict) is not a leaf of an int tuple")
+@programs.kernel("make_layout({}): {} (dict) cannot be a leaf of an int tuple")
 def a_dict(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout({})  # here
 
@@ -91,7 +91,7 @@ def group(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.group(fx.make_layout((4, 4)), 0, 5)  # here
 
 
-@programs.kernel("make_ordered_layout((4,4), (0)): the order (0) has not the modes of th")
+@programs.kernel("make_ordered_layout((4,4), (0)): the order (0) must have the modes of th")
 def order(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_ordered_layout((4, 4), (0,))  # here
 
@@ -136,12 +136,12 @@ def get_iter_layout(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.get_iter(fx.make_layout(4))  # here
 
 
-@programs.kernel("size('x'): 'x' (str) is not a leaf of an int tuple")
+@programs.kernel("size('x'): 'x' (str) cannot be a leaf of an int tuple")
 def size_int(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = fx.size("x")  # here
 
 
-@programs.kernel("idx2crd((1,2,3), (4,4):(1,4)): (1,2,3) is not a number")
+@programs.kernel("idx2crd((1,2,3), (4,4):(1,4)): an index must be one integer, got (1,2,3)")
 def idx2crd(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.idx2crd((1, 2, 3), fx.make_layout((4, 4)))  # here
 

@@ -122,7 +122,7 @@ def pointer_of_a_tensor(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_ptr(A)  # here
 
 
-@programs.kernel("a mode is known at compile time")
+@programs.kernel("the number of a mode must be a Python int")
 def layout_mode_of_runtime(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout((4, 4))[A]  # here
 

@@ -118,7 +118,7 @@ def test_every_operation_that_explains_itself_is_offered() -> None:
     [
         ("shape", "(16,", "expected a number"),
         ("shape", "<script>", "unexpected character"),
-        ("shape", "4:2", "not a leaf"),
+        ("shape", "4:2", "cannot be a leaf"),
         ("shape", "", "expected a number"),
         ("shape", "(16,0)", "must be positive"),
         ("shape", "(?,64)", "run time"),
