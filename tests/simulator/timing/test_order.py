@@ -98,8 +98,9 @@ def loads_and_products(target: Target, *, ahead: bool) -> Trace:
 
 @on_each_target
 def test_prefetching_hides_latency(target: Target) -> None:
+    """Both wait for the kernel's arguments first, which takes as long as a load of the loop."""
     late, early = loads_and_products(target, ahead=False), loads_and_products(target, ahead=True)
-    assert busy_us(late) > 1.3 * busy_us(early)
+    assert busy_us(late) > 1.25 * busy_us(early)
     waits = [stall_cycles(trace, Stall.WAIT_VECTOR_MEMORY) for trace in (late, early)]
     assert waits[0] > 1.3 * waits[1]
 
@@ -125,7 +126,7 @@ def test_wide_loads_hide_more_latency(target: Target) -> None:
 def test_lanes_next_to_each_other_share_lines(target: Target) -> None:
     """Lanes that are 256 bytes apart touch a line each: the vector cache and the L2 serve as many."""
     steps = [[f"v_lshlrev_b32 v40, {log2}, $1", *[load(target, 1)] * 4, target.loads_wait] for log2 in (2, 8)]
-    together, apart = (traced_steps(target, one) for one in steps)
+    together, apart = (traced_steps(target, one, repeats=40) for one in steps)
     assert busy_us(apart) > 2 * busy_us(together)
 
 

@@ -128,9 +128,9 @@ class _DieMemory:
         lines = int(gpu.l2_sets * gpu.l2_ways)
         count = len(work.instructions)
         self._units = _array(layout.ComputeUnit, int(gpu.compute_units))
-        self._scalar = np.zeros((len(self._units) + 1, count), np.uint8)
-        for unit, seen in zip(self._units, self._scalar[1:], strict=True):
-            unit.scalar_seen = seen.ctypes.data
+        self._scalar = np.zeros((len(self._units) + 1, count), np.uint64)
+        for unit, filled in zip(self._units, self._scalar[1:], strict=True):
+            unit.scalar_filled = filled.ctypes.data
         self._arrays = {
             "heap": np.zeros(waves + 1, np.uint32),
             "l2_tags": np.zeros(lines, np.uint32),
@@ -138,7 +138,7 @@ class _DieMemory:
             "l2_filled": np.zeros(lines, np.uint64),
             "l2_dirty": np.zeros(lines, np.uint8),
             "channel_free": np.zeros(int(gpu.l2_channels), np.float64),
-            "scalar_seen": self._scalar[0],
+            "scalar_filled": self._scalar[0],
             "seen": np.zeros(int(work.bases[-1]) // 16 + 2, np.uint8),
             "bases": work.bases,
             "first_shares": work.first_shares,

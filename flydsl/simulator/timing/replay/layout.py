@@ -125,7 +125,7 @@ class ComputeUnit(Shared):
         u64 ports[{SIMDS * PORTS}], waves_on_simd[{SIMDS}], resident, started;
         Calendar lds[{LDS_PIPES}], lds_in[{LDS_PORTS}], lds_out[{LDS_PORTS}];
         VectorCache l1[{L1_CACHES}];
-        u8 *scalar_seen;
+        u64 *scalar_filled;
     """)  # fmt: skip
 
 
@@ -157,7 +157,8 @@ class Replay(Shared):
         u8 *l2_dirty;
         double *channel_free;
         u64 clock;
-        u8 *scalar_seen, *seen;
+        u64 *scalar_filled;
+        u8 *seen;
         const u32 *bases;
         const double *first_shares;
         u64 buffer_count;
