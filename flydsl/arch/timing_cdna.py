@@ -65,6 +65,9 @@ MI300X = Timing(
     launch_us=assumed(
         1.5, "us", "what profilers show for empty kernels; TransferBench has 4.04 between two HIP events, which count"
     ),
+    cold_launch_us=measured(
+        3.8, "us", "TransferBench, pull request 297: 4.04 for 256 empty workgroups, of which 0.2 is their dispatch"
+    ),
     dispatch_cycles_per_wave=assumed(4, "cycles", "a wave for each issue slot of a die's dispatcher"),
     workgroup_start_cycles=assumed(200, "cycles", "end of a workgroup until the next one's first instruction"),
     sustained_matrix_rates={

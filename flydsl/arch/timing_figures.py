@@ -66,7 +66,8 @@ class Timing:
     unit; a cache serves the SIMDs next to it, a pipe the workgroups whose LDS is behind it. l1_address_cycles: of an
     access of a wave of the usual size. lds_port_in_bytes: what a pair of SIMDs sends to the LDS in a cycle, addresses
     of four bytes included; lds_port_out_bytes: what it gets from there. l2_atomic_cycles: for which an atomic operation
-    holds a channel, whatever part of 64 bytes it changes. *_latency: cycles from issue to the first instruction that
+    holds a channel, whatever part of 64 bytes it changes. launch_us: what a launch takes beside its work among repeated
+    ones, cold_launch_us: alone, on a GPU that was idle. *_latency: cycles from issue to the first instruction that
     can use the result.
     """
 
@@ -110,6 +111,7 @@ class Timing:
     memory_write_bytes_per_second: Figure
     memory_latency_ns: Figure
     launch_us: Figure
+    cold_launch_us: Figure
     dispatch_cycles_per_wave: Figure
     workgroup_start_cycles: Figure
     sustained_matrix_rates: Mapping[str, Figure]

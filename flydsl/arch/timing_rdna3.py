@@ -78,6 +78,7 @@ RX_7900_XTX = Timing(
         278, "ns", "hipfire's chase on gfx1201; the chase here has 825 ns over 24 GiB, most of it translation"
     ),
     launch_us=assumed(1.5, "us", "what profilers show for empty kernels; not published for this GPU"),
+    cold_launch_us=scaled(3.8, "us", "as on an Instinct GPU: TransferBench, pull request 297"),
     dispatch_cycles_per_wave=assumed(1, "cycles", "six shader engines, each starting a wave in four cycles"),
     workgroup_start_cycles=assumed(200, "cycles", "end of a workgroup until the next one's first instruction"),
     sustained_matrix_rates={},

@@ -189,7 +189,7 @@ def _trace(dispatch: Dispatch, limit: int, threads: int | None, tracing: Tracing
 
     if not tracing.execute:
         tracing.left_out = tracing.left_out or LeftOut()
-    return estimate(dispatch, limit, threads, tracing.left_out, tracing.product)
+    return estimate(dispatch, limit, threads, tracing.left_out, tracing.product, cold=tracing.cold)
 
 
 def _counting() -> Counting | None:

@@ -28,9 +28,18 @@ def timing_of(arch: Arch, product: Product | None = None) -> Timing:
 
 
 def die(
-    timing: Timing, *, simds: int, dies_at_work: int, workgroups_per_compute_unit: int, footprint_bytes: int
+    timing: Timing,
+    *,
+    simds: int,
+    dies_at_work: int,
+    workgroups_per_compute_unit: int,
+    footprint_bytes: int,
+    cold: bool = False,
 ) -> layout.Gpu:
-    """A die while `dies_at_work` work. simds: of a compute unit. footprint_bytes: what the launch reads and writes."""
+    """A die while `dies_at_work` work. simds: of a compute unit. footprint_bytes: what the launch reads and writes.
+
+    cold: the Infinity Cache is empty. Among repeated launches it is full of what the last one wrote.
+    """
     hertz = timing.clock_mhz.value * 1e6
 
     def cycles(nanoseconds: float) -> int:
@@ -43,6 +52,7 @@ def die(
     l1_ways = min(int(timing.l1_ways.value), l1_lines)
     assert l1_lines <= layout.L1_LINES, "the replay has room for so many lines"
     cache = timing.infinity_cache_bytes.value
+    keeps = min(1.0, cache / footprint_bytes) if footprint_bytes else 1.0
     return layout.Gpu(
         compute_units=int(timing.compute_units_per_xcd.value),
         simds=simds,
@@ -71,7 +81,8 @@ def die(
         l2_write_bytes=timing.l2_write_bytes_per_cycle.value,
         cache_latency=cycles(timing.infinity_cache_latency_ns.value),
         cache_bytes_per_cycle=share(timing.infinity_cache_bytes_per_second.value),
-        cache_keeps=min(1.0, cache / footprint_bytes) if footprint_bytes else 1.0,
+        cache_keeps=keeps,
+        cache_takes=keeps if cold else 0.0,
         memory_latency=cycles(timing.memory_latency_ns.value),
         read_bytes_per_cycle=share(timing.memory_read_bytes_per_second.value),
         write_bytes_per_cycle=share(timing.memory_write_bytes_per_second.value),

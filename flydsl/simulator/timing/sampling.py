@@ -94,9 +94,16 @@ class Sample:
     """A launch with some recorded workgroups."""
 
     def __init__(
-        self, dispatch: Dispatch, instruction_limit: int, threads: int | None, product: Product | None = None
+        self,
+        dispatch: Dispatch,
+        instruction_limit: int,
+        threads: int | None,
+        product: Product | None = None,
+        *,
+        cold: bool = False,
     ) -> None:
         self.dispatch, self._limit, self._threads, self._product = dispatch, instruction_limit, threads, product
+        self._cold = cold
         self.arch = arch_of(dispatch)
         self.timing: Timing = timing_of(self.arch, product)
         self.lines = Lines.of(dispatch.memory)
@@ -185,6 +192,7 @@ class Sample:
             dies_at_work=dies,
             workgroups_per_compute_unit=self.per_compute_unit,
             footprint_bytes=footprint,
+            cold=self._cold,
         )
         part = self.plan.compute_units / units
         if part < 1:
@@ -206,7 +214,8 @@ class Sample:
 
     def launch_cycles(self, replay: Replayed) -> float:
         """The cycles of the launch, from its beginning on."""
-        return self.whole_cycles(replay) + self.timing.launch_us.value * self.timing.clock_mhz.value
+        alone = self.timing.cold_launch_us if self._cold else self.timing.launch_us
+        return self.whole_cycles(replay) + alone.value * self.timing.clock_mhz.value
 
     def error_of_figures(self, cycles: int) -> float:
         """By how many percent the launch is longer than `cycles` if the figures are as far off as they may be.
@@ -276,7 +285,8 @@ class Sample:
         chosen, every = len(self.plan.chosen), self.dispatch.workgroup_count
         units = int(self.timing.compute_units_per_xcd.value)
         where = f"on {self.plan.compute_units} of {units * self.dies} {self.timing.compute_units_per_xcd.unit}"
-        text = f"{chosen} of {every} workgroups replayed, {where}"
+        text = "launched alone, with cold caches; " if self._cold else "one of repeated launches; "
+        text += f"{chosen} of {every} workgroups replayed, {where}"
         if self._product is not None:
             text += f" of an {self._product.name}"
         if self.plan.skipped_rounds:
@@ -294,18 +304,20 @@ def estimate(
     threads: int | None,
     left_out: LeftOut | None = None,
     product: Product | None = None,
+    *,
+    cold: bool = False,
 ) -> Trace:
     """The time of a launch, and what the waves of a compute unit do in it. The launch's memory is not changed.
 
-    product: the GPU, by default the one that stands for the architecture. left_out: of the launches before it, where
-    they were not carried out, either: it warns if the launch depends on them. ArchError for a GPU without figures;
-    whatever error the launch's workgroups run into.
+    product: the GPU, by default the one that stands for the architecture. cold: see `tracing`. left_out: of the
+    launches before it, where they were not carried out, either: it warns if the launch depends on them. ArchError for a
+    GPU without figures; whatever error the launch's workgroups run into.
     """
-    sample, replay = _replay_with_host_memory(dispatch, instruction_limit, threads, product)
+    sample, replay = _replay_with_host_memory(dispatch, instruction_limit, threads, product, cold)
     clock = sample.timing.clock_mhz.value
     cycles = round(sample.launch_cycles(replay))
     kind = kind_of(replay, cycles / clock, adds=dispatch.program.has_global_atomics)
-    compared = error_percent(sample.arch, kind) if sample.is_standard else None
+    compared = error_percent(sample.arch, kind) if sample.is_standard and not cold else None
     uncertain = None if left_out is None else _depends(sample, left_out)
     waves, events = _shown(sample, replay)
     return Trace(
@@ -336,14 +348,14 @@ def _depends(sample: Sample, left_out: LeftOut) -> str | None:
 
 
 def _replay_with_host_memory(
-    dispatch: Dispatch, instruction_limit: int, threads: int | None, product: Product | None
+    dispatch: Dispatch, instruction_limit: int, threads: int | None, product: Product | None, cold: bool
 ) -> tuple[Sample, Replayed]:
     """A sample and its replay, with the memory of the host that the kernel uses by its address, and no other."""
     used: list[Buffer] = []
     while True:
         work = copy.copy(dispatch)
         work.memory = dispatch.memory.with_in_place(used)
-        sample = Sample(work, instruction_limit, threads, product)
+        sample = Sample(work, instruction_limit, threads, product, cold=cold)
         try:
             return sample, sample.replay()
         except MemoryFault as fault:

@@ -40,7 +40,7 @@ class TracedLaunch:
 
 @dataclass
 class Tracing:
-    """The launches that were timed, in their order. execute, only_known: see `tracing`.
+    """The launches that were timed, in their order. execute, only_known, cold: see `tracing`.
 
     left_out: what they would have written, had they been carried out.
     product: the GPU that they are timed on, None for the one that stands for their architecture.
@@ -51,6 +51,7 @@ class Tracing:
     launches: list[TracedLaunch] = field(default_factory=list)
     left_out: LeftOut | None = field(default=None, repr=False)
     product: Product | None = None
+    cold: bool = False
 
     @property
     def time_us(self) -> float:
@@ -71,7 +72,9 @@ _current: ContextVar[Tracing | None] = ContextVar("flydsl_tracing", default=None
 
 
 @contextmanager
-def tracing(*, execute: bool = False, only_known: bool = False, gpu: str | Product | None = None) -> Iterator[Tracing]:
+def tracing(
+    *, execute: bool = False, only_known: bool = False, gpu: str | Product | None = None, cold: bool = False
+) -> Iterator[Tracing]:
     """Time the launches on the simulator that this thread makes inside the `with` block, and keep their traces.
 
     Launches are timed and not carried out: of a large grid only some workgroups run, on a copy, and tensors keep their
@@ -82,11 +85,15 @@ def tracing(*, execute: bool = False, only_known: bool = False, gpu: str | Produ
     gpu: a product, such as "mi308x" or "MI325X", whose compute units, clock and memory count; by default the one that
     stands for the architecture that a launch is compiled for (MI300X, MI355X, RX 9070 XT, ...).
 
+    cold: a time is that of a launch alone on a GPU that was idle, between two events: the launch itself takes longer,
+    and the Infinity Cache is empty and has room for what the kernel writes. By default it is that of one of many
+    launches in a row, which write back what the one before left in the caches. Both read their tensors from memory.
+
     A launch for a GPU without latencies and bandwidths (`flydsl.arch.timing`) raises ArchError, and one that the model
     cannot time, such as one whose workgroups wait for each other, SimulatorError; with only_known=True it is carried
     out and not timed.
     """
-    session = Tracing(execute, only_known, product=product_of(gpu) if isinstance(gpu, str) else gpu)
+    session = Tracing(execute, only_known, product=product_of(gpu) if isinstance(gpu, str) else gpu, cold=cold)
     with holding(_current, session):
         yield session
 
@@ -109,8 +116,9 @@ def traced_into(traces: list[Trace], arch: Arch) -> Iterator[None]:
         yield
         return
     around = current_tracing()
-    gpu = None if around is None else around.product
-    with tracing(execute=around is None or around.execute, gpu=gpu) as traced:
+    execute = around is None or around.execute
+    gpu, cold = (None, False) if around is None else (around.product, around.cold)
+    with tracing(execute=execute, gpu=gpu, cold=cold) as traced:
         try:
             yield
         finally:

@@ -108,21 +108,22 @@ def trace_of(
     workgroups: int,
     arch: str = "gfx942",
     size_bytes: int = 1 << 20,
+    cold: bool = False,
     **options: Any,
 ) -> Trace:
     """The trace of such a kernel with workgroups of four waves and x of so many bytes."""
-    return traced(loop_kernel(body, clobbers, repeats=repeats, **options), workgroups, size_bytes, arch=arch)
+    return traced(loop_kernel(body, clobbers, repeats=repeats, **options), workgroups, size_bytes, arch=arch, cold=cold)
 
 
-def traced(llvm_ir: str, workgroups: int, *sizes_bytes: int, arch: str = "gfx942") -> Trace:
-    """The trace of kernel `k` of pointers to so many bytes."""
+def traced(llvm_ir: str, workgroups: int, *sizes_bytes: int, arch: str = "gfx942", cold: bool = False) -> Trace:
+    """The trace of kernel `k` of pointers to so many bytes. cold: see `tracing`."""
     memory = Memory()
     arrays = [np.zeros(size, np.uint8) for size in sizes_bytes]
     pointers = [memory.map_array(array, name=f"x{i}") for i, array in enumerate(arrays)]
     kernarg = struct.pack(f"<{len(pointers)}Q", *pointers)
     code = compile_llvm_ir(llvm_ir, get_arch(arch))
     program = Program.load(code.hsaco, code.listing)
-    with tracing() as session:
+    with tracing(cold=cold) as session:
         launch(program, "k", grid=(workgroups, 1, 1), block=(256, 1, 1), kernarg=kernarg, memory=memory)
     (one,) = session.launches
     return one.trace

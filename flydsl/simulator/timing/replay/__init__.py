@@ -59,7 +59,7 @@ class Replayed:
     def cycles(self) -> int:
         """Until the last workgroup has ended and all it wrote is on its way."""
         state = self.state
-        return int(max(self.ends.max(initial=0), state.last_access, state.memory_free))
+        return int(max(self.ends.max(initial=0), state.last_access, state.memory_free, state.cache_free))
 
     @property
     def memory_cycles(self) -> float:

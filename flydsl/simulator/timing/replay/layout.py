@@ -53,7 +53,11 @@ class Instruction(Shared):
 
 
 class Gpu(Shared):
-    """Figures, in cycles and bytes per cycle. Of memory: the share of the die. Lines are of 128 bytes."""
+    """Figures, in cycles and bytes per cycle. Of memory: the share of the die. Lines are of 128 bytes.
+
+    cache_keeps: the part of the lines that the Infinity Cache has when they are asked for again; cache_takes: the part
+    of those written back that it has room for.
+    """
 
     _fields_, _points_to_ = fields(globals(), """
         u64 compute_units, simds, l1_caches, lds_pipes, workgroups_per_compute_unit, dispatch_cycles,
@@ -64,7 +68,7 @@ class Gpu(Shared):
         u64 l2_sets, l2_ways, l2_channels, l2_latency, l2_atomic_cycles;
         double l2_read_bytes, l2_write_bytes;
         u64 cache_latency;
-        double cache_bytes_per_cycle, cache_keeps;
+        double cache_bytes_per_cycle, cache_keeps, cache_takes;
         u64 memory_latency;
         double read_bytes_per_cycle, write_bytes_per_cycle;
     """)  # fmt: skip

@@ -37,9 +37,14 @@ static u64 fetched(Replay *replay, u64 line, u64 time) {
   return (u64)done + gpu->memory_latency;
 }
 
-// A line that will be written back. The wave does not wait for it.
+// A line that will be written back. The wave does not wait for it. A cache without dirty lines takes it.
 static void written_back(Replay *replay, u64 line, u64 time) {
   was_seen(replay, line);
+  if (chance_of(line) < replay->gpu->cache_takes) {
+    replay->cache_bytes += LINE_BYTES;
+    served(&replay->cache_free, (double)time, LINE_BYTES / replay->gpu->cache_bytes_per_cycle);
+    return;
+  }
   replay->write_bytes += LINE_BYTES;
   served(&replay->memory_free, (double)time, LINE_BYTES / replay->gpu->write_bytes_per_cycle);
 }
