@@ -25,6 +25,7 @@ _ERROR_PERCENT = {
     "latency": 55.0,
     "stream": 20.0,
     "cached stream": 50.0,
+    "short vector": 25.0,
 }
 
 LEAST_PERCENT = _ERROR_PERCENT["matrix"]
@@ -37,13 +38,17 @@ def kind_of(replay: Replayed, time_us: float, *, adds: bool = False) -> str | No
     adds: whether it has atomics on global memory. A short product that has is of several "parts" whose sums meet there.
     A few workgroups that each wait for one load after the other keep nothing busy: their kind is "latency".
 
+    Without matrix instructions, a short launch that memory does not limit is "short vector", if it has more than one
+    workgroup on a die.
     What computes transcendental functions beside matrix instructions, as attention does, is no product. A "cached
     stream" is one whose data the Infinity Cache could keep from the launch before, while the model reads them from
     memory. None for what was not compared with a GPU.
     """
     busy, is_memory_bound = replay.state.busy, replay.memory_part > _MEMORY_BOUND
     if not busy[Unit.MATRIX]:
-        return None if not is_memory_bound else "stream" if replay.gpu.cache_keeps < 1 else "cached stream"
+        if not is_memory_bound:
+            return "short vector" if time_us < SHORT_US and len(replay.ends) > 1 else None
+        return "stream" if replay.gpu.cache_keeps < 1 else "cached stream"
     if busy[Unit.TRANSCENDENTAL] > _OF_ATTENTION * busy[Unit.MATRIX]:
         return None
     if time_us < SHORT_US:
