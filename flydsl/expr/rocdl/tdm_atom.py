@@ -20,13 +20,19 @@ from flydsl.expr.atoms.atom_values import TileCopy
 from flydsl.expr.layouts.algebra import depth, get_, get_shape, get_stride, rank
 from flydsl.expr.memory.tensors import Tensor, get_layout, require_tensor
 from flydsl.expr.numeric import Int32, Int64
-from flydsl.expr.rocdl.tdm_ops import make_tensor_descriptor_2d, tensor_load_2d, tensor_store_2d
+from flydsl.expr.rocdl.tdm_ops import (
+    make_tensor_descriptor_2d,
+    tensor_load_2d,
+    tensor_load_to_lds,
+    tensor_store_2d,
+    tensor_store_from_lds,
+)
+from flydsl.expr.rocdl.tensor_boxes import MOST_DIMENSIONS, make_box_descriptor
 from flydsl.expr.rocdl.tensor_descriptors import global_address
 
 __all__ = ["advance_tdm_atom", "make_tdm_atom"]
 
 OPEN_EXTENT = 0x7FFF_FFFF  # that no tile reaches
-_RANKS = (1, 2)
 
 
 class _Options:
@@ -83,13 +89,16 @@ class TdmAtom(TileCopy):
                 "one tensor is in global memory, of a kernel's argument, and the other in shared memory",
             )
         shape, strides = self._geometry(tile)
+        if len(shape) > 2:
+            self._issue_box(tile, place, shape, strides, is_store)
+            return
         descriptor = make_tensor_descriptor_2d(
             global_ptr=global_address(tile) + self.imm_offset,
             lds_memref=place,
             global_offset=(0, 0),
             tensor_shape=self._bounds(),
             strides=(strides[0], 1),
-            tile_shape=shape,
+            tile_shape=(shape[0], shape[1]),
             elem_bytes=element_bytes(tile),
             workgroup_mask=self.workgroup_mask,
             for_store=is_store,
@@ -97,13 +106,27 @@ class TdmAtom(TileCopy):
         )
         (tensor_store_2d if is_store else tensor_load_2d)(descriptor, self.options.cache_modifier)
 
+    def _issue_box(self, tile: Any, place: Any, shape: Any, strides: Any, is_store: bool) -> None:
+        groups = make_box_descriptor(
+            global_address(tile) + self.imm_offset,
+            place,
+            [bound(OPEN_EXTENT if given is None else given) for given in self.extents],
+            strides,
+            shape,
+            elem_bytes=element_bytes(tile),
+            workgroup_mask=self.workgroup_mask,
+            for_store=is_store,
+            **self.options.descriptor,
+        )
+        (tensor_store_from_lds if is_store else tensor_load_to_lds)(*groups, cache_policy=self.options.cache_modifier)
+
     def _bounds(self) -> tuple[Any, Any]:
         """Rows and columns of the tensor from the tile's first element on. A negative number is none."""
         rows, columns = (bound(OPEN_EXTENT if given is None else given) for given in (None, *self.extents)[-2:])
         return rows, columns
 
-    def _geometry(self, tile: Tensor) -> tuple[tuple[int, int], tuple[Any, Any]]:
-        """Rows and columns of a tile, and elements from one to the next."""
+    def _geometry(self, tile: Tensor) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+        """The extents of a tile, at least rows and columns, and elements from one to the next."""
         layout = get_layout(tile)
         dimensions = len(self.extents)
         shape = _numbers(get_shape(layout), dimensions)
@@ -121,7 +144,7 @@ class TdmAtom(TileCopy):
             )
         if len(shape) == 1:
             return (1, shape[0]), (shape[0], 1)
-        return (shape[0], shape[1]), (given[0], 1)
+        return shape, (*given[:-1], 1)
 
 
 def _with(numbers: tuple[Any, ...], name: str, number: Any) -> tuple[Any, ...]:
@@ -167,7 +190,7 @@ def make_tdm_atom(
 ) -> TdmAtom:
     """A copy of a tile by the tensor data mover, in either direction.
 
-    tensor: a tile in global memory of one or two dimensions, as calls have it. tensor_extents: for each of them the
+    tensor: a tile in global memory of one to five dimensions, as calls have it. tensor_extents: for each of them the
     elements of the tensor from the tile's first one on, None for enough; beyond, loads give 0 and stores do nothing.
     strides: elements from one to the next, by default the tile's; the inner one is 1.
     num_warps: the waves of the workgroup that call it, each for its part, see `tdm_ops.compute_warp_distribution`.
@@ -179,10 +202,10 @@ def make_tdm_atom(
     require_tensor("make_tdm_atom", tensor)
     extents = tuple(tensor_extents)
     given = (None,) * len(extents) if strides is None else tuple(strides)
-    if len(extents) not in _RANKS:
+    if not 1 <= len(extents) <= MOST_DIMENSIONS:
         raise argument_error(
             f"unsupported: a copy by the tensor data mover of {len(extents)} dimensions",
-            "one or two; a tile of more is several copies, with imm_offset= for each",
+            "one to five; a tile of more is several copies, with imm_offset= for each",
         )
     if len(given) != len(extents):
         raise argument_error(

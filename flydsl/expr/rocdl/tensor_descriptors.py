@@ -1,6 +1,6 @@
 """Descriptors of the tensor data mover of gfx1250: a tile or rows of a matrix, and their place in LDS.
 
-What each register holds: `_group1` and `_group0`; AMD's kernels for gfx1250 and LLVM's tests are the source.
+What each register holds: `plane_group` and `first_group`; AMD's kernels for gfx1250 and LLVM's tests are the source.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from flydsl.expr.tracing.immediates import immediate
 GLOBAL = 1
 EXTENT_MAX = 0xFFFF_FFFF
 _DWORD_BYTES = 4
-_FIELD_MAX = 0xFFFF  # a field of 16 bits: the extents of a tile, a mask of workgroups
-_PREDICATE, _TYPE, _GATHER, _INDICES_OF_32_BITS = 1, 2 << 30, 1 << 31, 1 << 30
+FIELD_MAX = 0xFFFF  # a field of 16 bits: the extents of a tile, a mask of workgroups
+PREDICATE, _TYPE, _GATHER, _INDICES_OF_32_BITS = 1, 2 << 30, 1 << 31, 1 << 30
 
 
 class TDMDescriptor2D(NamedTuple):
@@ -91,7 +91,7 @@ def compute_padding_encoding(pad_interval: int, pad_amount: int, elem_bits: int 
 
 
 @dataclass(frozen=True)
-class _Padding:
+class Padding:
     """Padding in LDS. interval, amount: elements; 0 for none."""
 
     interval: int
@@ -157,9 +157,9 @@ def make_tensor_descriptor_2d(
     atomic_barrier_enable: a bit of the descriptor, whose barrier is that at address 0 of LDS.
     """
     require_target("make_tensor_descriptor_2d", GFX1250)
-    rows, columns = (immediate("the tile_shape of a tensor descriptor", size, 1, _FIELD_MAX) for size in tile_shape)
+    rows, columns = (immediate("the tile_shape of a tensor descriptor", size, 1, FIELD_MAX) for size in tile_shape)
     (_, waves), (part_rows, part_columns) = compute_warp_distribution((rows, columns), num_warps)
-    padding = _Padding(pad_interval, pad_amount)
+    padding = Padding(pad_interval, pad_amount)
     if for_store and pad_interval not in (0, part_columns):
         raise argument_error(
             f"a store of rows of {part_columns} elements with padding after each {pad_interval}",
@@ -176,7 +176,7 @@ def make_tensor_descriptor_2d(
     first = [Int64(unsigned(given)) + own for given, own in zip(global_offset, start, strict=True)]
     address = global_address(global_ptr) + (first[0] * Int64(unsigned(strides[0])) + first[1]) * elem_bytes
     extents = [
-        _remaining(extent, size, own)
+        remaining(extent, size, own)
         for extent, size, own in zip(tensor_shape, (rows, columns), start, strict=True)
     ]  # fmt: skip
     if oob_outer_bound is not None:
@@ -185,14 +185,14 @@ def make_tensor_descriptor_2d(
     if for_store and pad_interval:
         tile, extents[1] = (part_rows, part_columns + pad_amount), _at_most(extents[1], part_columns)
     place = lds_address("make_tensor_descriptor_2d", lds_memref, 0 if lds_byte_offset is None else lds_byte_offset)
-    bits = _bits(elem_bytes, None if for_store else padding, atomic_barrier_enable, early_timeout)
+    bits = descriptor_bits(elem_bytes, None if for_store else padding, atomic_barrier_enable, early_timeout)
     return TDMDescriptor2D(
-        _group0(_PREDICATE * immediate("pred", pred, 0, 1), place + lds_start, address),
-        _group1(bits, workgroup_mask, extents, tile, strides[0]),
+        first_group(PREDICATE * immediate("pred", pred, 0, 1), place + lds_start, address),
+        plane_group(bits, workgroup_mask, extents[::-1], tile[::-1], strides[:1]),
     )
 
 
-def _remaining(extent: Any, tile: int, own: Int64) -> Any:
+def remaining(extent: Any, tile: int, own: Int64) -> Any:
     """Elements of the tensor from this wave's first one on. Where the whole tile lies inside, that is not asked."""
     if isinstance(extent, int) and extent >= tile:
         return immediate("the tensor_shape of a tensor descriptor", extent, 1, EXTENT_MAX)
@@ -225,13 +225,13 @@ def global_address(pointer: Any) -> Int64:
     return Int64.of(emit("llvm.ptrtoint", [address], [Int64.ir_type]).result)
 
 
-def _group0(first: int, place: Int32, address: Int64) -> Vector:
+def first_group(first: int, place: Int32, address: Int64) -> Vector:
     """Predicate and mode, address in LDS, address in global memory with the type of the descriptor in its top bits."""
-    high = Int32(address >> 32) | _signed(_TYPE)
-    return Vector.from_elements([Int32(_signed(first)), place, Int32(address), high], Int32)
+    high = Int32(address >> 32) | signed_word(_TYPE)
+    return Vector.from_elements([Int32(signed_word(first)), place, Int32(address), high], Int32)
 
 
-def _bits(elem_bytes: int, padding: _Padding | None, atomic_barrier: bool, early_timeout: bool) -> int:
+def descriptor_bits(elem_bytes: int, padding: Padding | None, atomic_barrier: bool, early_timeout: bool) -> int:
     """The first word of group 1 above the mask of workgroups."""
     bits = _log2_bytes(elem_bytes) << 16 | bool(atomic_barrier) << 18 | bool(early_timeout) << 21
     if padding is not None and padding.interval and padding.amount:
@@ -240,32 +240,41 @@ def _bits(elem_bytes: int, padding: _Padding | None, atomic_barrier: bool, early
     return bits
 
 
-def _group1(bits: int, mask: Any, extents: Sequence[Any], tile: tuple[Any, int], stride: Any) -> Vector:
-    """Mask and bits; the tensor's extents inner and outer, 32 bits each from bit 48 on; the tile's, 16; the stride."""
-    outer, inner = (Int32(_signed(extent)) if isinstance(extent, int) else Int32(extent) for extent in extents)
+def plane_group(bits: int, mask: Any, extents: Sequence[Any], tile: Sequence[Any], strides: Sequence[Any]) -> Vector:
+    """Group 1. Mask and bits; the tensor's extents, 32 bits each from bit 48 on; the tile's, 16 each; two strides.
+
+    extents, tile, strides: the inner dimension first; a third extent of the tile or second stride is 0 of a plane.
+    """
+    inner, outer = (Int32(signed_word(extent)) if isinstance(extent, int) else Int32(extent) for extent in extents)
     if isinstance(mask, int):
-        first = Int32(_signed(bits | immediate("the workgroup_mask of a tensor descriptor", mask, 0, _FIELD_MAX)))
+        first = Int32(signed_word(bits | immediate("the workgroup_mask of a tensor descriptor", mask, 0, FIELD_MAX)))
     else:
-        first = Int32(mask) | _signed(bits)
-    rows, columns = tile
+        first = Int32(mask) | signed_word(bits)
+    columns, rows, *planes = tile
     words = [
         first,
         inner << 16,
-        _high_half(inner) | (outer << 16),
-        _high_half(outer) | _signed(columns << 16),
-        Int32(rows),
-        Int32(unsigned(stride)),
-        Int32(0),
-        Int32(0),
+        high_half(inner) | (outer << 16),
+        high_half(outer) | signed_word(columns << 16),
+        Int32(rows) | signed_word(planes[0] << 16) if planes else Int32(rows),
     ]
+    if len(strides) == 1:
+        words += [Int32(unsigned(strides[0])), Int32(0), Int32(0)]
+    else:
+        row, plane = (Int64(unsigned(stride)) for stride in strides)
+        words += [Int32(row), _field_16(row >> 32) | (Int32(plane) << 16), Int32(plane >> 16)]
     return Vector.from_elements(words, Int32)
 
 
-def _high_half(word: Int32) -> Int32:
+def _field_16(number: Int64) -> Int32:
+    return Int32(number) & FIELD_MAX
+
+
+def high_half(word: Int32) -> Int32:
     return Int32(Uint32(word) >> 16)
 
 
-def _signed(word: int) -> int:
+def signed_word(word: int) -> int:
     """A word of 32 bits as the number that an Int32 has."""
     return word - (1 << 32) if word >> 31 else word
 
@@ -289,7 +298,7 @@ def make_tensor_gather_dgroup0(
     if global_byte_offset is not None:
         address = address + Int64(unsigned(global_byte_offset))
     place = lds_address("make_tensor_gather_dgroup0", lds_memref, 0 if lds_byte_offset is None else lds_byte_offset)
-    return _group0(_PREDICATE | _GATHER | (_INDICES_OF_32_BITS if index_size == 32 else 0), place, address)
+    return first_group(PREDICATE | _GATHER | (_INDICES_OF_32_BITS if index_size == 32 else 0), place, address)
 
 
 def make_tensor_gather_descriptor(
@@ -323,15 +332,15 @@ def make_tensor_gather_descriptor(
             f"a gather takes 1 to {most} rows with numbers of {index_size} bits, got {len(row_indices)}",
             "gather in several calls",
         )
-    width = immediate("the row_width of a gather descriptor", row_width, 1, _FIELD_MAX)
+    width = immediate("the row_width of a gather descriptor", row_width, 1, FIELD_MAX)
     if width * elem_bytes % _DWORD_BYTES:
         raise argument_error(
             f"the bytes of a row must be a multiple of {_DWORD_BYTES}, got {width * elem_bytes}",
             "make the rows whole dwords",
         )
     count = len(row_indices) if gather_tile_dim1 is None else gather_tile_dim1
-    bits = _bits(elem_bytes, _Padding(pad_interval, pad_amount), False, False)
-    group1 = _group1(bits, workgroup_mask, (tensor_dim1, tensor_dim0), (count, width), stride)
+    bits = descriptor_bits(elem_bytes, Padding(pad_interval, pad_amount), False, False)
+    group1 = plane_group(bits, workgroup_mask, (tensor_dim0, tensor_dim1), (width, count), [stride])
     words = _index_words([Int32(unsigned(index)) for index in row_indices], index_size)
     words += [Int32(0)] * (8 - len(words))
     return TDMGatherDescriptor(
@@ -343,7 +352,7 @@ def _index_words(indices: list[Int32], index_size: int) -> list[Int32]:
     if index_size == 32:
         return indices
     padded = indices + [Int32(0)] * (len(indices) % 2)
-    return [(low & _FIELD_MAX) | (high << 16) for low, high in zip(padded[::2], padded[1::2], strict=True)]
+    return [(low & FIELD_MAX) | (high << 16) for low, high in zip(padded[::2], padded[1::2], strict=True)]
 
 
 # --- other addresses -------------------------------------------------------------------------------------------------

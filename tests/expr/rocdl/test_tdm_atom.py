@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -83,11 +84,72 @@ def test_a_row_of_a_vector(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "waves", "pad"),
+    [
+        ((4, 8, 16), 1, 0),
+        ((4, 8, 16), 4, 0),
+        ((4, 8, 16), 8, 0),
+        ((2, 4, 3, 16), 1, 0),
+        ((2, 4, 3, 16), 4, 8),
+        ((2, 1, 4, 2, 16), 2, 0),
+    ],
+)
+def test_boxes_of_three_to_five_dimensions(
+    shape: tuple[int, ...], waves: int, pad: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A box is loaded from the middle of a larger tensor that ends within it, and stored into another one."""
+    monkeypatch.setenv("FLYDSL_GPU_ARCH", "gfx1250")
+    size = math.prod(shape)
+    around = tuple(extent + 2 for extent in shape)
+    strides = torch.empty(around).stride()
+    packed = tuple(torch.empty(shape).stride())
+    lines = size // shape[-1]
+
+    @flyc.kernel
+    def kernel(x: fx.Tensor, held: fx.Tensor, y: fx.Tensor, left: fx.Int32):
+        padded = fx.SharedAllocator().allocate(fx.Array[fx.Int16, lines * (shape[-1] + pad), 128]).peek()
+        plain = fx.SharedAllocator().allocate(fx.Array[fx.Int16, size, 128]).peek()
+        corner = fx.add_offset(fx.get_iter(x), sum(strides))
+        box = fx.make_view(corner, fx.make_layout(shape, strides))
+        extents = [left, *shape[1:-1], 10]
+        atom = fx.rocdl.make_tdm_atom(box, extents, num_warps=waves, pad_interval=16 if pad else 0, pad_amount=pad)
+        fx.copy(atom, box, padded.view(fx.make_layout(shape, packed)))
+        tdm_ops.tensor_wait(0)
+        fx.barrier()
+        for i in range(fx.thread_idx.x, size, 32 * waves):
+            plain[i] = padded[i // 16 * (16 + pad) + i % 16]
+            held[i] = plain[i]
+        fx.barrier()
+        out = fx.make_view(fx.add_offset(fx.get_iter(y), sum(strides)), fx.make_layout(shape, strides))
+        back = fx.rocdl.make_tdm_atom(out, [*shape[:-2], left, None], num_warps=waves)
+        fx.copy(back, plain.view(fx.make_layout(shape, packed)), out)
+        tdm_ops.tensor_wait(0)
+
+    x = torch.arange(math.prod(around)).short().view(around)
+    held, y = torch.zeros(shape, dtype=torch.int16), torch.full(around, -1).short()
+    left = shape[0] - 1
+    launcher_of(kernel, grid=1, block=32 * waves)(x, held.view(-1), y, left)
+    inside = tuple(slice(1, extent + 1) for extent in shape)
+    expected = x[inside].clone()
+    expected[left:], expected[..., 10:] = 0, 0
+    assert torch.equal(held, expected)
+    stored = torch.full(around, -1).short()
+    stored[inside][..., :left, :] = expected[..., :left, :]
+    assert torch.equal(y, stored)
+
+
+@pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda g, lds, atom: fx.rocdl.make_tdm_atom(g, [1, 1, 1], num_warps=1), "unsupported: .* of 3 dimensions"),
+        (lambda g, lds, atom: fx.rocdl.make_tdm_atom(g, [1] * 6, num_warps=1), "unsupported: .* of 6 dimensions"),
         (lambda g, lds, atom: fx.rocdl.make_tdm_atom(g, [1, 1], [4], num_warps=1), "2 extents and 1 strides"),
         (lambda g, lds, atom: fx.copy(atom, g, g), "from global to global"),
+        (
+            lambda g, lds, atom: fx.copy(
+                fx.rocdl.make_tdm_atom(g, [1] * 3, num_warps=4), view(g, (3, 2, 16), (64, 32, 1)), lds
+            ),
+            "a box of 3 x 2 x 16 does not divide among 4 waves",
+        ),
         (lambda g, lds, atom: fx.copy(atom, g, lds, soffset=4), "no value 'soffset'"),
         (lambda g, lds, atom: fx.copy(atom, g, lds, pred=fx.thread_idx.x < 3), "with pred="),
         (lambda g, lds, atom: fx.rocdl.advance_tdm_atom(fx.UniversalCopy32b(), 4), "advance_tdm_atom takes"),
