@@ -4,8 +4,9 @@
     launch(A, B_T, C, A_scale, B_scale, m, n)
 
 256 x 256 of C, 128 x 128 a wave: its 256 sums fill half of the 512 registers that a wave has when it is alone on its
-SIMD, and each fragment that it reads from shared memory serves eight matrix instructions. `fp8_gemm_utils` has the
-parts; shared memory is 128 KiB, which CDNA 4 has; gfx942 takes tiles of up to 128 x 128.
+SIMD, and each fragment that it reads from shared memory serves eight matrix instructions. As all waves read at once
+after a barrier, a tile is multiplied in squares that grow: n fragments of A and of B are enough for n x n tiles of C.
+`fp8_gemm_utils` has the parts; shared memory is 128 KiB, which CDNA 4 has; gfx942 takes tiles of up to 128 x 128.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ The parts of `mfma_preshuffle_pipeline` serve here as well: an operand in shared
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product as pairs_of
 from math import prod
 from typing import Any
 
@@ -24,6 +25,8 @@ from kernels.mfma_products import BITS, CHUNK_BYTES, WAVE, Product, is_cdna4
 from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
 from kernels.tensor_shim import STensor
 
+SQUARES_AHEAD = 2
+"""Fragments of A and of B that are read before those that `RingLoop.grow_square` multiplies."""
 READS_AHEAD = 8
 """Reads of LDS before a tile's first matrix instruction: as many as hide their latency."""
 
@@ -96,6 +99,15 @@ class Ring:
             return 0
         rows, columns = self.wave_tile
         return min(rows * columns // 256, max(1, self._tile_bytes // (self.threads * 16)))
+
+    @property
+    def grows(self) -> bool:
+        """True if a wave has the registers for all its fragments of a tile: see `RingLoop.grow_square`.
+
+        Without a loop, LLVM moves reads of one tile into the one before, and has too few.
+        """
+        is_large = self.wave_tile == (128, 128) and self.tile[2] == 128 and self.waves == (2, 2, 1)
+        return self.dtype == "fp8" and is_large and self.unroll == 1 and is_cdna4()
 
     @property
     def stays_loop(self) -> bool:
@@ -204,8 +216,34 @@ class RingLoop:
     def step(self, acc: Any, now_b: Any, k: Any, read: Any, write: Any) -> Any:
         """The sums after the oldest tile, while tile k is fetched."""
         self.wait(self.ring.stages - 2)
+        if self.ring.grows:
+            return self.grow_square(acc, read, lambda: self.fetch(k, write)), ()
         ahead = self.fetch(k, write)
         return self.compute_tile(acc, read, now_b, self.in_flight), ahead
+
+    def grow_square(self, acc: Any, stage: Any, fetch: Any) -> Any:
+        """The sums after the tile in a buffer: after n fragments of A and of B, those of n x n tiles of C.
+
+        A row of C after the other would need all of B at the start, when all waves read. fetch: what copies a tile.
+        """
+        rows, columns = len(acc), len(acc[0])
+        result, a, b = [list(row) for row in acc], list[Any](), list[Any]()
+
+        def read(size: int) -> None:
+            a.extend(self.a.fragment(mi, 0, stage) for mi in range(len(a), min(size, rows)))
+            b.extend(self.b.fragment(ni, 0, stage) for ni in range(len(b), min(size, columns)))
+
+        read(SQUARES_AHEAD)
+        fx.rocdl.sched_barrier(0)
+        fetch()
+        for size in range(max(rows, columns)):
+            fx.rocdl.sched_barrier(0)
+            read(size + 1 + SQUARES_AHEAD)
+            for mi, ni in pairs_of(range(min(size + 1, rows)), range(min(size + 1, columns))):
+                if size in (mi, ni):
+                    result[mi][ni] = self.product(a[mi], b[ni], result[mi][ni], 0)
+        fx.rocdl.sched_barrier(0)
+        return result
 
     def in_turn(self, state: Any, number: Any, place: int) -> Any:
         """`step` of a walk through whole turns of the ring, where this is the tile before tile `number`."""
@@ -231,6 +269,9 @@ class RingLoop:
             acc, held = walk_tiles(self.in_turn, (acc, held), tiles - before + 1, turn, unroll=not ring.unroll)
         for left in range_constexpr(before):
             self.wait(stages - 2 - left)
+            if ring.grows:
+                acc = self.grow_square(acc, (tiles - before + left) % stages, lambda: None)
+                continue
             acc = self.compute_tile(acc, (tiles - before + left) % stages, held, 0)
         return acc
 

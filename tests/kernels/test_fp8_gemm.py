@@ -47,6 +47,14 @@ def test_four_waves_on_cdna4(shuffled: bool, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("shuffled", [True, pytest.param(False, marks=pytest.mark.sweep)])
+def test_whole_tiles_of_four_waves(shuffled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which a loop multiplies, in squares that grow."""
+    monkeypatch.setenv("ARCH", "gfx950")
+    product(compile_fp8_gemm_4w(K=384, b_preshuffled=shuffled), 150, 250, 384, "gfx950", shuffled)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffled", [False, pytest.param(True, marks=pytest.mark.sweep)])
 def test_eight_waves_on_cdna4(shuffled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCH", "gfx950")
