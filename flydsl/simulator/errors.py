@@ -195,7 +195,7 @@ class MissingWait(SimulatorError):
         lines = [
             f"{instruction.text.split()[0]} {problem}",
             f"  instruction: {instruction.text} (ISA line {instruction.line})",
-            f"  behind: {started.text} (ISA line {started.line}{place})",
+            f"  after: {started.text} (ISA line {started.line}{place})",
             f"  workgroup {workgroup}, wave {wave}{by}",
             *([f"  {seen}"] if seen else []),
         ]
@@ -220,7 +220,7 @@ class NotFinite(SimulatorError):
         lines = [f"{tensor} ({label}) has {shown} at element {element} in memory{others}", *(first or nobody)]
         at = made[0].at if made else None
         super().__init__(
-            "\n".join(lines), at=at, hint="rows without an element, logarithms of 0, sums too large for f16"
+            "\n".join(lines), at=at, hint="look for rows without elements, logarithms of 0, and sums too large for f16"
         )
         self.tensor, self.element, self.count, self.made = tensor, element, count, tuple(made)
 
@@ -253,7 +253,7 @@ class UninitializedRegister(SimulatorError):
             f"  workgroup {workgroup}, wave {wave}{by}",
             *(f"  read before anything wrote it: {read}" for read in first_reads),
         ]
-        super().__init__("\n".join(lines), at=instruction.location, hint="give every value a start on every path")
+        super().__init__("\n".join(lines), at=instruction.location, hint="initialise every value on every path")
         self.instruction, self.isa_line = instruction.text, instruction.line
         self.workgroup, self.wave, self.lane, self.thread = workgroup, wave, lane, thread
         self.registers, self.access = registers, access

@@ -93,7 +93,7 @@ def test_a_wait_that_somebody_took_out_is_seen_when_it_is_opened(made: BinaryMod
     file = saved(made, tmp_path)
     listing = file.with_suffix(".s")
     listing.write_text(listing.read_text().replace("s_waitcnt vmcnt(0)", "s_waitcnt vmcnt(63)"))
-    with pytest.warns(UserWarning, match=r"a wait is missing: v_mul_f32\S* .* before it has come.*global_load_dword"):
+    with pytest.warns(UserWarning, match=r"wait is missing: v_mul_f32\S* .* before it has arrived.*global_load_dword"):
         open_binary(file, check_listing=False)
 
 

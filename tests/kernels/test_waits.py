@@ -86,7 +86,7 @@ def test_waits_before_barriers(mutant: str) -> None:
         return
     assert said.stdout.endswith("late loads give wrong results\n"), said.stderr
     assert "reads LDS at LDS address" in said.stdout
-    assert "behind: buffer_load_dwordx4" in said.stdout
+    assert "after: buffer_load_dwordx4" in said.stdout
     assert re.search(r"hint: .*vmcnt\(\d+\)", said.stdout)
     # Without running anything, only a wait that is not there at all is told.
     told = said.stderr.count("UserWarning: a wait is missing: ds_read")

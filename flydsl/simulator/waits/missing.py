@@ -133,7 +133,7 @@ def enough_text(counter: str, most: int) -> str:
 def _of_use(flow: Flow, listing: Listing, use: Use, place: Place) -> _Found:
     counter, enough = flow.counter_of(use.key), flow.enough(use.key, use.under_way)
     verb = "overwrites" if use.writes else "reads"
-    problem = f"{verb} {register_names(use.registers)} before it has come"
+    problem = f"{verb} {register_names(use.registers)} before it has arrived"
 
     def hint(count: int) -> str:
         if use.under_way.wait is None:
@@ -158,7 +158,7 @@ def _of_lds(flow: Flow, listing: Listing, early: EarlyLdsRead) -> _Found:
             return f"{wait} and then a barrier would order them"
         return f"{wait} before the barrier at ISA line {listing.instructions[early.barrier].line} would order them"
 
-    came = "other waves know that it has come" if early.waited else "it has come"
+    came = "other waves know that it has arrived" if early.waited else "it has arrived"
     problem = f"reads LDS, as all that follow do, before {came}"
     missing = _missing(
         listing, early.read, early.key.instruction, problem, hint(early.enough), counter, early.enough, True

@@ -43,7 +43,7 @@ def lowered(wait: str) -> Any:
 
 
 def test_assembly_that_does_not_wait_is_warned_of_at_the_use() -> None:
-    with pytest.warns(UserWarning, match="a wait is missing: .* before it has come") as told:
+    with pytest.warns(UserWarning, match="a wait is missing: .* before it has arrived") as told:
         lowered("")
     (warning,) = told
     line = linecache.getline(warning.filename, warning.lineno)

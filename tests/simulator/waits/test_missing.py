@@ -25,14 +25,15 @@ def test_a_finding_says_what_would_be_enough() -> None:
     (found,) = found_in(f"{loads}\ns_waitcnt vmcnt(2)\nv_add_u32_e32 v4, v2, v2", "gfx942")
     assert (found.isa_line, found.started_line, found.always) == (5, 2, True)
     assert found.hint == "vmcnt(2) at ISA line 4 leaves it outstanding; vmcnt(1) or less waits for it"
-    assert str(found).startswith("v_add_u32_e32 v4, v2, v2 (ISA line 5) reads v2 before it has come: global_load_dword")
+    use = "v_add_u32_e32 v4, v2, v2 (ISA line 5)"
+    assert str(found).startswith(f"{use} reads v2 before it has arrived: global_load_dword")
 
 
 def test_a_path_on_which_nothing_waits_is_one_of_several() -> None:
     text = "global_load_dword v2, v1, s[4:5]\ns_cbranch_scc1 .Ldone\ns_waitcnt vmcnt(0)\n.Ldone:\nv_mov_b32_e32 v4, v2"
     (found,) = found_in(text, "gfx942")
     assert not found.always
-    assert "before it has come on some path: " in str(found)
+    assert "before it has arrived on some path: " in str(found)
 
 
 def test_a_load_to_lds_that_no_read_waits_for() -> None:

@@ -13,11 +13,11 @@ MEANINGS = (
     (r"s_swappc_b64|s_swap_pc_i64", "D = the address of the next instruction; goes on at the address S0: a call."),
     (r"s_call_b64|s_call_i64", "D = the address of the next instruction; goes on at the label: a call."),
     (r"s_trap", "Stops at the trap handler, with the number of a reason."),
-    (r"s_barrier", "Waits until every wave of the workgroup has come here."),
-    (r"s_barrier_signal", "Says that this wave has come to the barrier, and goes on."),
-    (r"s_barrier_signal_isfirst", "Says that this wave has come to the barrier; SCC = it is the first one."),
+    (r"s_barrier", "Waits until every wave of the workgroup has reached it."),
+    (r"s_barrier_signal", "Signals that this wave has reached the barrier, and goes on."),
+    (r"s_barrier_signal_isfirst", "Signals that this wave has reached the barrier; SCC = it is the first one."),
     (r"s_barrier_(?:init|join|leave)", "Sets a numbered barrier up, joins it, or leaves it."),
-    (r"s_barrier_wait", "Waits until every wave of the workgroup has come to s_barrier_signal."),
+    (r"s_barrier_wait", "Waits until every wave of the workgroup has reached s_barrier_signal."),
     (
         r"s_waitcnt",
         "Waits until at most so many memory accesses are under way: vmcnt of vector memory, lgkmcnt of LDS, scalar "

@@ -346,7 +346,9 @@ class CheckedMachine(WaitingMachine):
         if found is not None:
             started, own, position = found
             address = int(accesses.offsets[position]) - self.lds_of(int(started.waves[own]))
-            self.raise_missing(started, own, f"reads LDS at LDS address {address:#x} before its wave's store has come")
+            self.raise_missing(
+                started, own, f"reads LDS at LDS address {address:#x} before its wave's store has arrived"
+            )
 
     def _check_copies(
         self, request: Request, accesses: Accesses, history: AccessHistory, buffer: Buffer | None
@@ -380,8 +382,8 @@ class CheckedMachine(WaitingMachine):
         verb, number = "writes to" if access.is_write else "reads", int(self._number[started.waves[own]])
         wave = number % self.waves.waves_per_workgroup
         if access.wave == wave:
-            self.raise_missing(started, own, f"{verb} LDS {where} before what its wave loads there has come")
-        problem = f"{verb} LDS {where} before what wave {wave} loads there has come"
+            self.raise_missing(started, own, f"{verb} LDS {where} before what its wave loads there has arrived")
+        problem = f"{verb} LDS {where} before what wave {wave} loads there has arrived"
         count = self._races.carried.get((started.fact.index, number, _ANY_TIME))
         self.raise_of_other_wave(problem, started.fact, wave, access, count)
 

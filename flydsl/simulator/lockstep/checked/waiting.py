@@ -160,7 +160,7 @@ class WaitingMachine(ThreefoldMachine):
         verb = "overwrites" if use.writes else "reads"
         name = RegisterSet.of(file, number).names()[0]
         self.raise_missing(
-            started, position, f"{verb} {name} before it has come",
+            started, position, f"{verb} {name} before it has arrived",
             f"{name} held {_shown(before)} before, which the hardware may still see; {_shown(now)} is to come",
             None if is_scalar else lane,
         )  # fmt: skip
