@@ -208,6 +208,13 @@ def _preshuffle_gemm(n: int) -> Row:
     return Row(f"simulator, f16 GEMM {n} x {n} x {n}, preshuffle_gemm", median * 1e3, "ms", 40)
 
 
+def emulators_suite() -> list[Row]:
+    """The shapes of AMD's suites for its emulator."""
+    from tests.benchmarks import bench_emulator
+
+    return [Row(*measured) for measured in bench_emulator.run()]
+
+
 def model_of_time() -> list[Row]:
     from tests.benchmarks import bench_timing
 
@@ -275,6 +282,7 @@ def main() -> None:
         *stages(),
         *warm_call(),
         *simulator(),
+        *emulators_suite(),
         *model_of_time(),
         *layout_algebra(),
         *layout_views(),
