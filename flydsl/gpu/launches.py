@@ -99,7 +99,7 @@ class Launches:
         MEMORY.launched = True
         if MEMORY.captured is not None:
             MEMORY.captured.append(partial(self._again, MEMORY.held(), dispatch, kernarg, memory, run))
-        elif CLOCK.is_benchmark and self._waits(dispatch, kernarg, memory, run):
+        elif MEMORY.is_benchmark and self._waits(dispatch, kernarg, memory, run):
             return _none_executed(dispatch)
         if WAITING:
             WAITING.carry_out()

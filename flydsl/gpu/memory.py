@@ -29,12 +29,15 @@ class GpuMemory:
     launch. captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of
     every operator of torch, with its operands, keywords and results. on_copy: of the bytes that go from or to the host.
     waiting: launches of a benchmark that are not carried out yet (`flydsl.gpu.waiting`), false if there are none.
+    put_off: lets an operator of a benchmark wait (`flydsl.gpu.put_off`). is_benchmark: whether one runs.
     launched: whether there was a launch since a program asked for an address.
     """
 
     def __init__(self) -> None:
         self.changes = 0
         self.waiting: Any = ()
+        self.is_benchmark = False
+        self.put_off: Callable[[Any, Any, Any, int | None], Any] | None = None
         self._thread = _Thread()
         self.capacity_bytes = 0
         self.captured: list[Callable[[], Any]] | None = None

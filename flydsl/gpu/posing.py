@@ -25,6 +25,7 @@ from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.operators import Operators
 from flydsl.gpu.processes import pose_in_children
 from flydsl.gpu.profiler import of_autograd, profile
+from flydsl.gpu.put_off import put_off
 from flydsl.gpu.storage import storage_to
 from flydsl.gpu.streams import CLOCK
 from flydsl.gpu.torch_module import (
@@ -68,6 +69,7 @@ class Posing:
         runtime_device.pose(True)
         put_around(self.launches)
         MEMORY.on_operator, MEMORY.on_copy = self.operators, self.operators.take_copy
+        MEMORY.put_off = put_off
         self._replaced.replace(JitFunction, "__call__", _asking_directly(JitFunction.__call__))
         _device_constructors()  # keeps torch's factories, which are replaced below
         for name, value in Posed(self.product, self.count).replaced().items():
@@ -118,7 +120,7 @@ class Posing:
         packages[:] = [package for package in packages if package[2] is not stay_on_host]
         runtime_device.pose(False)
         put_around(None)
-        MEMORY.on_operator = MEMORY.on_copy = None
+        MEMORY.on_operator = MEMORY.on_copy = MEMORY.put_off = None
         env.replace_everywhere({})
 
     def _replace(self, place: Any, name: str, value: Any) -> None:

@@ -146,11 +146,11 @@ class _Thread(threading.local):
 class Clock:
     """The GPU's time. is_watched: whether the program measures time.
 
-    is_benchmark: whether what runs is a benchmark, whose results hardly anybody asks for. is_trial: whether it chooses
-    among configurations. unknown: why the time of a launch is not known; empty if all are.
+    is_trial: whether a benchmark chooses among configurations. unknown: why the time of a launch is not known; empty if
+    all are.
     """
 
-    is_watched = is_trial = is_benchmark = False
+    is_watched = is_trial = False
     unknown = ""
     log: list[Work] | None = None
     """The place where a profiler wants the work of streams to be written."""
@@ -158,7 +158,7 @@ class Clock:
     def reset(self) -> None:
         """Begin at 0, on the default stream."""
         self.host_us, self.unknown, self.log = 0.0, "", None
-        self.is_watched = self.is_trial = self.is_benchmark = False
+        self.is_watched = self.is_trial = False
         self.default = Stream(0)
         self.default.cuda_stream = 0
         self._thread = _Thread()
@@ -206,9 +206,9 @@ def time_ms(call: Callable[[], Any], is_trial: bool = False) -> float:
 @contextmanager
 def benchmark(is_trial: bool = False) -> Iterator[None]:
     """Run a block as a benchmark, with the clock."""
-    before = CLOCK.is_watched, CLOCK.is_trial, CLOCK.is_benchmark
-    CLOCK.is_watched, CLOCK.is_trial, CLOCK.is_benchmark = True, is_trial, True
+    before = CLOCK.is_watched, CLOCK.is_trial, MEMORY.is_benchmark
+    CLOCK.is_watched, CLOCK.is_trial, MEMORY.is_benchmark = True, is_trial, True
     try:
         yield
     finally:
-        CLOCK.is_watched, CLOCK.is_trial, CLOCK.is_benchmark = before
+        CLOCK.is_watched, CLOCK.is_trial, MEMORY.is_benchmark = before

@@ -1,4 +1,4 @@
-"""Launches of a benchmark that wait until their results are read.
+"""Launches of a benchmark that wait until their results are read, and operators of torch that do (`put_off`).
 
 A benchmark wants the time of a launch, which follows from some of its workgroups, and mostly throws the results away.
 So its launches wait, in their order, and are carried out before anything else can read or write their memory: an
@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import torch
 
 from flydsl.gpu.memory import MEMORY
-from flydsl.gpu.streams import CLOCK
 from flydsl.gpu.tensor import GpuTensor, tensors_in
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.memory.buffers import Memory, host_range
@@ -34,10 +33,11 @@ _MOST_BYTES = 4 << 30
 
 
 class _Launch(NamedTuple):
-    """run: carries it out. storages: their keys."""
+    """run: carries it out. storages: the keys of what it works on. written: of what it may write."""
 
     run: Callable[[], Any]
     storages: frozenset[int]
+    written: frozenset[int]
 
 
 class _Key(NamedTuple):
@@ -60,18 +60,26 @@ class Waiting:
 
     def add(self, memory: Memory, run: Callable[[], Any]) -> None:
         """Let a launch wait. Its memory must be that of tensors (`is_of_tensors`)."""
+        storages = _storages(memory)
+        memory.owners[:] = [_Key(storage._cdata) for storage in storages]
+        self.add_work(storages, storages, run)
+
+    def add_work(
+        self, reads: Iterable[torch.UntypedStorage], writes: Iterable[torch.UntypedStorage], run: Callable[[], Any]
+    ) -> None:
+        """Let something wait that reads and writes some storages, and knows tensors in them by their keys."""
         with self._lock:
-            storages = {storage._cdata: storage for storage in _storages(memory)}
-            memory.owners[:] = map(_Key, storages)
+            written = {storage._cdata: storage for storage in writes}
+            storages = {storage._cdata: storage for storage in reads} | written
             self.storages.update(storages)
-            self._launches.append(_Launch(run, frozenset(storages)))
+            self._launches.append(_Launch(run, frozenset(storages), frozenset(written)))
             MEMORY.waiting = self
             if sum(storage.nbytes() for storage in self.storages.values()) > _MOST_BYTES:
                 self.carry_out()
 
     def before_operator(self, operator: Any, operands: Iterable[Any]) -> None:
         """Carry the launches out if an operator of torch reads or writes what they work on."""
-        if not operator.is_view and operator._schema.name not in _ALLOCATIONS:
+        if uses_content(operator):
             self.before_access(operands)
 
     def before_access(self, operands: Iterable[Any]) -> None:
@@ -83,7 +91,7 @@ class Waiting:
 
     def before_address(self) -> None:
         """Carry the launches out if the program asks for an address, other than for a launch of a benchmark."""
-        if not CLOCK.is_benchmark:
+        if not MEMORY.is_benchmark:
             self.carry_out()
 
     def forget(self) -> None:
@@ -93,8 +101,8 @@ class Waiting:
             kept: set[int] = set()
             while asked != kept:
                 kept = asked
-                asked = kept.union(*(one.storages for one in self._launches if one.storages & kept))
-            self._launches = [one for one in self._launches if one.storages & kept]
+                asked = kept.union(*(one.storages for one in self._launches if one.written & kept))
+            self._launches = [one for one in self._launches if one.written & kept]
             self._keep(kept)
 
     def carry_out(self) -> None:
@@ -133,6 +141,11 @@ class Depends(LeftOut):
         """Note the buffer, and say nothing of it: the launch is timed again after those that it depends on."""
         self.buffer = super().decides(dispatch, streams)
         return None
+
+
+def uses_content(operator: Any) -> bool:
+    """True if an operator of torch reads or writes the memory of its operands."""
+    return not operator.is_view and operator._schema.name not in _ALLOCATIONS
 
 
 def is_of_tensors(memory: Memory) -> bool:

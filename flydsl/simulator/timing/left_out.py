@@ -36,6 +36,10 @@ class LeftOut:
         self._ranges += map(host_range, _touched_buffers(dispatch, streams, _of_classes(dispatch, *_STORES)))
         return found
 
+    def leave(self, *ranges: tuple[int, int]) -> None:
+        """Leave out what something else than a launch would write: ranges of addresses, [first, stop)."""
+        self._ranges += ranges
+
     def concerns(self, memory: Memory) -> bool:
         """True if such launches store to memory of a launch."""
         return any(self._overlaps(buffer) for buffer in memory.buffers().values())
