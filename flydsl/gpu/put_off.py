@@ -42,21 +42,23 @@ def put_off(operator: Any, args: Any, kwargs: dict[str, Any], index: int | None)
     if index is None or not operands or not _may_wait(operator, operands, kwargs):
         return None
     with torch._C._DisableTorchDispatch():
-        if operator._schema.is_mutable:
-            found, results = (args[0], ()) if _touches_waiting(operands) else (None, ())
-        else:
+        found: Any = None
+        results: list[torch.Tensor] = []
+        if not operator._schema.is_mutable:
             found, results = _empty_results(operator, args, kwargs, index)
             if not _touches_waiting(operands) and _size_bytes((*operands, *results)) < _LARGE_BYTES:
                 return None
+        elif _touches_waiting(operands):
+            found = args[0]
         if found is None:
             return None
         written = results or [args[0]]
-        storages = [[tensor.untyped_storage() for tensor in tensors] for tensors in (operands, written)]
-        work = tree_map_only(torch.Tensor, _place, (args, kwargs))
+        reads, writes = ([tensor.untyped_storage() for tensor in tensors] for tensors in (operands, written))
+        values, options = tree_map_only(torch.Tensor, _place, (args, kwargs))
         places = [_place(result) for result in results]
     WAITING.forget()
-    WAITING.add_work(*storages, lambda: _carry_out(operator, *work, places))
-    WAITING.left_out.leave(*(_range(tensor) for tensor in written))
+    WAITING.add_work(reads, writes, lambda: _carry_out(operator, values, options, places))
+    WAITING.left_out.leave(*map(_range, written))
     return found
 
 
@@ -74,7 +76,7 @@ def _may_wait(operator: Any, operands: Sequence[torch.Tensor], kwargs: dict[str,
     if any(tensor.layout is not torch.strided or tensor.is_complex() for tensor in operands):
         return False
     written = [argument.name for argument in schema.arguments if argument.alias_info and argument.alias_info.is_write]
-    if written and (written != [schema.arguments[0].name] or not isinstance(operands[0], torch.Tensor)):
+    if written and (written != [schema.arguments[0].name] or len(schema.returns) != 1):
         return False  # operators with `out`, or that change several
     return all(str(result.type) == "Tensor" for result in schema.returns)
 
@@ -104,7 +106,7 @@ def _size_bytes(tensors: Sequence[torch.Tensor]) -> int:
 
 def _place(tensor: torch.Tensor) -> _Place:
     storage = tensor.untyped_storage()
-    return _Place(storage._cdata, tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride())
+    return _Place(storage._cdata, tensor.dtype, int(tensor.storage_offset()), tensor.size(), tensor.stride())
 
 
 def _range(tensor: torch.Tensor) -> tuple[int, int]:
