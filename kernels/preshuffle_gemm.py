@@ -26,14 +26,17 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.arch import get_arch
+from flydsl.runtime.device import target_arch
 from kernels import mfma_preshuffle_pipeline as pipeline
-from kernels.kernels_common import bytes_of, require
+from kernels.kernels_common import bytes_of, refusal, require
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
 from kernels.mfma_preshuffle_pipeline import TileA, TileB, Tiling, require_types
 from kernels.mfma_products import BITS, MICRO_SCALED, THREADS, W4A16
 from kernels.sizes import require_elements, require_rows
+from kernels.tuned import nearest
 
 TENSORS = "C A B scale_a scale_b bias"
 OUT_TYPES = {"fp16": fx.Float16, "bf16": fx.BFloat16}
@@ -200,6 +203,23 @@ def compile_preshuffle_gemm_a8(
     )
     launch = partial(launch_tiles, preshuffle_gemm_kernel, plan, waves_per_eu)
     return launcher("launch_preshuffle_gemm", TENSORS, launch, M=fx.Int32, N=int)
+
+
+def default_tile(m: int, n: int, k: int, device: str = "cpu") -> dict[str, Any]:
+    """The options of `compile_preshuffle_gemm_a8` for fp8 that AMD has measured to be the best of the nearest size that
+    they fit.
+
+    device: of the tensors. ArgumentError for a size that none of the tiles fits.
+
+        launch = compile_preshuffle_gemm_a8(K=k, in_dtype="fp8", out_dtype="bf16", **default_tile(m, n, k))
+    """
+    room = get_arch(target_arch(device)).lds_bytes_per_workgroup
+    for row in nearest("preshuffle_gemm", M=m, N=n, K=k):
+        divides = n % row["tile_n"] == 0 and k % row["tile_k"] == 0
+        if divides and row["lds_stage"] * row["tile_m"] * row["tile_k"] <= room:
+            own = {name: row[name] for name in ("tile_m", "tile_n", "tile_k", "lds_stage", "xcd_swizzle")}
+            return own | {"use_async_copy": bool(row["async_copy"])}
+    raise refusal(f"a product of {m} x {n} x {k}", hint="N is a multiple of 64, and K of 128; or name a tile")
 
 
 def launch_tiles(

@@ -8,6 +8,7 @@ import torch
 
 from flydsl.errors import ArgumentError
 from kernels import preshuffle_gemm as kernel
+from kernels.tuned import measured
 from tests.kernels.checks import checking
 from tests.kernels.gemm import factors, micro_scaled, nans, plain, torch_type
 
@@ -69,6 +70,32 @@ def test_equals_torch(dtype: str, stages: int) -> None:
 @pytest.mark.diagonal(2)
 def test_sizes_and_options(m: int, n: int, k: int, tile: tuple[int, int, int], options: dict[str, Any]) -> None:
     assert_close(*product(m, n, k, "fp8", tile, **options))
+
+
+@pytest.mark.parametrize("size", [(1, 64, 512), (33, 192, 384)], ids=str)
+def test_the_default_tile_of_a_small_size(size: tuple[int, int, int]) -> None:
+    options = kernel.default_tile(*size)
+    tile = options.pop("tile_m"), options.pop("tile_n"), options.pop("tile_k")
+    assert_close(*product(*size, "fp8", tile, **options))
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_the_default_tile_fits(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every size that AMD has measured; on CDNA 4 it is that tile."""
+    monkeypatch.setenv("ARCH", arch)
+    for row in measured("preshuffle_gemm"):
+        m, n, k = (int(row[name]) for name in "MNK")
+        options = kernel.default_tile(m, n, k)
+        kernel.compile_preshuffle_gemm_a8(K=k, in_dtype="fp8", **options)
+        if arch == "gfx950":
+            assert [str(options[name]) for name in ("tile_m", "tile_n", "tile_k")] == [
+                row[name] for name in ("tile_m", "tile_n", "tile_k")
+            ]
+
+
+def test_a_size_without_a_default_tile() -> None:
+    with pytest.raises(ArgumentError, match="a product of 1 x 100 x 128"):
+        kernel.default_tile(1, 100, 128)
 
 
 @pytest.mark.parametrize("epilogue", ["bias", "bias_relu", "bias_silu", "bias_gelu"])
