@@ -36,8 +36,8 @@ class NamedTensor:
         try:
             storage = tensor.untyped_storage()  # a posed GPU keeps a tensor whose data_ptr() is asked for
             begin, size_bytes = tensor.storage_offset() * tensor.element_size(), self.size_bytes
-            address = int(storage.data_ptr()) + begin
-            has_memory = begin + size_bytes <= storage.nbytes() and bool(storage.data_ptr() or not size_bytes)
+            first = int(storage.data_ptr())
+            has_memory = begin + size_bytes <= storage.nbytes() and bool(first or not size_bytes)
         except RuntimeError:  # in a transform of torch.func
             has_memory = False
         if not has_memory:
@@ -46,7 +46,7 @@ class NamedTensor:
                 at=user_location(),
                 hint="pass a tensor of its own; flyc.custom_op makes an operator that torch can transform",
             )
-        return address
+        return first + begin
 
     @property
     def writable(self) -> bool:

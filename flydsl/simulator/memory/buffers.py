@@ -19,7 +19,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -136,10 +136,10 @@ class Memory:
         rows says which of the bytes are the buffer's (`gaps`), by default all of them. The caller keeps the host memory
         alive. Raises SimulatorError for a buffer that no slot can hold, or too many of them.
         """
-        storage = (ctypes.c_uint8 * size_bytes).from_address(host_pointer)
-        data = np.frombuffer(memoryview(storage), np.uint8) if size_bytes else np.zeros(0, np.uint8)
-        in_line = _in_line(host_pointer, offset_bytes)
-        return self._add(data, host_pointer, in_line, name, element_bytes, label, writable, rows)
+        base = self._next_base(name, size_bytes, _in_line(host_pointer, offset_bytes))
+        buffer = _host_buffer(base, host_pointer, size_bytes, name, element_bytes, label, writable, rows)
+        self._buffers[base >> SLOT_SHIFT] = buffer
+        return base
 
     def map_array(self, array: Array, *, name: str, label: str | None = None, writable: bool = True) -> int:
         """Map a C-contiguous numpy array and return its simulated address.
@@ -262,15 +262,39 @@ class Memory:
         writable: bool,
         rows: tuple[Rows, ...] = (),
     ) -> int:
+        base = self._next_base(name, data.size, in_line)
+        self._buffers[base >> SLOT_SHIFT] = buffer = Buffer(base, data, name, element_bytes, label, writable, rows)
+        vars(buffer)["host_address"] = host_address  # which is known: asking the array takes as long as all of this
+        return base
+
+    def _next_base(self, name: str, size_bytes: int, in_line: int) -> int:
+        """The address of the next buffer, in the slot after the last one's."""
         slot = len(self._buffers) + 1
         if slot >= _SLOT_COUNT:
             raise SimulatorError(f"more than {_SLOT_COUNT - 1} buffers are mapped")
-        if data.size >= _SLOT_MIDDLE:
-            raise SimulatorError(f"{name} has {data.size} bytes; the simulator maps buffers below {_SLOT_MIDDLE} bytes")
-        base = (slot << SLOT_SHIFT) + _SLOT_MIDDLE + in_line
-        self._buffers[slot] = buffer = Buffer(base, data, name, element_bytes, label, writable, rows)
-        vars(buffer)["host_address"] = host_address  # which is known: asking the array takes as long as all of this
-        return base
+        if size_bytes >= _SLOT_MIDDLE:
+            most = f"the simulator maps buffers below {_SLOT_MIDDLE} bytes"
+            raise SimulatorError(f"{name} has {size_bytes} bytes; {most}")
+        return (slot << SLOT_SHIFT) + _SLOT_MIDDLE + in_line
+
+
+@lru_cache(maxsize=256)
+def _host_buffer(
+    base: int,
+    host_pointer: int,
+    size_bytes: int,
+    name: str,
+    element_bytes: int,
+    label: str,
+    writable: bool,
+    rows: tuple[Rows, ...],
+) -> Buffer:
+    """Memory of the host, which it does not keep alive. Launch after launch maps the same."""
+    storage = (ctypes.c_uint8 * size_bytes).from_address(host_pointer)
+    data = np.frombuffer(memoryview(storage), np.uint8) if size_bytes else np.zeros(0, np.uint8)
+    buffer = Buffer(base, data, name, element_bytes, label, writable, rows)
+    vars(buffer)["host_address"] = host_pointer  # which is known: asking the array takes as long as all of this
+    return buffer
 
 
 def _distance(buffer: Buffer, address: int) -> int:
