@@ -12,6 +12,7 @@ from flydsl import how_made
 from flydsl.dialect.atom_inference import check_value
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import FlyType
+from flydsl.errors import MissingName, did_you_mean
 from flydsl.expr.numeric import Int32
 from flydsl.expr.tracing.emit import emit_fly
 from flydsl.expr.tracing.immediates import immediate
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["atom_set_value"]
 
 _Atom = TypeVar("_Atom", bound="AtomWithValues")
-_AnyAtom = TypeVar("_AnyAtom", bound="AtomWithValues | TileCopy")
+_Tiled = TypeVar("_Tiled", bound="TiledAtom")
+_Part = TypeVar("_Part", bound="OfOneThread")
+_AnyAtom = TypeVar("_AnyAtom", bound="AtomWithValues | TiledAtom | OfOneThread | TileCopy")
 
 
 class AtomWithValues(StaticFlyValue, Explorable):
@@ -53,6 +56,33 @@ class TiledAtom(StaticFlyValue, Explorable):
     def __init__(self, fly: FlyType, values: Mapping[str, Any] | None = None) -> None:
         super().__init__(fly)
         self.values = dict(values or {})
+
+    @property
+    @abstractmethod
+    def atom(self) -> AtomWithValues:
+        """The instruction."""
+
+    def set_value(self: _Tiled, values: Mapping[str, Any] | str, value: Any = None) -> _Tiled:
+        """The same tiling with numbers for the instruction's calls: see `CopyAtom.set_value`."""
+        return type(self)(self.type, self.atom.set_value(values, value).values)
+
+
+class OfOneThread(Explorable):
+    """One thread's part of a tiled copy or product, which also has what the whole has."""
+
+    tiled: TiledAtom
+    thr_idx: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "tiled" or not hasattr(type(self.tiled), name):
+            known = [other for other in dir(type(self)) if not other.startswith("_")]
+            hint = did_you_mean(name, known).strip() or f"it has {', '.join(known)}"
+            raise MissingName(f"{type(self).__name__!r} object has no attribute {name!r}", hint=hint)
+        return getattr(self.tiled, name)
+
+    def set_value(self: _Part, values: Mapping[str, Any] | str, value: Any = None) -> _Part:
+        """The part of the same tiling with numbers for the instruction's calls."""
+        return type(self)(self.tiled.set_value(values, value), self.thr_idx)  # type: ignore[call-arg]
 
 
 class TileCopy(ABC):

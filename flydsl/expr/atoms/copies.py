@@ -13,7 +13,7 @@ from flydsl.atoms import CopyOp
 from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
-from flydsl.expr.atoms.atom_values import AtomWithValues, TileCopy, TiledAtom, with_values
+from flydsl.expr.atoms.atom_values import AtomWithValues, OfOneThread, TileCopy, TiledAtom, with_values
 from flydsl.expr.atoms.copy_forms import as_moved
 from flydsl.expr.layouts.algebra import crd2idx, warn_of_partial_tiles
 from flydsl.expr.layouts.coord_tensor import CoordTensor
@@ -35,7 +35,6 @@ from flydsl.expr.threads.block_threads import note_tile
 from flydsl.expr.tracing.emit import emit_fly
 from flydsl.expr.tracing.operands import as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import ComposedLayout, Layout, Tile
-from flydsl.missing_attributes import Explorable
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyLayout, AnyTensor, IntTupleLike, Number, Result, ScalarType
@@ -127,13 +126,13 @@ class TiledCopy(TiledAtom):
         return emit_fly("make_tiled_copy", [as_operand(part) for part in parts]).result
 
 
-class ThrCopy(Explorable):
-    """One thread's part of a tiled copy."""
+class ThrCopy(OfOneThread):
+    """One thread's part of a tiled copy, whose attributes it has, too."""
 
     def __init__(self, tiled_copy: TiledCopy, thr_idx: Any) -> None:
         if not isinstance(tiled_copy, TiledCopy):
             raise argument_error(f"ThrCopy takes a tiled copy, not {tiled_copy!r}", "pass fx.make_tiled_copy(...)")
-        self.tiled_copy = tiled_copy
+        self.tiled = self.tiled_copy = tiled_copy
         self.thr_idx = thr_idx
 
     def partition_S(self, src: Any) -> Any:

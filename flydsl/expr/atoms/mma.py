@@ -17,7 +17,7 @@ from flydsl.dialect.gemm_traversal import DEFAULT_ORDER, TRAVERSAL_ORDERS, trave
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
-from flydsl.expr.atoms.atom_values import AtomWithValues, TiledAtom, with_values
+from flydsl.expr.atoms.atom_values import AtomWithValues, OfOneThread, TiledAtom, with_values
 from flydsl.expr.layouts.coord_tensor import CoordTensor
 from flydsl.expr.memory.tensors import Tensor, as_memory, memref_load, of_memory, require_tensor
 from flydsl.expr.threads.block_threads import note_tile
@@ -25,7 +25,6 @@ from flydsl.expr.tracing.emit import emit_fly
 from flydsl.expr.tracing.operands import as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import Layout, Tile
 from flydsl.layout.int_tuple import as_int_tuple
-from flydsl.missing_attributes import Explorable
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyLayout, AnyTensor, IntTupleLike, Number, Result, ScalarType
@@ -170,11 +169,11 @@ class TiledMma(TiledAtom):
         return emit_fly("make_tiled_mma", [as_operand(part) for part in given if part is not None]).result
 
 
-class ThrMma(Explorable):
-    """One thread's part of a tiled MMA."""
+class ThrMma(OfOneThread):
+    """One thread's part of a tiled MMA, whose attributes it has, too."""
 
     def __init__(self, tiled_mma: TiledMma, thr_idx: Any) -> None:
-        self.tiled_mma = _require_tiled("ThrMma", tiled_mma)
+        self.tiled = self.tiled_mma = _require_tiled("ThrMma", tiled_mma)
         self.thr_idx = thr_idx
 
     def partition_A(self, a: Any) -> Any:

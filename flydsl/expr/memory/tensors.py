@@ -214,6 +214,8 @@ class Tensor(FlyValue, shows=(MemRefType,)):
         """The pointer to the first element."""
         return get_iter(self)
 
+    iter = iterator
+
     @property
     def memspace(self) -> str:
         """The address space: `global`, `shared`, `register` or a buffer's."""
