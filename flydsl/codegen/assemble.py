@@ -43,6 +43,10 @@ class PendingAssembly:
         return self
 
     def __exit__(self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the assembler, if it has not ended."""
         self._tool.end()
 
     def _started(self, features: tuple[str, ...]) -> PendingTool:

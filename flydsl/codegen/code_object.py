@@ -12,6 +12,7 @@ from flydsl.codegen import cache, inline_assembly, llvm
 from flydsl.codegen.assemble import PendingAssembly
 from flydsl.codegen.isa import readable_isa
 from flydsl.codegen.link import PendingLink
+from flydsl.codegen.llvm_process import Job
 from flydsl.errors import CompileError
 from flydsl.hsaco import Hsaco, KernelInfo, read_hsaco
 from flydsl.hsaco.listing import read_listing
@@ -189,24 +190,42 @@ class PendingCodeObject:
         self._llvm_ir, self._arch, self._opt_level = llvm_ir, arch, opt_level
         self._key = cache.key(llvm_ir, arch.name, opt_level, debug_info, llvm_options)
         self._kept = cache.find(self._key, _KEPT)
+        self._work: Job | None = None
+        self._assembly: PendingAssembly | None = None
+        self._link: PendingLink | None = None
         if self._kept is None:
-            self._work = llvm.start(llvm_ir, arch, opt_level, llvm_options)
-            self._assembly = PendingAssembly(arch)
-            self._link = PendingLink(keep_debug_info=debug_info)
+            try:
+                self._work = llvm.start(llvm_ir, arch, opt_level, llvm_options)
+                self._assembly = PendingAssembly(arch)
+                self._link = PendingLink(keep_debug_info=debug_info)
+            except BaseException:  # a KeyboardInterrupt, mostly
+                self.end()
+                raise
 
     def result(self) -> CodeObject:
         """Wait for the code object, once. Raises CompileError with LLVM's or the linker's message."""
         if self._kept is not None:
             return CodeObject(self._arch, self._llvm_ir, self._opt_level, **self._kept, from_cache=True)
-        with self._assembly, self._link:
+        assert self._work is not None
+        assert self._assembly is not None
+        assert self._link is not None
+        try:
             made = llvm.finish(self._work, self._llvm_ir, self._arch)
             listing = made.listing
             if inline_assembly.occurs_in(self._llvm_ir):
                 listing = inline_assembly.canonical(listing, self._arch)
             hsaco = self._link.finish(self._assembly.finish(listing))
+        finally:
+            self.end()
         code = CodeObject(self._arch, self._llvm_ir, self._opt_level, made.bitcode, hsaco, listing, made.diagnostics)
         cache.add(self._key, {name: getattr(code, name) for name in _KEPT})
         return code
+
+    def end(self) -> None:
+        """End the processes that have not ended, and close what is open. Without effect after `result`."""
+        for part in (self._work, self._assembly, self._link):
+            if part is not None:
+                part.end()
 
 
 def start_llvm_ir(

@@ -35,27 +35,42 @@ _starter: subprocess.Popen[bytes] | None = None
 
 
 class Job:
-    """A module that is being compiled. Its owner must call `result()`, once. pid: known once it has begun."""
+    """A module that is being compiled. Its owner must call `result()`, once, or `end`. pid: known once it has begun.
+
+    A file or socket that were left open would be closed by the garbage collector, and there Python loses a Ctrl-C
+    without a word.
+    """
 
     def __init__(self, request: Request) -> None:
         self.pid: int | None = None
-        self._stderr = temporary_file()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            _send(request.target, [theirs.fileno(), self._stderr.fileno()])
-        self._stream = ours.makefile("rwb")
-        ours.close()  # once the stream is
-        with contextlib.suppress(OSError):  # of a process that has ended; `result` says so
-            marshal.dump(vars(request), self._stream)
-            self._stream.flush()
+        self._open = contextlib.ExitStack()
+        try:
+            self._stderr = self._open.enter_context(temporary_file())
+            ours, theirs = socket.socketpair()
+            with ours, theirs:  # the stream keeps ours open
+                _send(request.target, [theirs.fileno(), self._stderr.fileno()])
+                self._stream = self._open.enter_context(ours.makefile("rwb"))
+            with contextlib.suppress(OSError):  # of a process that has ended; `result` says so
+                marshal.dump(vars(request), self._stream)
+                self._stream.flush()
+        except BaseException:  # a KeyboardInterrupt, mostly
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Close what it has open, unless that is done. LLVM cannot hand over its result then."""
+        with contextlib.suppress(OSError):
+            self._open.close()
 
     def result(self) -> tuple[Result, str]:
         """The result, and what LLVM wrote to stderr. Raises ProcessEndedError if LLVM ended its process."""
-        with self._stderr, contextlib.suppress(OSError), self._stream:
+        try:
             result = self._received()
             _bury_starter()
             self._stderr.seek(0)
             output = self._stderr.read().decode("utf-8", "replace").strip()
+        finally:
+            self.end()
         if result is None:
             raise ProcessEndedError(output)
         return result, output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -159,3 +161,19 @@ def test_a_process_leaves_no_open_socket_behind(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-X", "dev", str(program)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "ResourceWarning: unclosed <socket" not in done.stderr
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def test_a_job_that_is_given_up_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector would close it, and there Python loses a Ctrl-C without a word."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        Job(request()).end()
+        monkeypatch.setattr(llvm_process.marshal, "dump", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            Job(request())
+        gc.collect()
+    assert not [warning for warning in caught if "unclosed" in str(warning.message)]

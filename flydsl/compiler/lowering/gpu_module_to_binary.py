@@ -72,8 +72,9 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
     )
     try:
         compilation.meanwhile()
-    finally:
         result = code.result()
+    finally:
+        code.end()
     warn_of_missing_waits(result)
     return result
 
