@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
 import pytest
+import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
@@ -81,3 +83,40 @@ def test_an_interrupt_as_a_compilation_ends_leaves_the_collector_on() -> None:
     before = gc.get_threshold()
     assert _interrupt_after(gc.get_threshold, pause, 2)
     assert gc.get_threshold() == before
+
+
+@flyc.kernel
+def _count_kernel(out: fx.Tensor) -> None:
+    total = fx.Int32(0)
+    for i in range(fx.Int32(5000)):
+        total = total ^ (total + i)
+    out[fx.block_idx.x] = total
+
+
+@flyc.jit
+def _count(out: fx.Tensor) -> None:
+    _count_kernel(out).launch(grid=(4,), block=(64,))
+
+
+def test_an_interrupt_while_a_thread_of_the_simulator_starts_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_SIMULATOR_THREADS", "2")
+    out = torch.zeros(4, dtype=torch.int32)
+    _count(out)
+    pressed = False
+
+    def follow(frame: FrameType, event: str, _called: Any) -> None:  # threading.Condition.wait has no lock here
+        nonlocal pressed
+        if event == "c_return" and frame.f_code.co_name == "_release_save":
+            pressed = True
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGINT)
+
+    before = threading.active_count()
+    sys.setprofile(follow)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _count(out)
+    finally:
+        sys.setprofile(None)
+    assert pressed
+    assert threading.active_count() == before

@@ -11,6 +11,7 @@ import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError
+from flydsl.interrupts import interrupt_afterwards
 from flydsl.progress import Task
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import merge
@@ -80,6 +81,15 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
+def _wait_for(thread: threading.Thread) -> None:
+    """Wait for the end of a thread; Ctrl-C works, a little later. A `join` that it interrupts takes it for ended."""
+    is_alive = True
+    while is_alive:
+        with interrupt_afterwards():
+            thread.join(0.05)
+            is_alive = thread.is_alive()
+
+
 class _OfThread(threading.local):
     """The current thread's own: its counters, if any, and the groups that it executes."""
 
@@ -119,17 +129,17 @@ class Execution:
         def start_helpers() -> None:
             for _ in range(min(threads, self.launch.group_count) - 1):
                 helper = threading.Thread(target=self._help, daemon=True)
-                try:
-                    helper.start()
-                except RuntimeError:  # the system has no thread to give: then with those that there are
-                    return
-                helpers.append(helper)
+                with interrupt_afterwards():  # `start` makes a RuntimeError of one, and the helper would be unknown
+                    try:
+                        helper.start()
+                    except RuntimeError:  # the system has no thread to give: then with those that there are
+                        return
+                    helpers.append(helper)
 
         try:
             self._work(start_helpers)
             for helper in helpers:
-                while helper.is_alive():
-                    helper.join(0.05)
+                _wait_for(helper)
         except BaseException:
             self._stopped = True
             for helper in helpers:
