@@ -401,6 +401,14 @@ def inverse(total: Any) -> Any:
     return (total == 0).select(fx.Float32(0), fx.Float32(fx.rocdl.rcp(fx.T.f32, total)))
 
 
+def merged_at_once(shares: list[tuple[Any, Any, Any]]) -> Any:
+    """The same as `merged` of shares that are all under way at once."""
+    top = reduce(fx.arith.maxnumf, [m for _, m, _ in shares], fx.Float32(LOWEST))
+    factors = [powers * fx.exp2(m - top, fastmath="afn") for _, m, powers in shares]
+    weighted = [factor * value for factor, (value, *_) in zip(factors, shares, strict=True)]
+    return sum(weighted[1:], weighted[0]) * inverse(sum(factors[1:], factors[0]))
+
+
 @flyc.jit
 def merged(first: Any, last: Any, share: Any) -> Any:
     """The mean of shares first to last - 1, weighted by their sums of powers; 0 if these are 0.

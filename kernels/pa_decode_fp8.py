@@ -173,9 +173,13 @@ def compile_pa_decode_ps(
 
 
 def default_parts(batch: int, heads: int, block_size: int) -> int:
-    """The workgroups of a request and key head: two for each compute unit, in all, but 4 to 8."""
-    pages = max(1, PARTITION // block_size)
-    return min(max(-(-2 * COMPUTE_UNITS // (batch * heads * pages)) * pages, 4), 8)
+    """The workgroups of a request and key head: two for each compute unit, in all, but 4 to 8, or 16 of few requests.
+
+    >>> default_parts(1, 8, 64), default_parts(64, 8, 64)
+    (16, 4)
+    """
+    pages, most = max(1, PARTITION // block_size), 16 if batch * heads * 8 <= COMPUTE_UNITS else 8
+    return min(max(-(-2 * COMPUTE_UNITS // (batch * heads * pages)) * pages, 4), most)
 
 
 def decode_divided(given: PagedInputs, scale: float | None, metadata: Any, stream: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.attention_common import merged
+from kernels.attention_common import merged, merged_at_once
 from kernels.kernels_common import LOG2_E, bytes_of, dtype_str, fp8_type, require, require_array, require_waves_of_64
 from kernels.launches import launch_flat, launcher
 from kernels.mfma_products import THREADS
@@ -19,6 +19,7 @@ INPUTS = (
     "query", "key_cache", "value_cache", "context_lengths", "kv_page_indices", "kv_indptr", "key_scale", "value_scale"
 )  # fmt: skip
 # What is known of a part of a request's keys: its share of the result, its sum of powers of e, and its largest logit.
+MOST_AT_ONCE = 32  # parts that are read together
 PARTIALS = ("temporary_output", "exp_sums", "max_logits")
 
 
@@ -132,13 +133,18 @@ def pa_decode_parts_kernel(tensors: Any, parts: fx.Constexpr[int], plan: fx.Cons
 
 
 @flyc.kernel
-def pa_reduce_kernel(out: fx.Tensor, partials: Any, parts: fx.Int32, plan: fx.Constexpr[Decode]) -> None:
-    """One row of the output from the parts of `pa_decode_parts_kernel`. A thread for each column."""
+def pa_reduce_kernel(
+    out: fx.Tensor, partials: Any, parts: fx.Int32, plan: fx.Constexpr[Decode], at_once: fx.Constexpr[int]
+) -> None:
+    """One row of the output from the parts of `pa_decode_parts_kernel`. A thread for each column.
+
+    at_once: the number of parts, if they are few enough to be read together; then `parts` is not used.
+    """
     require_waves_of_64("the reduction of partitions")
     batch, head, row = (fx.Int32(i) for i in fx.block_idx)
     column, heads = fx.Int32(fx.thread_idx.x), fx.Int32(fx.grid_dim.y)
     values, sums, largest = partials
-    first = (batch * heads + head) * parts
+    first = (batch * heads + head) * (at_once or parts)
 
     def share(part: Any) -> tuple[Any, Any, Any]:
         place = (first + part) * plan.rows + row
@@ -147,7 +153,11 @@ def pa_reduce_kernel(out: fx.Tensor, partials: Any, parts: fx.Int32, plan: fx.Co
 
     query, member = row // plan.group, row % plan.group
     to = ((batch * plan.queries + query) * heads + head) * plan.group + member
-    out[to * plan.dim + column] = fx.Float32(merged(0, parts, share)).to(out.dtype)
+    if fx.const_expr(at_once):
+        mean = merged_at_once([share(part) for part in range(at_once)])
+    else:
+        mean = merged(0, parts, share)
+    out[to * plan.dim + column] = fx.Float32(mean).to(out.dtype)
 
 
 def compile_parts(name: str, plan: Decode, parts: int, fused: bool = False) -> dict[str, Any]:
@@ -167,7 +177,7 @@ def compile_parts(name: str, plan: Decode, parts: int, fused: bool = False) -> d
     def reduce(tensors: dict[str, Any], batch: Any, heads: Any, stream: Any) -> None:
         require_results(plan, tensors, batch * heads * plan.rows, parts)
         out, *partials = tensors.values()
-        kernel = pa_reduce_kernel(out, tuple(partials), parts, plan)
+        kernel = pa_reduce_kernel(out, tuple(partials), parts, plan, parts if parts <= MOST_AT_ONCE else 0)
         kernel.launch(grid=(batch, heads, plan.rows), block=plan.dim, stream=stream)
 
     names, sizes = ("output",) if fused else PARTIALS, {"batch": fx.Int32, "heads": fx.Int32}

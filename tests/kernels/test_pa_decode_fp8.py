@@ -41,6 +41,16 @@ def equals_torch(number: int, shape: tuple[Any, ...], dtype: torch.dtype) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("parts", [16, 33])
+def test_more_parts_than_there_are_keys_for(parts: int) -> None:
+    """The reduction reads 16 together, and 33 one after the other."""
+    given = requests((600, 0), 1, 8, 1, 64, 16)
+    with checking():
+        found = given.result(max_context_partition_num=parts)
+    assert_close(found, given.expected())
+
+
+@pytest.mark.slow
 def test_what_is_divided_is_merged() -> None:
     """Bins have several requests, requests several bins."""
     given = requests((900, 0, 300, 40), 2, 4, 2, 64, 256, scales="token")
