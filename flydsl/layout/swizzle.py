@@ -44,6 +44,11 @@ class Swizzle:
 
     @property
     def mask(self) -> int:
+        """The number of bits, under FlyDSL's name for it: `SwizzleType.get(mask, base, shift)`."""
+        return self.bits
+
+    @property
+    def bits_read(self) -> int:
         """The mask of the index bits that are read."""
         return ((1 << self.bits) - 1) << (self.base + max(self.shift, 0))
 
@@ -70,7 +75,7 @@ def apply_swizzle(index: Leaf, swizzle: Swizzle) -> Leaf:
         )
     if not is_integer(index) and not isinstance(index, Dynamic):
         raise Inadmissible(f"the index must be an integer, got {shown(index)}", hint="pass an integer")
-    field = index & swizzle.mask
+    field = index & swizzle.bits_read
     return index ^ (field >> swizzle.shift if swizzle.shift >= 0 else field << -swizzle.shift)
 
 

@@ -317,6 +317,14 @@ def launch_with_views(*swizzles: Any, other: bool = False) -> None:
     launcher_of(kernel, grid=1, block=64, smem=256)(torch.zeros(64))
 
 
+def test_a_swizzle_has_the_numbers_it_was_made_of(trace: Callable[..., Any]) -> None:
+    def body(A: Any, Out: Any) -> None:
+        swizzle = fx.static(fx.SwizzleType.get(3, 2, 4))
+        assert (swizzle.mask, swizzle.base, swizzle.shift) == (3, 2, 4)
+
+    trace(body)
+
+
 def test_the_same_shared_memory_through_two_swizzles_deserves_a_hint(recwarn: pytest.WarningsRecorder) -> None:
     one, another = fx.SwizzleType.get(3, 0, 3), fx.SwizzleType.get(2, 0, 3)
     for swizzles in ((one, None), (None, one), (one, another)):
