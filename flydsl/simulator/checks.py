@@ -97,8 +97,8 @@ gfx1250 that tell a barrier in LDS, and what goes from LDS to memory, come at on
 
 # NaN
 
-`checking("nan")`, which goes alone and is in no other, is for results that are not numbers. When a launch has written a
-NaN or an infinity to a tensor of floats where there was a number, it raises `NotFinite`, which names the element, and
+`checking("nan")`, which is in no other, is for results that are not numbers. Beside others, as in `checking("races",
+"nan")`, each launch runs twice, first on a copy of its memory for the others. When a launch has written a NaN or an infinity to a tensor of floats where there was a number, it raises `NotFinite`, which names the element, and
 the first instructions that made one out of numbers, with their lanes, operands and lines. What a launch only hands on,
 it has not made; and what it makes and does not write, as the square root of 0 does on its way, is no error. Integers
 that are computed from a bf16, of which CDNA 3 rounds one, are not seen to make one.
@@ -139,7 +139,7 @@ OVERFLOW = "overflow"
 """A check that goes by its name only: programs that hash, for example, have integers wrap around."""
 
 LATE, NAN = frozenset({"late"}), frozenset({"nan"})
-"""The checks that go alone: one changes what the others look at, and what the other finds may be meant."""
+"""Checks that go by their names only: one changes what the others look at, and what the other finds may be meant."""
 
 _COMPILED_IN = frozenset({"index", "overflow"})
 
@@ -252,15 +252,13 @@ def checking(*checks: str) -> Iterator[Findings]:
 
     A wrong access raises an error; a slow one becomes a hint in the `Findings` that the block is given.
     """
-    alone = LATE | NAN
-    unknown = [name for name in checks if name not in (*CHECKS, OVERFLOW) and name not in alone]
+    unknown = [name for name in checks if name not in (*CHECKS, OVERFLOW, *LATE, *NAN)]
     if unknown:
         raise ArgumentError(
             f"there is no check {unknown[0]!r}", hint=f"the checks are {', '.join(CHECKS)}; {OVERFLOW}; late; and nan"
         )
-    if not alone.isdisjoint(checks) and len(checks) > 1:
-        name = next(name for name in checks if name in alone)
-        raise ArgumentError(f"{name!r} must be the only check, got {', '.join(checks)}", hint="launch twice")
+    if not LATE.isdisjoint(checks) and len(checks) > 1:
+        raise ArgumentError(f"'late' must be the only check, got {', '.join(checks)}", hint="launch twice")
     findings = Findings()
     with holding(_enabled, frozenset(checks or CHECKS)), holding(_findings, findings):
         yield findings
@@ -298,6 +296,19 @@ def are_enabled() -> bool:
     return bool(_enabled.get())
 
 
+def in_turn() -> list[frozenset[str]]:
+    """The simulator's checks here, in the order in which a launch runs for them: once, or first without "nan"."""
+    enabled = enabled_checks()
+    return [enabled - NAN, NAN] if NAN < enabled else [enabled]
+
+
+@contextmanager
+def only(checks: frozenset[str]) -> Iterator[None]:
+    """Have the simulator perform these of the enabled checks inside of the `with` block."""
+    with holding(_enabled, checks):
+        yield
+
+
 def asserted_checks() -> frozenset[str]:
     """The checks that are enabled here and that launchers are to be compiled with, as assertions."""
     return _enabled.get() & _COMPILED_IN
@@ -306,5 +317,5 @@ def asserted_checks() -> frozenset[str]:
 @contextmanager
 def no_checks() -> Iterator[None]:
     """Launch inside of the `with` block without checks."""
-    with holding(_enabled, frozenset()):
+    with only(frozenset()):
         yield

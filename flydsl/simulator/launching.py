@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from flydsl import env
@@ -116,14 +118,18 @@ def _run(dispatch: Dispatch, limit: int, backend: str, threads: int | None) -> L
 
 
 def _refuse_repetition(dispatch: Dispatch) -> None:
-    """Raise LaunchError where a check runs workgroups three times and others see what they write."""
+    """Raise LaunchError where checks run workgroups several times and others see what they write."""
     others = dispatch.memory.others
-    if others is not None and "uninitialized" in checks.enabled_checks():
+    if others is None:
+        return
+    shares = f"kernel {dispatch.kernel_name!r} shares memory with {others}, so it cannot be checked for"
+    if "uninitialized" in checks.enabled_checks():
         raise LaunchError(
-            f"kernel {dispatch.kernel_name!r} shares memory with {others}, so it cannot be checked for reads of "
-            "undefined memory, for which workgroups run three times",
+            f"{shares} reads of undefined memory, for which workgroups run three times",
             hint='choose other checks: checking("races", "alignment")',
         )
+    if len(checks.in_turn()) > 1:
+        raise LaunchError(f"{shares} NaNs beside others, for which it would run twice", hint='checking("nan") alone')
 
 
 def _tell_observers(dispatch: Dispatch) -> None:
@@ -151,7 +157,18 @@ def _backend(name: str | None) -> str:
 def _execute(
     dispatch: Dispatch, limit: int, backend: str, threads: int | None, counts: Array | None
 ) -> LaunchStatistics:
-    """Run all workgroups, with a line of progress."""
+    """Run all workgroups, with a line of progress. Where a check goes after the others, they run on a copy before."""
+    *before, last = checks.in_turn()
+    for enabled in before:
+        with checks.only(enabled), redirect_stdout(io.StringIO()):
+            _run_all(dispatch.with_copied_memory(), limit, backend, threads, None)
+    with checks.only(last) if before else nullcontext():
+        return _run_all(dispatch, limit, backend, threads, counts)
+
+
+def _run_all(
+    dispatch: Dispatch, limit: int, backend: str, threads: int | None, counts: Array | None
+) -> LaunchStatistics:
     what = f"{dispatch.kernel_name} on the simulator"
     with Task(what, dispatch.workgroup_count, "workgroups", kind="simulation") as task:
         if backend == "lockstep":

@@ -9,9 +9,9 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
+from flydsl.errors import LaunchError
 from flydsl.simulator import checking
-from flydsl.simulator.errors import NotFinite
+from flydsl.simulator.errors import MemoryFault, NotFinite
 from tests.launchers import launcher_of
 
 
@@ -39,6 +39,12 @@ def squared(A: fx.Tensor, B: fx.Tensor):
 def root(A: fx.Tensor, B: fx.Tensor):
     i = fx.block_idx.x * 64 + fx.thread_idx.x
     B[i] = fx.sqrt(A[i])
+
+
+@flyc.kernel
+def increased(A: fx.Tensor):
+    i = fx.block_idx.x * 64 + fx.thread_idx.x
+    A[i] = A[i] + 1.0
 
 
 def run(kernel, x: torch.Tensor, y: torch.Tensor | None = None) -> torch.Tensor:
@@ -93,9 +99,31 @@ def test_what_was_there_before_was_not_made() -> None:
     run(root, x, torch.full((128,), float("nan")))  # where there was no number
 
 
-def test_it_goes_alone() -> None:
-    with pytest.raises(ArgumentError, match=r"'nan' must be the only check, got nan, races"), checking("nan", "races"):
-        pass
+def test_it_is_found_beside_what_others_find() -> None:
+    x, y = torch.ones(128), torch.zeros(128)
+    launch = launcher_of(root, grid=2, block=64)
+    with checking("races", "nan"):
+        launch(x, y)
+    assert torch.equal(y, x)
+    x[70] = -1
+    with pytest.raises(NotFinite), checking("uninitialized", "nan", "races"):
+        launch(x, y)
+    with pytest.raises(MemoryFault), checking("races", "nan"):
+        launch(x, y[:64])
+
+
+def test_a_launch_that_runs_twice_adds_once() -> None:
+    total = torch.ones(128)
+    with checking("races", "nan"):
+        launcher_of(increased, grid=2, block=64)(total)
+    assert torch.equal(total, torch.full((128,), 2.0))
+
+
+def test_steps_are_checked_for_one_thing_at_a_time() -> None:
+    launch = launcher_of(root, grid=2, block=64)
+    simulation = launch.simulate(torch.ones(128), torch.zeros(128))
+    with checking("races", "nan"), pytest.raises(LaunchError, match="cannot be checked for NaNs and others at once"):
+        simulation.run()
 
 
 def test_where_the_output_was_no_number_before() -> None:

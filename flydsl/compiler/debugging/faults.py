@@ -12,7 +12,8 @@ from flydsl.compiler.arguments.copies import on_cpu
 from flydsl.compiler.debugging.lds_views import elements_at
 from flydsl.errors import SimulatorError
 from flydsl.simulator import MemoryFault
-from flydsl.simulator.checks import checking, enabled_checks, instruction_limit, limited
+from flydsl.simulator.checks import NAN, checking, enabled_checks, instruction_limit, limited
+from flydsl.simulator.errors import NotFinite
 
 if TYPE_CHECKING:
     from flydsl.compiler.artifact import CompiledArtifact
@@ -32,7 +33,7 @@ class Simulated(Protocol):
 
 def offer_simulation(error: SimulatorError, launcher: Simulated, values: Sequence[Any]) -> None:
     """Give the error of a call its `simulation`. values: of the call, in parameter order."""
-    checks, limit = enabled_checks() - {"index"}, instruction_limit()
+    checks, limit = NAN if isinstance(error, NotFinite) else enabled_checks() - NAN, instruction_limit()
 
     def again() -> Recording:
         with checking(*sorted(checks)) if checks else nullcontext(), limited(instructions=limit):

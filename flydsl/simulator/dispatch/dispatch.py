@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from flydsl.hsaco import UserSgpr
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, ttmp
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch.prepared_kernel import PreparedKernel, halves
-from flydsl.simulator.memory.buffers import Memory
+from flydsl.simulator.memory.buffers import Memory, copy_of
 from flydsl.simulator.waves import Waves
 
 _WAVE_NUMBER_BIT = 25
@@ -45,6 +46,14 @@ class Dispatch(PreparedKernel):
         self._kernarg_pointer = halves(
             self.memory.map_constant(self._kernarg, name="kernarg", label="kernel arguments")
         )
+
+    def with_copied_memory(self) -> Dispatch:
+        """The same launch on a copy of the memory that it reaches."""
+        launch = copy(self)
+        launch.memory = self.memory.with_copied_content()
+        if find := self.memory.find:
+            launch.memory.find = lambda address: (found := find(address)) and copy_of(found)
+        return launch
 
     @property
     def arguments(self) -> bytes:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from flydsl.arch.launch_limits import Dim3
+from flydsl.errors import LaunchError
 from flydsl.progress import Task
 from flydsl.simulator import checks
 from flydsl.simulator.arrays import Array
@@ -77,7 +78,13 @@ def _machine(
     nans: NanHistory | None,
 ) -> Machine:
     steps = bound_steps(dispatch)
-    if (enabled := checks.enabled_checks()) == checks.LATE:
+    enabled, *others = checks.in_turn()
+    if others:
+        raise LaunchError(
+            "a launch that is stepped through cannot be checked for NaNs and others at once",
+            hint='step through it with checking("nan") alone, or without it',
+        )
+    if enabled == checks.LATE:
         return LateMachine(dispatch, steps, workgroup_ids, limit)
     if enabled == checks.NAN:
         return NanMachine(dispatch, steps, workgroup_ids, limit, nans or NanHistory(dispatch.memory))

@@ -340,6 +340,11 @@ def overlapping(buffers: dict[int, Buffer]) -> list[list[tuple[int, Buffer]]]:
     return groups
 
 
+def copy_of(buffer: Buffer) -> Buffer:
+    """The same buffer at the same address with content of its own."""
+    return replace(buffer, data=_copied(buffer.host_address, buffer.size_bytes))
+
+
 def _copied(host_pointer: int, size_bytes: int) -> Array:
     """A copy of host memory with the same alignment as the original."""
     storage = np.empty(size_bytes + _HOST_LINE_BYTES, np.uint8)
