@@ -97,11 +97,12 @@ gfx1250 that tell a barrier in LDS, and what goes from LDS to memory, come at on
 
 # NaN
 
-`checking("nan")`, which is in no other, is for results that are not numbers. Beside others, as in `checking("races",
-"nan")`, each launch runs twice, first on a copy of its memory for the others. When a launch has written a NaN or an infinity to a tensor of floats where there was a number, it raises `NotFinite`, which names the element, and
-the first instructions that made one out of numbers, with their lanes, operands and lines. What a launch only hands on,
-it has not made; and what it makes and does not write, as the square root of 0 does on its way, is no error. Integers
-that are computed from a bf16, of which CDNA 3 rounds one, are not seen to make one.
+`checking("nan")`, which is in no other, is for results that are not numbers. When a launch has written a NaN or an
+infinity to a tensor of floats where there was a number, it raises `NotFinite`, which names the element, and the first
+instructions that made one out of numbers, with their lanes, operands and lines. What a launch only hands on, it has not
+made; and what it makes and does not write, as the square root of 0 does on its way, is no error. Integers that are
+computed from a bf16, of which CDNA 3 rounds one, are not seen to make one. Beside other checks, as in
+`checking("races", "nan")`, a launch runs twice: for the others first, on a copy of its memory.
 
 # Alignment
 
@@ -299,7 +300,7 @@ def are_enabled() -> bool:
 def in_turn() -> list[frozenset[str]]:
     """The simulator's checks here, in the order in which a launch runs for them: once, or first without "nan"."""
     enabled = enabled_checks()
-    return [enabled - NAN, NAN] if NAN < enabled else [enabled]
+    return [enabled - NAN, NAN] if enabled > NAN else [enabled]
 
 
 @contextmanager

@@ -66,8 +66,8 @@ def test_the_trace_stands_beside_what_was_measured(file: Path) -> None:
     [
         ("a,b\n1,2\n", "no column Dispatch_Id"),
         ("", "no column Dispatch_Id"),
-        (HEAD + row(1, "k", "SQ_WAVES", "many"), ":2: Counter_Value is 'many'"),
-        (HEAD + row(1, "k", "SQ_WAVES", "nan"), ":2: Counter_Value is 'nan'"),
+        (HEAD + row(1, "k", "SQ_WAVES", "many"), ":2: Counter_Value must be a number, got 'many'"),
+        (HEAD + row(1, "k", "SQ_WAVES", "nan"), ":2: Counter_Value must be a number, got 'nan'"),
         (HEAD + "1,2,3\n", ":2: a row of"),
         (HEAD + '1,"unfinished', "cannot be read"),
     ],
