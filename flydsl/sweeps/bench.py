@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from flydsl.errors import ArgumentError
 
 if TYPE_CHECKING:
     from flydsl.simulator.counters import LaunchCounters
+    from flydsl.simulator.counters.roofline import Roofline
     from flydsl.simulator.estimates import Estimate
 
 
@@ -39,10 +41,21 @@ class Estimated:
             f"{launch.kernel} is not timed: {launch.untimed}" for launch in self.launches if launch.untimed
         )
 
+    @cached_property
+    def rooflines(self) -> tuple[Roofline, ...]:
+        """The roofline of each launch, with the bytes that the model's caches leave to the memory if it is timed."""
+        return tuple(map(_roofline, self.launches))
+
     @property
     def bound(self) -> str:
-        """The resource that the kernel with the longest time needs the longest, by the counts alone: see `Roofline`."""
-        return max((launch.roofline() for launch in self.launches), key=lambda found: found.time_us).bound
+        """The resource that the kernel with the longest time needs the longest at its peak."""
+        return max(self.rooflines, key=lambda found: found.time_us).bound
+
+
+def _roofline(launch: LaunchCounters) -> Roofline:
+    found = launch.roofline()
+    use = None if launch.trace is None else launch.trace.memory
+    return found if use is None else found.with_memory_bytes(use.hbm_bytes)
 
 
 def estimated(call: Callable[[], Any]) -> Estimated:

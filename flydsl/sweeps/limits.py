@@ -19,7 +19,7 @@ def limits(found: Estimated) -> dict[str, Any]:
     traces = [launch.trace for launch in found.launches if launch.trace is not None]
     if not traces or len(traces) < len(found.launches):
         return {}
-    roofline_us = sum(launch.roofline().time_us for launch in found.launches)
+    roofline_us = sum(roofline.time_us for roofline in found.rooflines)
     values: dict[str, Any] = {
         "main_stall": main_stall(max(traces, key=lambda trace: trace.time_us)),
         "roofline_percent": 100 * roofline_us / sum(trace.time_us for trace in traces),

@@ -16,8 +16,9 @@ import flydsl
 from flydsl import Config
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.sweeps import Row, Table
+from flydsl.sweeps.bench import estimated
 from flydsl.sweeps.journal import JournalError
-from tests.sweeps.launchers import doubled, scale, tensors
+from tests.sweeps.launchers import doubled, scale, sum_columns, tensors
 
 BLOCKS = {"block": [64, 128]}
 SHAPES = {"n": [100, 300]}
@@ -128,6 +129,14 @@ def test_rows_say_what_limits_them() -> None:
         assert 0 <= row["l1_hit_percent"] <= 100
         assert 0 <= row["l2_hit_percent"] <= 100
         assert row["hbm_bytes"] >= 2 * 4 * row["n"], "x is read, and y written"
+
+
+def test_what_caches_hold_is_no_part_of_the_roofline() -> None:
+    found = estimated(lambda: sum_columns(torch.ones(16, 64), torch.zeros(64, 64)))
+    (launch,), (roofline,) = found.launches, found.rooflines
+    assert launch.roofline().memory_bytes > 5 * roofline.memory_bytes
+    assert roofline.memory_bytes >= 4 * (16 * 64 + 64 * 64), "x is read once, and y written"
+    assert roofline.time_us < found.estimate.time_us
 
 
 def test_a_comparison_says_why_a_row_is_faster() -> None:

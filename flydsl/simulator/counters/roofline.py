@@ -6,7 +6,7 @@ and every line of every access comes from memory, as if no cache held it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import Peaks, peaks
@@ -57,6 +57,11 @@ class Roofline:
     def arithmetic_intensity(self) -> float | None:
         """Operations of matrix instructions per byte of global lines; None without global accesses."""
         return self.mfma_operations / self.memory_bytes if self.memory_bytes else None
+
+    def with_memory_bytes(self, memory_bytes: int) -> Roofline:
+        """The same with so many bytes from and to the memory: those that caches leave, where they are known."""
+        memory_us = 1e6 * memory_bytes / self.peaks.memory_bytes_per_second
+        return replace(self, memory_bytes=memory_bytes, memory_us=memory_us)
 
     def __str__(self) -> str:
         times = ", ".join(f"{name} {time:.3g}" for name, time in self.times_us.items())
