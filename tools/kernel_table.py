@@ -36,7 +36,7 @@ Against AMD's: the times of our kernel and of AMD's for the same task, both by t
 AMD's were timed: there the ratio is too high. How far the model is to be trusted is in this plot: times of our kernels
 by the model, over those that FlyDSL's took on an MI355X with the same tiles (`python -m tools.measured_plot`).
 
-![modelled against measured times](measured.svg)
+![modelled against measured times](../docs/images/measured.svg)
 """
 
 

@@ -1,4 +1,4 @@
-"""Draw `kernels/measured.svg`: times of the library by the model beside those measured on an MI355X.
+"""Draw `docs/images/measured.svg`: times of the library by the model beside those measured on an MI355X.
 
 python -m tools.measured_plot
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.benchmarks.timing_accuracy import FAMILIES, Compared, compared
 
-PLOT = Path(__file__).parents[1] / "kernels" / "measured.svg"
+PLOT = Path(__file__).parents[1] / "docs" / "images" / "measured.svg"
 ROWS = 12  # of a family
 COLOURS = {"preshuffle_gemm": "#1f6fb2", "hgemm": "#c8553d", "gdr_decode": "#3a7d44"}
 LOW_US, HIGH_US = 2.0, 2000.0
