@@ -33,9 +33,9 @@ class _Undone(Memory):
         for buffer in memory.in_place:
             self._kept(buffer)
 
-    def _add(self, data: Array, *rest: Any) -> int:
-        self._before.append((data, data.copy()))
-        return super()._add(data, *rest)
+    def _put(self, buffer: Buffer) -> int:
+        self._before.append((buffer.data, buffer.data.copy()))
+        return super()._put(buffer)
 
     def _kept(self, buffer: Buffer | None) -> Buffer | None:
         if buffer is not None:

@@ -138,8 +138,7 @@ class Memory:
         """
         base = self._next_base(name, size_bytes, _in_line(host_pointer, offset_bytes))
         buffer = _host_buffer(base, host_pointer, size_bytes, name, element_bytes, label, writable, rows)
-        self._buffers[base >> SLOT_SHIFT] = buffer
-        return base
+        return self._put(buffer)
 
     def map_array(self, array: Array, *, name: str, label: str | None = None, writable: bool = True) -> int:
         """Map a C-contiguous numpy array and return its simulated address.
@@ -263,9 +262,14 @@ class Memory:
         rows: tuple[Rows, ...] = (),
     ) -> int:
         base = self._next_base(name, data.size, in_line)
-        self._buffers[base >> SLOT_SHIFT] = buffer = Buffer(base, data, name, element_bytes, label, writable, rows)
+        buffer = Buffer(base, data, name, element_bytes, label, writable, rows)
         vars(buffer)["host_address"] = host_address  # which is known: asking the array takes as long as all of this
-        return base
+        return self._put(buffer)
+
+    def _put(self, buffer: Buffer) -> int:
+        """Put a buffer into its slot, and return its address: every one that is mapped comes here."""
+        self._buffers[buffer.base >> SLOT_SHIFT] = buffer
+        return buffer.base
 
     def _next_base(self, name: str, size_bytes: int, in_line: int) -> int:
         """The address of the next buffer, in the slot after the last one's."""
