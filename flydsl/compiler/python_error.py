@@ -111,6 +111,8 @@ def _message(error: Exception) -> str:
         return "an element of a tensor cannot be deleted"
     if isinstance(error, AttributeError):
         return _of_module(error)[0]
+    if isinstance(error, ir.MLIRError):
+        return ": ".join([error.message, *(reason.message for reason in error.error_diagnostics)])
     return str(error).partition("\n")[0].removesuffix(", but expected one of:")
 
 
