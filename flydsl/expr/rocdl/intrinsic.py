@@ -242,7 +242,7 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
         return value.llvm_pointer()
     value = as_fly_value(value)
     if isinstance(value, Tensor):
-        if space == _BUFFER:
+        if space == _BUFFER and fly_type(value.value.type).space == BUFFER:
             _require_whole(what, value)
         value = get_iter(value)
     if isinstance(value, Storage | ArrayInMemory):
