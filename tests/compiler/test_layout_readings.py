@@ -83,8 +83,9 @@ class Probe:
         self.store(fx.crd2idx(self.lane % points, result), [of_ints(lane % points) for lane in range(LANES)])
 
     def store(self, value: Any, of_ints: list[Any]) -> None:
-        """A number, or the numbers of a tuple, of every lane."""
+        """A number, or the rank and the numbers of a tuple, of every lane."""
         if isinstance(of_ints[0], tuple):
+            self.store(fx.rank(value), [len(of_ints[0])] * LANES)
             for i in range(len(of_ints[0])):
                 self.store(value[i], [number[i] for number in of_ints])
             return
