@@ -19,6 +19,7 @@ from flydsl.dialect.context import context
 from flydsl.errors import ArgumentError, FlyError, TraceError
 from flydsl.expr.typing import T
 from tests.launchers import launcher_of
+from tests.messages import raises_saying
 
 pytestmark = pytest.mark.slow
 
@@ -200,7 +201,7 @@ def _erased(lane: Any) -> Any:
 def test_what_mlir_refuses_is_an_error_at_its_line(
     lanes: Callable[..., torch.Tensor], wrong: Callable[[Any], Any], said: str
 ) -> None:
-    with pytest.raises(FlyError, match=said) as caught:
+    with raises_saying(FlyError, said) as caught:
         lanes(wrong)
     assert caught.value.at is not None
     lines, first = inspect.getsourcelines(wrong)
@@ -240,7 +241,7 @@ def test_an_operation_out_of_its_place(
     lanes: Callable[..., torch.Tensor], wrong: Callable[[Any], Any], said: str
 ) -> None:
     """MLIR ends the process when an operation goes whose values are used; the last has no function's type."""
-    with pytest.raises(FlyError, match=said) as caught:
+    with raises_saying(FlyError, said) as caught:
         lanes(wrong)
     assert caught.value.at is not None
 

@@ -166,7 +166,7 @@ class SmemPtr:
             value = numeric_class(self.element_type).exactly(value)
         operand = get_op_result_or_value(value)
         if operand.type != self.element_type:
-            raise argument_error(f"LDS of {self.element_type} cannot hold a {operand.type}", "convert it with .to(...)")
+            raise argument_error(f"LDS of {self.element_type} cannot hold {operand.type}", "convert it with .to(...)")
         return operand
 
     def llvm_pointer(self) -> ir.Value:

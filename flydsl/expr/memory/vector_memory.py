@@ -58,7 +58,7 @@ def store(
         return
     if vector.dtype.ir_type != memref.dtype.ir_type:
         raise argument_error(
-            f"a tensor of {memref.type.element} cannot hold a {vector.value.type}",
+            f"a tensor of {memref.type.element} cannot hold {vector.value.type}",
             f"convert it with .to(fx.{memref.dtype.__name__})",
         )
     registers = memref_alloca(algebra.make_layout(vector.numel, 1), memref.dtype)

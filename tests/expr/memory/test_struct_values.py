@@ -13,6 +13,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import gpu
 from tests.launchers import launcher_of
+from tests.messages import raises_saying
 
 pytestmark = pytest.mark.slow
 
@@ -201,7 +202,7 @@ def test_a_float_becomes_no_integer_unasked(wrong: str) -> None:
     def launch(y: fx.Tensor, x: fx.Float32):
         make(y, x)
 
-    with pytest.raises(ArgumentError, match=message):
+    with raises_saying(ArgumentError, message):
         launch(torch.zeros(1, dtype=torch.int32), 1.5)
 
 
@@ -311,18 +312,18 @@ def test_what_is_wrong_with_fields_is_said() -> None:
         "index expects Int32": lambda: Best(1.0, object()),
         "no value form": lambda: Bits(1.0),
         "duplicate names": lambda: fx.Struct["a" : fx.Int32, "a" : fx.Float32],
-        "must not start with underscore": lambda: fx.Struct["_a" : fx.Int32],
+        "must not start with an underscore": lambda: fx.Struct["_a" : fx.Int32],
         "is reserved": lambda: fx.Union["replace" : fx.Int32],
         "must be a power of two": lambda: fx.Align[fx.Int32, 12],
         "must be positive": lambda: fx.Align[fx.Int32, -4],
         "must be an int": lambda: fx.Align[fx.Int32, 8.0],
         "smaller than natural": lambda: fx.Align[fx.Int32, 2],
-        "positive integer": lambda: fx.Array[fx.Int32, 0],
+        "must be a positive Python int, got 0": lambda: fx.Array[fx.Int32, 0],
         "Numeric subclass": lambda: fx.Array[object, 4],
         "sub-byte": lambda: fx.Array[fx.Int4, 4],
     }
     for message, make in wrong.items():
-        with pytest.raises(ArgumentError, match=message):
+        with raises_saying(ArgumentError, message):
             make()
 
 

@@ -14,6 +14,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError, FlyError, LayoutError, TraceError
 from flydsl.expr import buffer_ops
 from tests.launchers import launcher_of
+from tests.messages import raises_saying
 
 ROWS, COLUMNS = 24, 16
 
@@ -134,7 +135,7 @@ def test_static_operands_compute_at_once() -> None:
         (lambda A, Out: fx.make_rmem_tensor(4, fx.Float32)[4], LayoutError, "index 4 is outside"),
         (lambda A, Out: fx.make_rmem_tensor(4, fx.Float32)[-1], LayoutError, "index -1 is outside"),
         (lambda A, Out: A[0, 0, 0], ArgumentError, "3 indices of a tensor with 2 modes"),
-        (lambda A, Out: A[1.5, 0], ArgumentError, "an integer belongs there"),
+        (lambda A, Out: A[1.5, 0], ArgumentError, "must consist of integers, got 1.5"),
         (lambda A, Out: Out.__setitem__(0, A[0, 0]), ArgumentError, "a store of f32 to a tensor of i32"),
         (lambda A, Out: A.__setitem__((None, 0), 1.0), ArgumentError, "takes a vector"),
         (lambda A, Out: list(A), TraceError, "iteration over a tensor"),
@@ -162,12 +163,12 @@ def test_static_operands_compute_at_once() -> None:
         (lambda A, Out: fx.ThrMma((4,), 0), ArgumentError, "takes a tiled MMA"),
         (lambda A, Out: fx.ThrCopy((4,), 0), ArgumentError, "takes a tiled copy"),
         (lambda A, Out: buffer_ops.extract_base_index(A, address_space="1"), ArgumentError, "address_space of"),
-        (lambda A, Out: fx.range_constexpr(Out[0]), TraceError, "not a Python integer"),
+        (lambda A, Out: fx.range_constexpr(Out[0]), TraceError, "cannot be unrolled"),
         (lambda A, Out: fx.make_layout(Out[0], 2**80), FlyError, "64 bits"),
     ],
 )
 def test_errors_point_at_the_users_line(trace: Callable[..., Any], use: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message) as caught:
+    with raises_saying(error, message) as caught:
         trace(use)
     assert caught.value.at.file == __file__
 
@@ -219,7 +220,7 @@ def test_stages_of_a_fragment(trace: Callable[..., Any], stages: Any, error: Any
         mma = fx.make_tiled_mma(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)))
         return mma.get_slice(fx.thread_idx.x).make_fragment_A(tile, stages=stages)
 
-    with pytest.raises(error, match=message) as caught:
+    with raises_saying(error, message) as caught:
         trace(make)
     assert caught.value.at is not None
 

@@ -17,6 +17,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from tests.launchers import launcher_of
+from tests.messages import raises_saying
 
 pytestmark = pytest.mark.slow
 
@@ -385,7 +386,7 @@ def test_static_values_compute_outside_of_a_kernel() -> None:
         (lambda i: fx.max(), "fx.max.. of nothing"),
         (lambda i: fx.Float4E2M1FN(float("inf")), "cannot hold inf"),
         (lambda i: fx.Float8E8M0FNU(0), "cannot hold 0"),
-        (lambda i: fx.Float32(10**400), "integer of"),
+        (lambda i: fx.Float32(10**400), "Float32 of a 1329-bit integer"),
         (lambda i: i.to(fx.Float32) * 1e300, r"f32 cannot hold 1e\+300, which would be inf"),
         (lambda i: fx.Float16(i) - fx.Float16(1e9), "f16 cannot hold 1000000000.0"),
         (lambda i: fx.BFloat16(-(10**40)), "which would be -inf"),
@@ -394,7 +395,7 @@ def test_static_values_compute_outside_of_a_kernel() -> None:
     ],
 )
 def test_errors_name_the_values_and_the_line(trace: Callable[..., Any], expression: Any, message: str) -> None:
-    with pytest.raises(ArgumentError, match=message) as caught:
+    with raises_saying(ArgumentError, message) as caught:
         trace(lambda A, Out: expression(Out[0]))
     assert caught.value.at.file == __file__
 
