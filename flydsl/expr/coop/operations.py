@@ -65,7 +65,9 @@ def _named(op: Any) -> ReductionOp:
         return ReductionOp(op.lower() if isinstance(op, str) else op)
     except ValueError:
         names = ", ".join(member.value for member in ReductionOp)
-        raise argument_error(f"the operation of a reduction must be a function, or {names}, got {op!r}") from None
+        raise argument_error(
+            f"the operation of a reduction must be a function or a name, got {op!r}", f"the names are {names}"
+        ) from None
 
 
 def identity_of(op: Any, dtype: type[Numeric], given: Any = None) -> Any:

@@ -190,7 +190,7 @@ def test_a_block_of_other_threads_is_an_error(launched: Any) -> None:
     ("call", "said"),
     [
         (lambda a: fx.BlockScan[fx.Float32, 256].inclusive(a, "add", a), "must be shared memory of its SharedStorage"),
-        (lambda a: fx.coop.warp_reduce(a, "sum"), "the operation of a reduction must be a function, or .*, got 'sum'"),
+        (lambda a: fx.coop.warp_reduce(a, "sum"), "must be a function or a name, got 'sum'\nthe names are add, "),
         (lambda a: fx.coop.warp_reduce(a, "add", width=48), "groups must have a power of two of lanes, got 48"),
         (lambda a: fx.coop.warp_inclusive_scan(a, "add", width=128), "128"),
         (lambda a: fx.coop.BlockReduce[fx.Float32, 100].reduce(a, "add", None), "100"),
