@@ -1,7 +1,7 @@
 """Changes to modules that the program may import later: made when they are loaded, and taken back at the end.
 
-Torch's compilers keep functions of torch.cuda when they are loaded. They are loaded with torch as it was before a GPU
-posed, so that they do not keep what is there in between.
+Torch's compilers keep functions of torch.cuda, and other names, when they are loaded. They are loaded with torch as it
+was before a GPU posed, so that they do not keep what is there in between.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 _MISSING = object()
-_COMPILERS = ("torch._dynamo", "torch._inductor", "torch._decomp")
+_COMPILERS = ("torch._dynamo", "torch._inductor", "torch._decomp", "torch._functorch._aot_autograd")
 
 
 class Replacements:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,89 +48,35 @@ def begin(replaced: Replacements) -> None:
 
 
 def changes(replaced: Replacements) -> dict[str, Callable[[ModuleType], None]]:
-    """The changes to the modules of Dynamo and Inductor."""
-
-    def tensors_without_memory(module: Any) -> None:
-        """FakeTensorMode would otherwise make a real tensor to wake the GPU up."""
-        replaced.replace(module.FakeTensorMode, "avoid_device_init", property(lambda mode: True))
-
-    def traced_tensors(module: Any) -> None:
-        """A GpuTensor is a tensor like any other for Dynamo, not one with a class that it has to trace."""
-        wrap, class_of = module.VariableBuilder._wrap, module.infer_subclass_type
-        replaced.replace(
-            module.VariableBuilder,
-            "_wrap",
-            lambda self, value: _wrapped(module, self, value) if type(value) is GpuTensor else wrap(self, value),
-        )
-        replaced.replace(
-            module, "infer_subclass_type", lambda value: None if type(value) is GpuTensor else class_of(value)
-        )
-
-    def devices(module: Any) -> None:
-        cuda, worker = module.CudaInterface, module.CudaInterface.Worker
-        for name in _ASKED:
-            replaced.replace(cuda, name, staticmethod(getattr(torch.cuda, name)))
-        for name in ("Event", "Stream"):
-            replaced.replace(cuda, name, getattr(torch.cuda, name))
-        for name in ("exchange_device", "maybe_exchange_device"):
-            replaced.replace(cuda, name, staticmethod(torch.cuda._exchange_device))
-        for name in ("current_device", "get_device_properties"):
-            replaced.replace(worker, name, staticmethod(getattr(torch.cuda, name)))
-        replaced.replace(cuda, "get_raw_stream", staticmethod(torch._C._cuda_getCurrentRawStream))
-        module.get_registered_device_interfaces()
-        names = {f"cuda:{index}" for index in range(torch.cuda.device_count())} - {*module.device_interfaces}
-        for name in names:
-            module.device_interfaces[name] = cuda
-            replaced.at_the_end(functools.partial(module.device_interfaces.pop, name))
-
-    def processes(module: Any) -> None:
-        """Compile here: in other processes no GPU is posed."""
-        replaced.replace(module, "get_compile_threads", lambda: 1)
-
-    def driver(module: Any) -> None:
-        """Triton's driver is the simulator's already; its own would look for HIP."""
-        replaced.replace(module, "set_driver_to_gpu", lambda: None)
-
-    def launchers(module: Any) -> None:
-        """Inductor's own launcher is of torch's C++. Triton's is the simulator's."""
-        static = staticmethod(lambda *about: None)
-        replaced.replace(module.StaticTritonCompileResult, "can_statically_launch", static)
-
-    def benchmarks(module: Any) -> None:
-        """Configurations are compared by the GPU's clock, which does not vary."""
-
-        def benchmark_gpu(self: Any, _callable: Callable[[], Any], *args: Any, **options: Any) -> float:
-            return float(chosen_by(_callable))
-
-        for benchmarker in (module.TritonBenchmarker, module.InductorBenchmarker):
-            replaced.replace(benchmarker, "benchmark_gpu", benchmark_gpu)
-
-    def attention(module: Any) -> None:
-        """Flexible attention outside of `torch.compile`: as its definition says, by operators on the whole matrix."""
-        for operator, dense in (
-            (module.flex_attention, module.sdpa_dense),
-            (module.flex_attention_backward, module.sdpa_dense_backward),
-        ):
-            operator.python_key_table[GpuTensor] = dense
-            replaced.at_the_end(functools.partial(operator.python_key_table.pop, GpuTensor))
-
-    return {
-        "torch._higher_order_ops.flex_attention": attention,
-        "torch._subclasses.fake_tensor": tensors_without_memory,
-        "torch._dynamo.variables.builder": traced_tensors,
-        "torch._dynamo.device_interface": devices,
-        "torch._inductor.async_compile": processes,
-        "torch._inductor.runtime.benchmarking": benchmarks,
-        "torch._inductor.runtime.triton_helpers": driver,
-        "torch._inductor.runtime.triton_heuristics": launchers,
-    }
+    """The changes to the modules of Dynamo and Inductor, and to those that trace for them."""
+    return {name: functools.partial(change, replaced) for name, change in _CHANGES.items()}
 
 
-_ASKED = (
-    "current_device", "set_device", "device_count", "stream", "current_stream", "set_stream", "synchronize",
-    "get_device_properties", "memory_allocated", "is_bf16_supported",
-)  # fmt: skip
-"""The names of torch.cuda that Dynamo's view of it keeps."""
+# --- tracing
+
+
+def _make_no_real_tensor(replaced: Replacements, module: Any) -> None:
+    """FakeTensorMode would otherwise make one to wake the GPU up."""
+    replaced.replace(module.FakeTensorMode, "avoid_device_init", property(lambda mode: True))
+
+
+def _trace_operators(replaced: Replacements, module: Any) -> None:
+    """Operators of a GpuTensor that is no input, but a constant, are part of a trace. Or their results were constants.
+
+    `make_fx` and `torch.func.linearize` trace so.
+    """
+    replaced.replace(module, "HANDLED_TYPES", (*module.HANDLED_TYPES, GpuTensor))
+
+
+def _trace_tensors(replaced: Replacements, module: Any) -> None:
+    """A GpuTensor is a tensor like any other for Dynamo, not one with a class that it has to trace."""
+    wrap, class_of = module.VariableBuilder._wrap, module.infer_subclass_type
+    replaced.replace(
+        module.VariableBuilder,
+        "_wrap",
+        lambda self, value: _wrapped(module, self, value) if type(value) is GpuTensor else wrap(self, value),
+    )
+    replaced.replace(module, "infer_subclass_type", lambda value: None if type(value) is GpuTensor else class_of(value))
 
 
 def _wrapped(module: Any, builder: Any, value: GpuTensor) -> Any:
@@ -141,6 +86,87 @@ def _wrapped(module: Any, builder: Any, value: GpuTensor) -> Any:
     number = module.AttrSource(builder.get_source(), "gpu_number")
     install_guard(number.make_guard(GuardBuilder.EQUALS_MATCH))
     return builder.wrap_tensor(value)
+
+
+def _show_devices(replaced: Replacements, module: Any) -> None:
+    """Dynamo's view of torch.cuda, and of each GPU, is of the posed ones."""
+    cuda, worker = module.CudaInterface, module.CudaInterface.Worker
+    for name in _ASKED:
+        replaced.replace(cuda, name, staticmethod(getattr(torch.cuda, name)))
+    for name in ("Event", "Stream"):
+        replaced.replace(cuda, name, getattr(torch.cuda, name))
+    for name in ("exchange_device", "maybe_exchange_device"):
+        replaced.replace(cuda, name, staticmethod(torch.cuda._exchange_device))
+    for name in ("current_device", "get_device_properties"):
+        replaced.replace(worker, name, staticmethod(getattr(torch.cuda, name)))
+    replaced.replace(cuda, "get_raw_stream", staticmethod(torch._C._cuda_getCurrentRawStream))
+    module.get_registered_device_interfaces()
+    names = {f"cuda:{index}" for index in range(torch.cuda.device_count())} - {*module.device_interfaces}
+    for name in names:
+        module.device_interfaces[name] = cuda
+        replaced.at_the_end(functools.partial(module.device_interfaces.pop, name))
+
+
+_ASKED = (
+    "current_device", "set_device", "device_count", "stream", "current_stream", "set_stream", "synchronize",
+    "get_device_properties", "memory_allocated", "is_bf16_supported",
+)  # fmt: skip
+"""The names of torch.cuda that Dynamo's view of it keeps."""
+
+
+# --- Inductor's code: how it is compiled, launched and timed
+
+
+def _compile_here(replaced: Replacements, module: Any) -> None:
+    """In other processes no GPU is posed."""
+    replaced.replace(module, "get_compile_threads", lambda: 1)
+
+
+def _keep_driver(replaced: Replacements, module: Any) -> None:
+    """Triton's driver is the simulator's already; its own would look for HIP."""
+    replaced.replace(module, "set_driver_to_gpu", lambda: None)
+
+
+def _launch_by_triton(replaced: Replacements, module: Any) -> None:
+    """Inductor's own launcher is of torch's C++. Triton's is the simulator's."""
+    static = staticmethod(lambda *about: None)
+    replaced.replace(module.StaticTritonCompileResult, "can_statically_launch", static)
+
+
+def _time_by_clock(replaced: Replacements, module: Any) -> None:
+    """Configurations are compared by the GPU's clock, which does not vary."""
+
+    def benchmark_gpu(self: Any, _callable: Callable[[], Any], *args: Any, **options: Any) -> float:
+        return float(chosen_by(_callable))
+
+    for benchmarker in (module.TritonBenchmarker, module.InductorBenchmarker):
+        replaced.replace(benchmarker, "benchmark_gpu", benchmark_gpu)
+
+
+def _compute_attention(replaced: Replacements, module: Any) -> None:
+    """Flexible attention outside of `torch.compile`: as its definition says, by operators on the whole matrix."""
+    for operator, dense in (
+        (module.flex_attention, module.sdpa_dense),
+        (module.flex_attention_backward, module.sdpa_dense_backward),
+    ):
+        operator.python_key_table[GpuTensor] = dense
+        replaced.at_the_end(functools.partial(operator.python_key_table.pop, GpuTensor))
+
+
+_CHANGES: dict[str, Callable[[Replacements, Any], None]] = {
+    "torch._higher_order_ops.flex_attention": _compute_attention,
+    "torch._subclasses.fake_tensor": _make_no_real_tensor,
+    "torch.fx.experimental.proxy_tensor": _trace_operators,
+    "torch._dynamo.variables.builder": _trace_tensors,
+    "torch._dynamo.device_interface": _show_devices,
+    "torch._inductor.async_compile": _compile_here,
+    "torch._inductor.runtime.benchmarking": _time_by_clock,
+    "torch._inductor.runtime.triton_helpers": _keep_driver,
+    "torch._inductor.runtime.triton_heuristics": _launch_by_triton,
+}
+
+
+# --- torch's C++, and what is kept
 
 
 def _let_cpp_know_cuda(replaced: Replacements) -> None:
@@ -183,9 +209,19 @@ def _forget(replaced: Replacements) -> None:
         return
     with replaced.suspended():
         torch._dynamo.reset()
-    for cached in [each for each in gc.get_objects() if type(each) is _CACHED]:
-        if str(getattr(cached, "__module__", "")).startswith(_ASK_THE_DEVICE):
-            cached.cache_clear()
+    for name in _ASK_THE_DEVICE:
+        if name in sys.modules:
+            for cached in _cached_in(sys.modules[name]):
+                cached.cache_clear()
+
+
+def _cached_in(module: ModuleType) -> Iterator[Any]:
+    """The functions of a module and its classes that keep their results. gc has none of those that are frozen."""
+    for place in (module, *(value for value in vars(module).values() if isinstance(value, type))):
+        for value in vars(place).values():
+            function = getattr(value, "__func__", value)  # of a static method
+            if type(function) is _CACHED and function.__module__ == module.__name__:  # others it may have imported
+                yield function
 
 
 _ASK_THE_DEVICE = (
