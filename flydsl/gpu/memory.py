@@ -73,6 +73,11 @@ class GpuMemory:
         self.peak[index] = max(self.peak[index], self.allocated[index])
         self._storages[key] = weakref.ref(storage, lambda _: self._freed(key, index, size))
 
+    def storage_at(self, address: int) -> Any:
+        """The storage of a GPU that an address is in; None if there is none."""
+        storages = [storage for found in self._storages.values() if (storage := found()) is not None]
+        return next((each for each in storages if 0 <= address - each.data_ptr() < each.nbytes()), None)
+
     def check(self, size_bytes: int, index: int) -> None:
         """Raise torch.OutOfMemoryError if that number of bytes does not fit."""
         free = self.capacity_bytes - self.allocated[index]

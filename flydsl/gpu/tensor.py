@@ -19,6 +19,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from torch._library.custom_ops import OPDEFS
 from torch._utils import _rebuild_device_tensor_from_cpu_tensor
 
+from flydsl.errors import DeviceError
 from flydsl.gpu.autocast import as_on_a_gpu
 from flydsl.gpu.gpu_only_operators import INSTEAD, refuse
 from flydsl.gpu.memory import MEMORY
@@ -179,16 +180,20 @@ class GpuTensor(torch.Tensor):
             "memory first."
         )
 
+    def as_subclass(self, cls: Any) -> Any:
+        """The tensor, if it is of that class already: its own class is what makes it one of the GPU."""
+        if isinstance(self, cls):
+            return super().as_subclass(cls)
+        raise DeviceError(
+            f"as_subclass({cls.__qualname__}) of a tensor on a posed GPU is unsupported",
+            hint="a class of torch.Tensor._make_wrapper_subclass can hold the tensor in an attribute",
+        )
+
     def tolist(self) -> Any:
         return moved(self.detach(), None).tolist()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self.numpy()
-
-    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
-        if MEMORY.waiting:
-            MEMORY.waiting.before_access((self,))
-        return super().__dlpack__(*args, **kwargs)
 
     def _typed_storage(self) -> Any:
         return torch.TypedStorage(wrap_storage=storage_of(self, self.gpu_number), dtype=self.dtype, _internal=True)

@@ -81,7 +81,7 @@ def of_torch() -> dict[str, Any]:
     """The functions of torch that ask CUDA's own code for more than memory."""
     make_tensor, as_tensor, generator = torch.tensor, torch.as_tensor, torch.Generator
     asarray, coo = torch.asarray, torch.sparse_coo_tensor
-    read, from_dlpack = torch.load, torch.from_dlpack
+    read = torch.load
 
     def tensor(data: Any, *, device: Any = None, requires_grad: bool = False, **options: Any) -> torch.Tensor:
         if is_traced():
@@ -109,9 +109,6 @@ def of_torch() -> dict[str, Any]:
             return coo(*args, device=None if parts else device, **options)
         return coo(*args, device="cpu", **options).to(device)
 
-    def from_a_dlpack(ext_tensor: Any, **options: Any) -> torch.Tensor:
-        return ext_tensor.detach() if isinstance(ext_tensor, GpuTensor) else from_dlpack(ext_tensor, **options)
-
     class Generator(generator):  # type: ignore[misc, valid-type]
         """A generator of the host's numbers, on the device that was asked for."""
 
@@ -129,7 +126,7 @@ def of_torch() -> dict[str, Any]:
         return tree_map(_placed, read(f, *args, **options))
 
     return {
-        "from_dlpack": from_a_dlpack, "tensor": tensor, "as_tensor": as_a_tensor, "Generator": Generator,
+        "tensor": tensor, "as_tensor": as_a_tensor, "Generator": Generator,
         "load": load, "asarray": as_array, "sparse_coo_tensor": sparse,
         "Event": AnyEvent, "Stream": Stream,
         **{name: _factory(getattr(torch, name)) for name in _FACTORIES},

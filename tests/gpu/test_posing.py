@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.fx.experimental.proxy_tensor
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
@@ -29,7 +30,11 @@ PLACES = (
     torch.nn.Module,
     torch.accelerator,
     torch.autograd,
+    torch._utils,
     torch.autograd.graph,
+    torch.autograd.profiler,
+    torch.backends.cuda,
+    torch.backends.cuda.cuFFTPlanCacheManager,
     torch.backends.cudnn,
     torch.cuda,
     torch.cuda.graphs,
@@ -40,7 +45,10 @@ PLACES = (
     torch.cuda.tunable,
     torch.nested,
     torch.nn.parallel.comm,
+    torch.fx.experimental.proxy_tensor,
     torch.profiler,
+    torch.storage,
+    torch.storage._StorageBase,
     torch.utils.dlpack,
     torch._C,
     torch._C._dynamo.guards,
