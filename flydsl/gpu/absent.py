@@ -35,10 +35,6 @@ _OF_THE_ALLOCATOR = (
     "host_memory_stats", "host_memory_stats_as_nested_dict", "memory_stats_as_nested_dict",
     "reset_accumulated_host_memory_stats", "reset_peak_host_memory_stats",
 )  # fmt: skip
-_OF_TRANSFORMS = (
-    "_cufft_clear_plan_cache", "_cufft_get_plan_cache_max_size", "_cufft_get_plan_cache_size",
-    "_cufft_set_plan_cache_max_size",
-)  # fmt: skip
 _OF_DATA_PARALLEL = ("broadcast", "broadcast_coalesced", "reduce_add", "scatter", "gather")
 
 _ABSENT: dict[ModuleType, dict[str, str]] = {
@@ -55,7 +51,6 @@ _ABSENT: dict[ModuleType, dict[str, str]] = {
     torch.accelerator: {
         "Graph": "torch.cuda.graph captures", "get_device_capability": "it has the types that the host has",
     },
-    torch: dict.fromkeys(_OF_TRANSFORMS, "torch's transforms run on the host"),
     torch.cuda.memory: {"_record_memory_history": _NO_ALLOCATOR, "_snapshot": _NO_ALLOCATOR},
     torch.cuda.tunable: dict.fromkeys(_OF_TUNING, _NO_LIBRARY),
     torch.cuda.nccl: dict.fromkeys(_COLLECTIVES, _NO_NCCL),
@@ -70,6 +65,8 @@ def refuse_absent(replaced: Replacements) -> None:
         for name, hint in names.items():
             if hasattr(module, name):
                 replaced.replace(module, name, _refusing(f"{module.__name__}.{name}", hint))
+    plans = _refusing("torch.backends.cuda.cufft_plan_cache", "torch's transforms run on the host, without plans")
+    replaced.replace(torch.backends.cuda.cuFFTPlanCacheManager, "__getitem__", plans)  # of which all else asks
 
 
 def without_extensions(replaced: Replacements) -> Callable[[Any], None]:

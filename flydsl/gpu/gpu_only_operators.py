@@ -66,4 +66,4 @@ def refuse(missing: NotImplementedError) -> None:
         raise DeviceError(
             f"{found[1]}: torch has it for GPUs only, and a posed GPU runs torch's operators on the host",
             hint="torch.nn.functional has most of these for every device",
-        ) from missing
+        ) from None  # torch's error lists all that it has kernels for
