@@ -201,7 +201,8 @@ def qk_norm_rope(tokens: int, heads: int, group: int | None) -> Launch:
 
 @dataclass(frozen=True)
 class Row:
-    """A size. kernel: the module in `kernels`; amd_us: what AMD's kernel takes by the model; adds: by atomics."""
+    """A size. kernel: the module in `kernels`; amd_us: what AMD's kernel takes by the model; adds: by atomics; execute:
+    launches are carried out, as later ones compute with what earlier ones write."""
 
     kernel: str
     arch: str
@@ -209,6 +210,7 @@ class Row:
     amd_us: float
     make: Callable[[], Launch]
     adds: bool = False
+    execute: bool = False
 
     def our_us(self) -> float:
         """What ours takes by the model, all its launches together."""
@@ -216,7 +218,7 @@ class Row:
 
         with env.replaced({"ARCH": self.arch, "FLYDSL_GPU_ARCH": self.arch}):
             launch, arguments = self.make()
-            with tracing() as traced:
+            with tracing(execute=self.execute) as traced:
                 launch(*arguments)
         return sum(launched.trace.time_us for launched in traced.launches)
 
@@ -224,8 +226,8 @@ class Row:
 CDNA3, CDNA4, RDNA4 = "gfx942", "gfx950", "gfx1201"
 
 
-def _row(kernel: str, arch: str, size: str, amd_us: float, make: Any, *given: Any, adds: bool = False) -> Row:
-    return Row(kernel, arch, size, amd_us, partial(make, *given), adds)
+def _row(kernel: str, arch: str, size: str, amd_us: float, make: Any, *given: Any, **options: bool) -> Row:
+    return Row(kernel, arch, size, amd_us, partial(make, *given), **options)
 
 
 def _tile(m: int, n: int, k: int) -> tuple[int, int, int]:
@@ -275,10 +277,10 @@ ROWS = (
     _row("moe_common", CDNA3, "64 tokens, 8 of 7168, bf16", 4.393, moe_reduction, 64, 8, 7168, "bf16"),
     _row("moe_common", CDNA4, "4096 tokens, 8 of 7168, bf16", 101.5, moe_reduction, 4096, 8, 7168, "bf16"),
     _row("moe_common", CDNA4, "8192 tokens, 4 of 4096, f16", 56.51, moe_reduction, 8192, 4, 4096, "f16"),
-    _row("moe_sorting_kernel", CDNA3, "4096 tokens, 8 of 256", 22.28, moe_sorting, 4096, 256, 8),
-    _row("moe_sorting_kernel", CDNA3, "8192 tokens, 4 of 128", 34.60, moe_sorting, 8192, 128, 4),
-    _row("moe_sorting_kernel", CDNA4, "4096 tokens, 8 of 256", 18.39, moe_sorting, 4096, 256, 8),
-    _row("moe_sorting_kernel", CDNA4, "8192 tokens, 4 of 128", 27.13, moe_sorting, 8192, 128, 4),
+    _row("moe_sorting_kernel", CDNA3, "4096 tokens, 8 of 256", 22.28, moe_sorting, 4096, 256, 8, execute=True),
+    _row("moe_sorting_kernel", CDNA3, "8192 tokens, 4 of 128", 34.60, moe_sorting, 8192, 128, 4, execute=True),
+    _row("moe_sorting_kernel", CDNA4, "4096 tokens, 8 of 256", 18.39, moe_sorting, 4096, 256, 8, execute=True),
+    _row("moe_sorting_kernel", CDNA4, "8192 tokens, 4 of 128", 27.13, moe_sorting, 8192, 128, 4, execute=True),
     _row("pa_decode_fp8", CDNA3, "1 x 16384, 64/8 heads, pages of 64", 17.48, paged_decode, 1, 64, 8, 16384, 64),
     _row("pa_decode_fp8", CDNA3, "64 x 4096, 64/8 heads, pages of 16", 178.7, paged_decode, 64, 64, 8, 4096, 16),
     _row("pa_decode_fp8", CDNA4, "1 x 16384, 64/8 heads, pages of 64", 14.94, paged_decode, 1, 64, 8, 16384, 64),
