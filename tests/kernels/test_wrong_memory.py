@@ -126,7 +126,7 @@ def dyn_str(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.get_dyn_shared("f32")  # here
 
 
-@programs.kernel("the resource of raw_ptr_buffer_load: a part of a buffer tensor has no ")
+@programs.kernel("the resource of raw_ptr_buffer_load: it takes a buffer resource, not ")
 def load_tensor(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.buffer_ops.buffer_load(A, 0, 4)  # here
 
