@@ -255,7 +255,7 @@ class CopiedTile(SharedTile):
         self._columns = self.columns()
 
     def columns(self) -> list[Any]:
-        """Where a lane's part of a column of fragments is: what is added to a pointer is part of the instruction."""
+        """Pointers to a lane's part of each column of fragments; offsets from them are part of the instruction."""
         words = (self.word(self._own, 0, chunk) for chunk in range(0, self.chunks, 2))
         return [self.memory.pointer + (word * 4 + self.first) for word in words]
 

@@ -97,7 +97,7 @@ def values(memory: GTensor, place: Any, count: int) -> Any:
 
 
 def stored(values: Any, spec: Convolution) -> Any:
-    """What `vec_store` takes of a lane's channels."""
+    """A lane's channels, rounded, as `vec_store` takes them."""
     rounded = values.to(element_type(spec.dtype))
     return rounded[0] if spec.each == 1 else rounded
 

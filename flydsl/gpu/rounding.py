@@ -38,7 +38,7 @@ ROUNDED_ONCE = _ADDING | _RESULTS.keys()
 
 
 def round_once(operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What an operator returns for tensors of the host, each number rounded once."""
+    """The results of an operator for tensors of the host, each number rounded once."""
     is_narrow = [isinstance(value, torch.Tensor) and value.dtype in _NARROW for value in args]
     if operator in _ADDING:
         if kwargs.get("alpha", 1) == 1 or not all(is_narrow[:2]) or args[0].dtype != args[1].dtype:

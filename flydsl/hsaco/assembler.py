@@ -51,7 +51,7 @@ def assemble(listing: str, gpu: str) -> bytes:
 
 
 def features_of(listing: str) -> tuple[str, ...]:
-    """What the assembler must be told of a listing of LLVM's besides the GPU, such as "+xnack"; mostly nothing."""
+    """The target features that the assembler needs for a listing of LLVM's, such as "+xnack"; mostly none."""
     target = _TARGET.search(listing)
     of_target = [f"{part[-1]}{part[:-1]}" for part in target[1].split(":")[1:]] if target else []
     return (*of_target, *(["+wavefrontsize64"] if _WAVES_OF_64.search(listing) else []))

@@ -230,20 +230,16 @@ def _row(kernel: str, arch: str, size: str, amd_us: float, make: Any, *given: An
     return Row(kernel, arch, size, amd_us, partial(make, *given), **options)
 
 
-def _tile(m: int, n: int, k: int) -> tuple[int, int, int]:
-    return m, n, k
-
-
 # (M, N, K), tile, stages, waves, AMD's time: a sixth of those that were timed.
 HGEMM = (
-    ((2, 10240, 4096), _tile(16, 64, 128), 4, (1, 2, 1), 16.7),
-    ((16, 201088, 2880), _tile(16, 64, 64), 5, (1, 2, 1), 202.0),
-    ((96, 2880, 512), _tile(32, 64, 64), 8, (1, 4, 1), 4.2),
-    ((128, 8448, 7168), _tile(128, 64, 128), 3, (4, 2, 1), 38.0),
-    ((256, 6144, 2048), _tile(96, 64, 64), 4, (2, 2, 1), 16.1),
-    ((512, 7168, 3584), _tile(128, 128, 64), 4, (2, 4, 2), 28.8),
-    ((800, 1024, 7168), _tile(64, 64, 128), 5, (4, 1, 2), 27.3),
-    ((992, 2048, 4096), _tile(64, 128, 64), 4, (2, 4, 1), 24.6),
+    ((2, 10240, 4096), (16, 64, 128), 4, (1, 2, 1), 16.7),
+    ((16, 201088, 2880), (16, 64, 64), 5, (1, 2, 1), 202.0),
+    ((96, 2880, 512), (32, 64, 64), 8, (1, 4, 1), 4.2),
+    ((128, 8448, 7168), (128, 64, 128), 3, (4, 2, 1), 38.0),
+    ((256, 6144, 2048), (96, 64, 64), 4, (2, 2, 1), 16.1),
+    ((512, 7168, 3584), (128, 128, 64), 4, (2, 4, 2), 28.8),
+    ((800, 1024, 7168), (64, 64, 128), 5, (4, 1, 2), 27.3),
+    ((992, 2048, 4096), (64, 128, 64), 4, (2, 4, 1), 24.6),
 )
 ROWS = (
     _row("flash_attn_generic", CDNA3, "1 x 4096, 32/8 heads of 128, bf16, causal", 346.4,
@@ -267,13 +263,13 @@ ROWS = (
     _row("layernorm_kernel", CDNA4, "4096 x 8192 bf16", 22.84, norm, 4096, 8192, "bf16", True, False),
     _row("layernorm_kernel", CDNA4, "8192 x 5120 f16", 40.09, norm, 8192, 5120, "f16", True, False),
     _row("moe_gemm_2stage", CDNA3, "stage 1, fp8, 512 tokens, 7168, 256, 8 of 256, 64x64x256", 250.4,
-         moe, 1, "fp8", 512, 7168, 256, 256, 8, _tile(64, 64, 256)),
+         moe, 1, "fp8", 512, 7168, 256, 256, 8, (64, 64, 256)),
     _row("moe_gemm_2stage", CDNA3, "stage 2, fp8, 512 tokens, 7168, 256, 8 of 256, 64x128x256", 194.0,
-         moe, 2, "fp8", 512, 7168, 256, 256, 8, _tile(64, 128, 256), adds=True),
+         moe, 2, "fp8", 512, 7168, 256, 256, 8, (64, 128, 256), adds=True),
     _row("moe_gemm_2stage", CDNA4, "stage 2, fp8, 4096 tokens, 4096, 1536, 4 of 64, 64x256x128", 172.2,
-         moe, 2, "fp8", 4096, 4096, 1536, 64, 4, _tile(64, 256, 128), adds=True),
+         moe, 2, "fp8", 4096, 4096, 1536, 64, 4, (64, 256, 128), adds=True),
     _row("moe_gemm_2stage", CDNA4, "stage 2, int4, 4096 tokens, 4096, 1536, 4 of 64, 64x128x128", 172.2,
-         moe, 2, "int4", 4096, 4096, 1536, 64, 4, _tile(64, 128, 128), adds=True),
+         moe, 2, "int4", 4096, 4096, 1536, 64, 4, (64, 128, 128), adds=True),
     _row("moe_common", CDNA3, "64 tokens, 8 of 7168, bf16", 4.393, moe_reduction, 64, 8, 7168, "bf16"),
     _row("moe_common", CDNA4, "4096 tokens, 8 of 7168, bf16", 101.5, moe_reduction, 4096, 8, 7168, "bf16"),
     _row("moe_common", CDNA4, "8192 tokens, 4 of 4096, f16", 56.51, moe_reduction, 8192, 4, 4096, "f16"),
@@ -286,19 +282,19 @@ ROWS = (
     _row("pa_decode_fp8", CDNA4, "1 x 16384, 64/8 heads, pages of 64", 14.94, paged_decode, 1, 64, 8, 16384, 64),
     _row("pa_decode_fp8", CDNA4, "64 x 4096, 64/8 heads, pages of 16", 123.0, paged_decode, 64, 64, 8, 4096, 16),
     _row("preshuffle_gemm", CDNA3, "bf16, 128 x 7168 x 4096, 64x128x128", 26.10,
-         preshuffled, "bf16", 128, 7168, 4096, _tile(64, 128, 128)),
+         preshuffled, "bf16", 128, 7168, 4096, (64, 128, 128)),
     _row("preshuffle_gemm", CDNA3, "bf16, 4096 x 4096 x 4096, 128x128x64", 195.4,
-         preshuffled, "bf16", 4096, 4096, 4096, _tile(128, 128, 64)),
+         preshuffled, "bf16", 4096, 4096, 4096, (128, 128, 64)),
     _row("preshuffle_gemm", CDNA3, "fp8, 4096 x 4096 x 4096, 128x256x128", 109.4,
-         preshuffled, "fp8", 4096, 4096, 4096, _tile(128, 256, 128)),
+         preshuffled, "fp8", 4096, 4096, 4096, (128, 256, 128)),
     _row("preshuffle_gemm", CDNA3, "int8, 4096 x 4096 x 4096, 128x128x128", 109.4,
-         preshuffled, "int8", 4096, 4096, 4096, _tile(128, 128, 128)),
+         preshuffled, "int8", 4096, 4096, 4096, (128, 128, 128)),
     _row("preshuffle_gemm", CDNA4, "bf16, 16 x 5120 x 8192, 16x64x512", 26.18,
-         preshuffled, "bf16", 16, 5120, 8192, _tile(16, 64, 512)),
+         preshuffled, "bf16", 16, 5120, 8192, (16, 64, 512)),
     _row("preshuffle_gemm", CDNA4, "fp8, 16 x 5120 x 8192, 16x64x512", 11.47,
-         preshuffled, "fp8", 16, 5120, 8192, _tile(16, 64, 512)),
+         preshuffled, "fp8", 16, 5120, 8192, (16, 64, 512)),
     _row("preshuffle_gemm", CDNA4, "int8, 32 x 7168 x 4096, 32x64x512", 7.631,
-         preshuffled, "int8", 32, 7168, 4096, _tile(32, 64, 512)),
+         preshuffled, "int8", 32, 7168, 4096, (32, 64, 512)),
     _row("qk_norm_rope_quant", CDNA3, "2048 tokens, 16 heads", 20.01, qk_norm_rope, 2048, 16, None),
     _row("qk_norm_rope_quant", CDNA3, "64 tokens, 128 heads, fp8, groups of 64", 6.124, qk_norm_rope, 64, 128, 64),
     _row("qk_norm_rope_quant", CDNA4, "2048 tokens, 16 heads, fp8, groups of 128", 12.65, qk_norm_rope, 2048, 16, 128),

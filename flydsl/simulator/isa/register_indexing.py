@@ -44,7 +44,7 @@ define("v_movreld_b32", "= register i32 m0", lambda b, register, x, m0: b.write_
 
 
 def _indices(b: Builder, m0: Value) -> tuple[Value, Value]:
-    """What is added to the numbers of the source's and the result's registers: M0[9:0] and M0[25:16]."""
+    """The offsets of the numbers of the source's and the result's registers: M0[9:0] and M0[25:16]."""
     of_result = b.lshr(m0, b.const("i32", 16))
     return tuple(b.and_(x, b.const("i32", 0x3FF)) for x in (m0, of_result))
 

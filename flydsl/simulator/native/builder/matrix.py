@@ -144,7 +144,7 @@ def _type_of(shape: MatrixShape) -> str:
 
 
 def _result_row_bytes(shape: MatrixShape) -> int:
-    """How far the rows of C and D lie apart: as registers do."""
+    """The distance between rows of C and D: that between registers."""
     return layout.ROW_BYTES * bits_of(shape.result_type) // 32
 
 
@@ -213,7 +213,7 @@ class _Product:
         self._count_up_to(shape.m * shape.blocks // _ROWS_AT_ONCE // self._fours * parts, [], turn)
 
     def _place_of_result(self, four: str) -> str:
-        """Where the first of four rows is in C and D."""
+        """The place of the first of four rows in C and D."""
         body, groups = self._body, self._shape.lanes // self._shape.n
         step = _ROWS_AT_ONCE * self._result_row_bytes
         register = body.emit(f"mul i64 {body.emit(f'udiv i64 {four}, {groups}')}, {step}")
@@ -221,7 +221,7 @@ class _Product:
         return body.emit(f"add i64 {register}, {body.emit(f'mul i64 {group}, {self._shape.n * self._result_bytes}')}")
 
     def _first_of_a(self, four: str) -> str:
-        """Where the first of four rows is in A."""
+        """The place of the first of four rows in A."""
         return self._body.pointer("%a", self._body.emit(f"mul i64 {self._first_row(four)}, {self._bytes}"))
 
     def _first_row(self, four: str) -> str:
