@@ -34,9 +34,9 @@ def as_on_a_gpu() -> Iterator[None]:
         yield
         return
     before = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
-    torch.set_autocast_enabled("cpu", True)
-    torch.set_autocast_dtype("cpu", torch.get_autocast_dtype("cuda"))
     try:
+        torch.set_autocast_enabled("cpu", True)
+        torch.set_autocast_dtype("cpu", torch.get_autocast_dtype("cuda"))
         yield
     finally:
         torch.set_autocast_enabled("cpu", before[0])
