@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from base64 import urlsafe_b64encode
+from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
 
 from flydsl.arch import get_arch
 from flydsl.codegen import CodeObject, compile_llvm_ir
+from flydsl.codegen.cache import recorded_digest
 from flydsl.errors import CompileError
 from tests.codegen.conftest import VECTOR_ADD
 
@@ -65,3 +70,24 @@ def test_what_does_not_compile_is_not_kept(folder: Path) -> None:
         with pytest.raises(CompileError, match="LLVM does not accept"):
             compiled(llvm_ir=VECTOR_ADD.replace("fadd float", "fadd flaot"))
     assert not folder.exists() or not list(folder.iterdir())
+
+
+def test_the_installers_digest_counts_until_the_file_changes(tmp_path: Path) -> None:
+    library, info = tmp_path / "tool" / "lib.so", tmp_path / "tool-1.dist-info"
+    library.parent.mkdir()
+    info.mkdir()
+    library.write_bytes(b"LLVM")
+    digest = hashlib.sha256(b"LLVM")
+    written = urlsafe_b64encode(digest.digest()).decode().rstrip("=")
+    (info / "RECORD").write_text(f"tool/lib.so,sha256={written},4\ntool/other.so,,\ntool-1.dist-info/RECORD,,\n")
+    package = Distribution.at(info)
+    os.utime(library, (1, 1))
+    assert recorded_digest(library, package) == digest.hexdigest()
+
+    assert recorded_digest(tmp_path / "tool" / "other.so", package) is None
+    library.write_bytes(b"LLV2")  # of the same size, but later
+    os.utime(info / "RECORD", (1, 1))
+    assert recorded_digest(library, package) is None
+    library.write_bytes(b"longer")
+    os.utime(library, (0, 0))
+    assert recorded_digest(library, package) is None
