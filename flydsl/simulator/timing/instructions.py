@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from functools import cache
 
 from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import has_separate_transcendental_unit, mfma_cycles, valu_cycles
 from flydsl.arch.timing import Timing
 from flydsl.simulator.counters.instruction_class import instruction_class
-from flydsl.simulator.decoding.program import Instruction
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.timing.memory_waits import counters_waited_for
-from flydsl.simulator.timing.needed import effects
+from flydsl.simulator.timing.needed import Effects, effects_of
 from flydsl.simulator.timing.replay import layout
 from flydsl.simulator.timing.trace import Unit
 
@@ -69,17 +68,23 @@ def vector_cycles(arch: Arch, mnemonic: str, wave_size: int | None = None) -> in
     return 4 * full if _TRANSCENDENTAL.match(mnemonic) or _QUARTER_RATE.match(mnemonic) else full
 
 
-def described(arch: Arch, timing: Timing, instructions: Sequence[Instruction]) -> list[layout.Instruction]:
+def described(arch: Arch, timing: Timing, program: Program) -> list[layout.Instruction]:
     """The instructions of a program as the replay takes them."""
-    return [_described(arch, timing, instruction) for instruction in instructions]
+    pairs = zip(program.instructions, effects_of(program), strict=True)
+    return [_described(arch, timing, instruction, effect) for instruction, effect in pairs]
 
 
-def _described(arch: Arch, timing: Timing, instruction: Instruction) -> layout.Instruction:
+def matrix_cycles(arch: Arch, timing: Timing, instruction: Instruction) -> int:
+    """Cycles for which a matrix instruction holds its SIMD's matrix core."""
+    return mfma_cycles(arch, instruction.table_name) or 8 * int(timing.issue_cycles.value)
+
+
+def _described(arch: Arch, timing: Timing, instruction: Instruction, effect: Effects) -> layout.Instruction:
     unit, slot = unit_of(instruction.mnemonic), int(timing.issue_cycles.value)
     result = layout.Instruction(unit=unit, busy=slot, held=slot, latency=slot, after=slot)
     for counter in range(layout.COUNTERS):
         result.limits[counter] = _NO_LIMIT
-    _set_registers(result, instruction, int(timing.matrix_extra_latency.value) if unit == Unit.MATRIX else 0)
+    _set_registers(result, effect, int(timing.matrix_extra_latency.value) if unit == Unit.MATRIX else 0)
     if unit in (Unit.MATRIX, Unit.VALU, Unit.TRANSCENDENTAL):
         _describe_vector(result, arch, timing, instruction)
     elif unit == Unit.SCALAR:
@@ -103,7 +108,7 @@ def _describe_vector(result: layout.Instruction, arch: Arch, timing: Timing, ins
     is_rdna, slot = has_separate_transcendental_unit(arch), int(timing.issue_cycles.value)
     mnemonic, unit = instruction.mnemonic, Unit(result.unit)
     if unit == Unit.MATRIX:
-        result.busy = mfma_cycles(arch, instruction.table_name) or 8 * slot
+        result.busy = matrix_cycles(arch, timing, instruction)
         result.latency = result.busy + int(timing.matrix_extra_latency.value)
         result.held = result.busy if is_rdna else slot
         return
@@ -192,9 +197,8 @@ def _limits(text: str) -> dict[str, int]:
     return {"vmcnt": bits & 15 | (bits >> 14 & 3) << 4, "lgkmcnt": _NO_LIMIT if of_lds == 15 else of_lds}
 
 
-def _set_registers(result: layout.Instruction, instruction: Instruction, early: int) -> None:
+def _set_registers(result: layout.Instruction, effect: Effects, early: int) -> None:
     """The registers that it waits for, and those that wait for it. early: by how much a sum is there before."""
-    effect = effects(instruction)
     reads = _ranges(effect.reads & ~effect.writes)
     writes = _ranges(effect.writes)
     result.read_count, result.write_count = len(reads), len(writes)

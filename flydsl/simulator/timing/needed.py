@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -72,6 +73,16 @@ def effects(instruction: Instruction) -> Effects:
             reads |= 1 << _SCC | 3 << VCC | _ALWAYS
     reads |= _implicit(semantics.sources) | (writes if {"dst", "dst1"}.intersection(semantics.sources) else 0)
     return Effects(reads, writes | _implicit(semantics.results))
+
+
+_effects: WeakKeyDictionary[Program, list[Effects]] = WeakKeyDictionary()
+
+
+def effects_of(program: Program) -> list[Effects]:
+    """The effects of all instructions, found once for a program: each trace asks for them several times."""
+    if (known := _effects.get(program)) is None:
+        known = _effects[program] = [effects(instruction) for instruction in program.instructions]
+    return known
 
 
 def _implicit(words: tuple[str, ...]) -> int:
@@ -139,7 +150,7 @@ class _Walk:
 
     def __init__(self, program: Program, entry: int, arguments: int, mask_registers: int) -> None:
         self._instructions, self._mask_registers = program.instructions, mask_registers
-        self.effects = [effects(i) for i in self._instructions]
+        self.effects = effects_of(program)
         self._targets = [_target(program, i) for i in self._instructions]
         self._kinds = [instruction_class(i.mnemonic) for i in self._instructions]
         self._initial = self._where_initial(entry, arguments | _ALWAYS)

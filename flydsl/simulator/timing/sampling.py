@@ -30,7 +30,7 @@ from flydsl.simulator.memory.buffers import Buffer
 from flydsl.simulator.timing import recording
 from flydsl.simulator.timing.accuracy import LEAST_PERCENT, error_percent, kind_of
 from flydsl.simulator.timing.gpu import die, timing_of
-from flydsl.simulator.timing.instructions import described, unit_of
+from flydsl.simulator.timing.instructions import described, matrix_cycles, unit_of
 from flydsl.simulator.timing.left_out import LeftOut
 from flydsl.simulator.timing.recording import Lines, WaitsForOthers
 from flydsl.simulator.timing.replay import Replayed, Work, replayed
@@ -201,7 +201,7 @@ class Sample:
             gpu.l2_channels = max(1, round(gpu.l2_channels * part))
             for name in ("cache_bytes_per_cycle", "read_bytes_per_cycle", "write_bytes_per_cycle"):
                 setattr(gpu, name, getattr(gpu, name) * part)
-        instructions = described(self.arch, self.timing, self.dispatch.program.instructions)
+        instructions = described(self.arch, self.timing, self.dispatch.program)
         work = Work(self.streams, instructions, self.lines.bases, self.first_shares)
         return replayed(gpu, work, recorded_compute_units=_RECORDED_COMPUTE_UNITS, event_room=_EVENT_ROOM)
 
@@ -257,12 +257,12 @@ class Sample:
         for workgroup in self.streams:
             for stream in workgroup:
                 counts += np.bincount(stream[stream < 1 << 31], minlength=len(counts))
-        costs = described(self.arch, self.timing, program.instructions)
         cycles, operations = 0.0, 0
-        for instruction, cost, count in zip(program.instructions, costs, counts.tolist(), strict=True):
+        for instruction, count in zip(program.instructions, counts.tolist(), strict=True):
             element = matrix_element(instruction.table_name)
             if element is not None and count:
-                cycles += count * cost.busy / self.timing.sustained_matrix_rate(element)
+                busy = matrix_cycles(self.arch, self.timing, instruction)
+                cycles += count * busy / self.timing.sustained_matrix_rate(element)
                 operations += count * mfma_operations(instruction.table_name)
         if operations > _OPERATIONS_PER_BYTE * self._bytes_moved:
             return 0.0
