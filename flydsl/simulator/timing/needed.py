@@ -90,8 +90,18 @@ def _implicit(words: tuple[str, ...]) -> int:
     return fixed | (1 << _SCC if "scc" in words else 0)
 
 
+_needed: WeakKeyDictionary[Program, dict[str, Needed]] = WeakKeyDictionary()
+
+
 def needed_instructions(dispatch: Dispatch) -> Needed:
-    """The instructions that a trace of a launch must execute."""
+    """The instructions that a trace of a launch must execute, found once for a kernel."""
+    known = _needed.setdefault(dispatch.program, {})
+    if dispatch.kernel_name not in known:
+        known[dispatch.kernel_name] = _found(dispatch)
+    return known[dispatch.kernel_name]
+
+
+def _found(dispatch: Dispatch) -> Needed:
     program = dispatch.program
     nothing = Needed(np.zeros(0, np.intp), content=True)
     if program.has_global_atomics or not _can_walk(program):
