@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,10 +18,8 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl import env
 from flydsl.simulator import counting
-from kernels.flash_attn_generic import build_flash_attn_func_module
-from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
-from kernels.rmsnorm_kernel import build_rmsnorm_module
-from kernels.softmax_kernel import build_softmax_module
+from kernels import flash_attn_generic, preshuffle_gemm, rmsnorm_kernel, softmax_kernel
+from kernels.shuffles import shuffle_weight
 from kernels.vector_add import vector_add
 
 _ARCH = "gfx950"
@@ -45,48 +43,65 @@ def copy(source: fx.Tensor, target: fx.Tensor, stream: fx.Stream = fx.Stream(Non
     copy_kernel(source, target, source.shape[0] // 4).launch(grid=_COPY_BLOCKS, block=_COPY_THREADS, stream=stream)
 
 
-def _copy(elements: int) -> Callable[[], None]:
-    source, target = torch.ones(elements), torch.empty(elements)
-    return lambda: copy(source, target)
+class Case(NamedTuple):
+    """A launch, the tensor that it writes, and what must be in it afterwards."""
+
+    launch: Callable[[], Any]
+    result: torch.Tensor
+    expected: torch.Tensor
+
+    def check(self) -> None:
+        """Raise AssertionError unless the last launch wrote what it should, within the roundings of 16 bits."""
+        result = self.result.view(self.expected.shape).float()
+        torch.testing.assert_close(result, self.expected.float(), rtol=0.02, atol=0.02)
 
 
-def _add(elements: int) -> Callable[[], None]:
-    a, b, c = torch.ones(elements), torch.ones(elements), torch.empty(elements)
-    return lambda: vector_add(a, b, c)
+def _copy(elements: int) -> Case:
+    source, target = torch.randn(elements), torch.zeros(elements)
+    return Case(lambda: copy(source, target), target, source)
 
 
-def _softmax(rows: int, columns: int) -> Callable[[], None]:
-    launch, a = build_softmax_module(rows, columns, "f16"), torch.ones(rows, columns).half()
-    c = torch.empty_like(a)
-    return lambda: launch(a, c, rows)
+def _add(elements: int) -> Case:
+    a, b, c = torch.randn(elements), torch.randn(elements), torch.zeros(elements)
+    return Case(lambda: vector_add(a, b, c), c, a + b)
 
 
-def _rmsnorm(rows: int, columns: int) -> Callable[[], None]:
-    launch, x = build_rmsnorm_module(rows, columns, "bf16"), torch.ones(rows, columns).bfloat16()
-    weight, y = torch.ones(columns).bfloat16(), torch.empty_like(x)
-    return lambda: launch(x, weight, y, rows)
+def _softmax(rows: int, columns: int) -> Case:
+    launch, a = softmax_kernel.build_softmax_module(rows, columns, "f16"), 4 * torch.randn(rows, columns).half()
+    c = torch.zeros_like(a)
+    return Case(lambda: launch(a, c, rows), c, softmax_kernel.reference(a))
 
 
-def _gemm(n: int, k: int, dtype: str, bits: int) -> Callable[[], None]:
+def _rmsnorm(rows: int, columns: int) -> Case:
+    launch, x = rmsnorm_kernel.build_rmsnorm_module(rows, columns, "bf16"), torch.randn(rows, columns).bfloat16()
+    weight, y = torch.randn(columns).bfloat16(), torch.zeros_like(x)
+    return Case(lambda: launch(x, weight, y, rows), y, rmsnorm_kernel.reference(x, weight))
+
+
+def _gemm(n: int, k: int, dtype: str, bits: int) -> Case:
     tile = 128 if n >= 256 else 64
-    launch = compile_preshuffle_gemm_a8(
+    launch = preshuffle_gemm.compile_preshuffle_gemm_a8(
         K=k, tile_m=tile, tile_n=128, tile_k=1024 // bits, in_dtype=dtype, out_dtype="bf16"
     )
     kind = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}[dtype]
-    a, b = (torch.zeros(n * k * bits // 8, dtype=torch.uint8).view(kind) for _ in range(2))
-    c, none, scales = torch.empty(n * n, dtype=torch.bfloat16), torch.empty(0, dtype=torch.bfloat16), torch.ones(n)
-    return lambda: launch(c, a, b, scales, scales, none, n, n)
+    a, b = (torch.randn(n, k).to(kind) for _ in range(2))
+    shuffled = shuffle_weight(b)
+    c, none, scales = torch.zeros(n * n, dtype=torch.bfloat16), torch.empty(0, dtype=torch.bfloat16), torch.ones(n)
+    return Case(lambda: launch(c, a, shuffled, scales, scales, none, n, n), c, preshuffle_gemm.reference(a, b))
 
 
-def _attention(heads: int, kv_heads: int, length: int, dtype: str, *, causal: bool) -> Callable[[], None]:
-    launch = build_flash_attn_func_module(heads, 64, causal=causal, num_kv_heads=kv_heads, dtype_str=dtype)
+def _attention(heads: int, kv_heads: int, length: int, dtype: str, *, causal: bool) -> Case:
+    launch = flash_attn_generic.build_flash_attn_func_module(
+        heads, 64, causal=causal, num_kv_heads=kv_heads, dtype_str=dtype
+    )
     kind = {"f16": torch.float16, "bf16": torch.bfloat16}[dtype]
-    q, o = (torch.ones(length * heads * 64, dtype=kind) for _ in range(2))
-    k, v = (torch.ones(length * kv_heads * 64, dtype=kind) for _ in range(2))
-    return lambda: launch(q, k, v, o, 1, length)
+    q, k, v = (torch.randn(1, length, count, 64).to(kind) for count in (heads, kv_heads, kv_heads))
+    o = torch.zeros_like(q)
+    expected = flash_attn_generic.reference(q, k, v, causal=causal)
+    return Case(lambda: launch(q.flatten(), k.flatten(), v.flatten(), o.view(-1), 1, length), o, expected)
 
 
-CASES: dict[str, Callable[[], Callable[[], None]]] = {
+CASES: dict[str, Callable[[], Case]] = {
     "copy of 32 MiB": lambda: _copy(8_388_608),
     "addition of 8388611 f32": lambda: _add(8_388_611),
     "addition of 1048583 f32": lambda: _add(1_048_583),
@@ -103,16 +118,21 @@ CASES: dict[str, Callable[[], Callable[[], None]]] = {
 
 
 def run() -> Iterator[tuple[str, float, str]]:
-    """Name, value and unit of each row: every case on one thread, and on as many as there are cores."""
+    """Name, value and unit of each row: every case on one thread, and on as many as there are cores.
+
+    Raises AssertionError for a case with a wrong result.
+    """
     with env.replaced({"FLYDSL_GPU_ARCH": _ARCH}):
         for name, make in CASES.items():
-            launch = make()
+            torch.manual_seed(0)
+            case = make()
             with counting() as counted:
-                launch()
+                case.launch()
+            case.check()
             instructions = sum(one.statistics.wave_instructions for one in counted.launches)
             for threads, text in (("1", "1 thread"), ("", "all threads")):
                 with env.replaced({"FLYDSL_SIMULATOR_THREADS": threads} if threads else {}):
-                    yield f"AMD's {name}, {text}", instructions / _quickest(launch) / 1e6, "M/s"
+                    yield f"AMD's {name}, {text}", instructions / _quickest(case.launch) / 1e6, "M/s"
 
 
 def _quickest(launch: Callable[[], Any]) -> float:
