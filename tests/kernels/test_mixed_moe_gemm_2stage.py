@@ -150,7 +150,7 @@ def test_swiglu_with_bias() -> None:
 @pytest.mark.parametrize(
     ("out_dtype", "options"),
     [
-        ("f32", {"k_batch": 2, "gate_mode": kernel.GateMode.INTERLEAVE}),
+        pytest.param("f32", {"k_batch": 2, "gate_mode": kernel.GateMode.INTERLEAVE}, marks=pytest.mark.sweep),
         ("bf16", {"k_batch": 3, "use_async_copy": True, "gate_mode": kernel.GateMode.MOCK_GATE_ONLY}),
     ],
 )
@@ -236,7 +236,7 @@ def test_wrong_arguments(options: dict[str, Any], said: str) -> None:
 
 @pytest.mark.parametrize(
     ("a_dtype", "tile", "options"),
-    [("fp8", (64, 256), {}), ("fp4", (64, 128), {"use_async_copy": True})],
+    [pytest.param("fp8", (64, 256), {}, marks=pytest.mark.sweep), ("fp4", (64, 128), {"use_async_copy": True})],
 )
 def test_padding_of_stage1(a_dtype: str, tile: tuple[int, int], options: dict[str, Any]) -> None:
     """What is no number in the last columns does not count; of the result's the last tiles are not written."""

@@ -397,6 +397,7 @@ def outer_kernel(a: fx.Tensor, b: fx.Tensor, c: fx.Tensor, n: fx.Constexpr[int],
 
 
 @pytest.mark.parametrize("size", [(2, 1, 1), (2, 2, 1), (1, 4, 1)], ids=str)
+@pytest.mark.diagonal(3)
 def test_tiles_that_workgroups_share(run: Any, size: tuple[int, int, int]) -> None:
     width, height = 2 * size[0], size[1]
 

@@ -125,6 +125,7 @@ def numbers(name: str) -> Array:
 
 @pytest.mark.parametrize("mode", [0x3F0, SATURATING], ids=["default", "saturating"])
 @pytest.mark.parametrize("name", EIGHT)
+@pytest.mark.diagonal(2)
 def test_to_float8_rounds_to_nearest_even(on_gfx950: Run, name: str, mode: int) -> None:
     x = np.resize(numbers(name), -(-numbers(name).size // 64) * 64)
     got = on_gfx950(f"v_cvt_pk_{name}_f32 v2, v0, v1", v={0: x, 1: x[::-1].copy()}, mode=mode).v(2) & 0xFFFF
@@ -207,6 +208,7 @@ def test_pairs_become_narrower_divided_by_the_scale(on_gfx950: Run, name: str) -
 
 @pytest.mark.parametrize("wide", ["f16", "bf16"])
 @pytest.mark.parametrize("name", ["fp8", "bf8", "fp4"])
+@pytest.mark.diagonal(2)
 def test_pairs_of_halves_become_narrower(on_gfx950: Run, name: str, wide: str) -> None:
     f = FORMATS[name]
     raw = np.random.default_rng(3).integers(0, 1 << 16, (2, 512), dtype=np.uint32)

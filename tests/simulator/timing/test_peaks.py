@@ -129,7 +129,9 @@ def test_stores_to_lds(store: str, part: float) -> None:
     assert bytes_ / busy_us(trace) * 1e-6 == pytest.approx(part * 128 * 304 * 2.1e-3, rel=0.1)
 
 
-@pytest.mark.parametrize(("arch", "tera"), [("gfx90a", 6.96), ("gfx942", 34.4), ("gfx950", 39.3)])
+@pytest.mark.parametrize(
+    ("arch", "tera"), [pytest.param("gfx90a", 6.96, marks=pytest.mark.sweep), ("gfx942", 34.4), ("gfx950", 39.3)]
+)
 def test_l2(arch: str, tera: float) -> None:
     """128 bytes a cycle of each of the 16 channels of a die, 32 of CDNA 2's: the white papers.
 
