@@ -15,7 +15,7 @@
 
 Each raises an error at the instruction that does it: `UninitializedLds`, `UninitializedRegister`, `LdsRace`,
 `GlobalRace`, `MissingWait`; hints are in what the block is given. Launches are checked by the lock-step backend,
-several times slower than without.
+which computes with numpy: for races alone, the library's kernels take 7 to 140 times as long. Check at small sizes.
 
 # Indices
 
