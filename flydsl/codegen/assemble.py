@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from types import TracebackType
 
 from flydsl.arch import Arch
 from flydsl.codegen.pending_tool import PendingTool
@@ -20,7 +19,7 @@ _REASON = "LLVM wrote a listing that has to be assembled"
 
 
 class PendingAssembly:
-    """An assembler that is being started. It is ended at the end of a `with` that has not called `finish`.
+    """An assembler that is being started. Call `end` where `finish` may not have been called, or not come to its end.
 
     Raises CompileError for a missing zig.
     """
@@ -38,12 +37,6 @@ class PendingAssembly:
         if not obj:
             raise CompileError(f"the listing cannot be assembled for {self._arch.name}: {words}")
         return obj
-
-    def __enter__(self) -> PendingAssembly:
-        return self
-
-    def __exit__(self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
-        self.end()
 
     def end(self) -> None:
         """End the assembler, if it has not ended."""

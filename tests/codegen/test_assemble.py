@@ -70,8 +70,12 @@ def test_a_number_of_16_bits_is_that_of_the_listing() -> None:
 def test_what_cannot_be_assembled_is_an_error() -> None:
     with pytest.raises(CompileError, match=r"(?s)gfx942.*v_nonsense"):
         assemble("\tv_nonsense v0\n", GFX942)
-    with PendingAssembly(GFX942) as pending, pytest.raises(CompileError, match=r"(?s)gfx942.*v_nonsense"):
-        pending.finish("\tv_nonsense v0\n")
+    pending = PendingAssembly(GFX942)
+    try:
+        with pytest.raises(CompileError, match=r"(?s)gfx942.*v_nonsense"):
+            pending.finish("\tv_nonsense v0\n")
+    finally:
+        pending.end()
 
 
 def test_without_an_assembler_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
