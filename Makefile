@@ -71,9 +71,10 @@ bench: setup ## Measure import, first call, each stage, warm call; also writes b
 	$(PY) -m tests.benchmarks
 
 sweep: setup ## All of what make test takes a part of: types, targets, long shapes, figures of machine code
-	$(PY) -m pytest $(PARALLEL) tests/kernels/sweep/*.py tests/simulator/isa/sweep_*.py
-	$(PY) -m pytest $(TESTS) -m sweep tests
-	CHECK_INDICES=1 $(PY) -m pytest $(TESTS) tests/kernels/test_*.py
+	CHECK_LAUNCHES=1 $(PY) -m pytest $(PARALLEL) tests/kernels/sweep/*.py tests/simulator/isa/sweep_*.py
+	CHECK_LAUNCHES=1 $(PY) -m pytest $(TESTS) -m sweep tests
+	CHECK_LAUNCHES=1 $(PY) -m pytest $(TESTS) tests/kernels/test_*.py
+	CHECK_LAUNCHES=index $(PY) -m pytest $(TESTS) tests/kernels/test_*.py
 
 table: setup ## Compile every kernel and write kernels/README.md, the table of their machine code
 	$(PY) -m tools.kernel_table

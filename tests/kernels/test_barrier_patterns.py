@@ -236,6 +236,7 @@ PATTERNS = [
 ]
 
 
+@pytest.mark.checked("all")
 @pytest.mark.slow
 @pytest.mark.parametrize("opt_level", range(4))
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def product(m: int, n: int, k: int, tile: tuple[int, int, int], arch: str = "gfx
     torch.testing.assert_close(c.view(m, n).float(), expected, rtol=2**-8, atol=1e-2)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(
     ("m", "n", "k", "tile", "options"),
     [

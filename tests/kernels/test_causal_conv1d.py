@@ -34,6 +34,7 @@ def check(given: dict[str, Any], **options: Any) -> None:
     assert torch.equal(state.float(), changed)
 
 
+@pytest.mark.checked("all")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
 @pytest.mark.diagonal(2)

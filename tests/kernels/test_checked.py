@@ -11,10 +11,7 @@ from kernels import preshuffle_gemm_v2, vector_add
 from tests.kernels import examples
 from tests.kernels.checks import checking
 
-
-@pytest.fixture(autouse=True)
-def _both_backends() -> None:
-    """Checks have a machine of their own: there is no second one to compare it with."""
+pytestmark = pytest.mark.checked("all")
 
 
 def numbers(*shape: int, dtype: str = "float32") -> torch.Tensor:

@@ -36,6 +36,7 @@ def compare(
     return o
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(
     ("dtype", "length", "dims", "causal"),
     [
@@ -93,6 +94,7 @@ def test_scales(sm_scale: float) -> None:
     compare("f16", 1, (40, 40), (1, 1), (64, 64), causal=False, sm_scale=sm_scale)
 
 
+@pytest.mark.checked
 def test_sequences_of_several_lengths() -> None:
     lengths, kv_lengths = [1, 33, 0, 130], [1, 50, 7, 60]
     starts, kv_starts = (

@@ -50,6 +50,7 @@ def test_without_a_mask(dtype: str, length: int) -> None:
     compare(dtype, 1, length, 1, 1, causal=False)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(
     ("dtype", "splits", "batch", "length", "causal"),
     [pytest.param("bf16", 2, 2, 1, True, marks=pytest.mark.sweep), ("f16", 2, 1, 390, False)],

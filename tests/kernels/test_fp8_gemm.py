@@ -32,6 +32,7 @@ def product(launch: Any, m: int, n: int, k: int, arch: str, shuffled: bool = Fal
     assert memory[m * n :].isnan().all()
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("shape", kernel.SHAPES[:2], ids=str)
 @pytest.mark.diagonal(2)
@@ -54,6 +55,7 @@ def test_whole_tiles_of_four_waves(shuffled: bool, monkeypatch: pytest.MonkeyPat
     product(compile_fp8_gemm_4w(K=384, b_preshuffled=shuffled), 150, 250, 384, "gfx950", shuffled)
 
 
+@pytest.mark.checked
 @pytest.mark.slow
 @pytest.mark.parametrize("shuffled", [False, pytest.param(True, marks=pytest.mark.sweep)])
 def test_eight_waves_on_cdna4(shuffled: bool, monkeypatch: pytest.MonkeyPatch) -> None:

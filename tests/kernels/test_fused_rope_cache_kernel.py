@@ -61,6 +61,7 @@ def of_slots(cache: torch.Tensor, keys: bool, flash: bool) -> torch.Tensor:
     return cache.flatten(0, 1).float()
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(3)

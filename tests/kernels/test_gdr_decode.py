@@ -44,6 +44,7 @@ def check(given: dict[str, Any], **options: Any) -> None:
     torch.testing.assert_close(state.float(), changed, rtol=close, atol=close)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("state", STATES, ids=str)
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
 @pytest.mark.diagonal(2)

@@ -62,6 +62,7 @@ def product(m: int, n: int, k: int, data_format: str, **options: Any) -> None:
     assert memory[m * n :].isnan().all()
 
 
+@pytest.mark.checked
 @executed_on("gfx1250", "tensor_load_to_lds")
 @pytest.mark.parametrize("mode", ["mxscale", "ptpc"])
 @pytest.mark.parametrize("data_format", ["fp8", "fp4", "a8w4"])

@@ -31,6 +31,7 @@ def product(dtype: str, m: int, n: int, k: int, bias: bool = False, **options: A
     torch.testing.assert_close(c.float(), expected, rtol=tolerance, atol=256 * tolerance)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(
     ("dtype", "m", "n", "k", "options"),
     [

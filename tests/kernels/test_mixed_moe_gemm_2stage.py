@@ -128,6 +128,7 @@ def stage2(layer: Layer, a_dtype: str, tile: tuple[int, int] = (128, 256), **opt
     torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance * expected.abs().max().item())
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(2)
 def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
@@ -135,6 +136,7 @@ def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     Stage1(Layer.of(shape), ("fp4", "fp8", "fp4")[number], out_dtype=("f16", "bf16", "bf16")[number], **options).check()
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(2)
 def test_stage2_equals_torch(number: int, shape: tuple[int, ...]) -> None:

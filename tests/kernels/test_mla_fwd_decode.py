@@ -63,6 +63,7 @@ def test_equals_torch(shape: tuple[tuple[int, ...], int]) -> None:
     assert_close(given.result(num_cu), given.expected())
 
 
+@pytest.mark.checked
 def test_with_checks() -> None:
     """A request that is divided, one without keys, and one that is whole."""
     given = Requests.of((45, 0, 20))

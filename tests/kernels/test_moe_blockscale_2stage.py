@@ -58,6 +58,7 @@ def stage2(
     torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance * expected.abs().max().item())
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(2)
 def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
@@ -65,6 +66,7 @@ def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     stage1(Layer.of(shape), tile=tile, weighted=number == 1, out_dtype=("f16", "bf16", "f16")[number])
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(2)
 def test_stage2_equals_torch(number: int, shape: tuple[int, ...]) -> None:

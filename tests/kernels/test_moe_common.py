@@ -13,6 +13,7 @@ def rows(shape: tuple[int, int, int], dtype: str) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(TYPES[dtype])
 
 
+@pytest.mark.checked("all")
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 def test_equals_torch(number: int, shape: tuple[int, int, int]) -> None:
     tokens, topk, columns = shape

@@ -81,6 +81,7 @@ def stage2(
     torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance * expected.abs().max().item())
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(2)
 def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
@@ -88,6 +89,7 @@ def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     stage1(layer, ("bf16", "fp16")[number % 2], out_dtype=("f16", "bf16")[number // 2], weighted=number == 1)
 
 
+@pytest.mark.checked("all")
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(2)
 def test_stage2_equals_torch(number: int, shape: tuple[int, ...]) -> None:
@@ -194,6 +196,7 @@ def test_a_layer_from_routing_to_sum(accumulate: bool) -> None:
     torch.testing.assert_close(y.float(), expected, rtol=2e-2, atol=2e-2 * expected.abs().max().item())
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("dtype", ["fp8", "bf16"])
 def test_parts_of_k_are_added(dtype: str) -> None:
     """Gate and up side by side, before the activation."""
@@ -207,6 +210,7 @@ def test_parts_of_k_are_added(dtype: str) -> None:
     torch.testing.assert_close(out.view(expected.shape), expected, rtol=1e-4, atol=1e-3 * expected.abs().max().item())
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("masked", [False, True])
 def test_rows_summed_in_order(masked: bool) -> None:
     layer = Layer.of((6, 256, 128, 4, 2, 16))

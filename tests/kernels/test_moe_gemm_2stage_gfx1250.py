@@ -105,6 +105,7 @@ def compare(got: torch.Tensor, expected: torch.Tensor) -> None:
 RUNS = executed_on("gfx1250", "tensor_load_to_lds")
 
 
+@pytest.mark.checked
 @RUNS
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(plain.SHAPES)], ids=str)
@@ -117,6 +118,7 @@ def test_sixteen_bits(number: int, shape: tuple[int, ...]) -> None:
     stage2(layer, dtype, (64, 32), **second)
 
 
+@pytest.mark.checked
 @RUNS
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ def check(ids: torch.Tensor, weights: torch.Tensor, experts: int, unit: int, mas
         assert torch.equal(got, expected)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
 @pytest.mark.diagonal(2)
 def test_equals_reference(shape: tuple[int, int, int, int]) -> None:
@@ -114,6 +115,7 @@ def softmax_sort(logits: torch.Tensor, topk: int, unit: int, **options: Any) -> 
     return results
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(
     ("tokens", "experts", "topk", "dtype"),
     [(1, 256, 8, torch.bfloat16), (16, 256, 8, torch.float32), (9, 8, 2, torch.float16), (5, 512, 3, torch.float16),

@@ -25,6 +25,7 @@ def run(norm: Norm, given: dict[str, Any], m: int) -> None:
     check(norm, given, x)
 
 
+@pytest.mark.checked("all")
 @EVERY_NORM
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(rmsnorm_kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(2)

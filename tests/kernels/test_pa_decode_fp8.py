@@ -27,6 +27,7 @@ def checked(given: Requests, **options: Any) -> torch.Tensor:
         return given.result(max_context_partition_num=2, **options)
 
 
+@pytest.mark.checked
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(2)

@@ -13,6 +13,7 @@ from tests.kernels.checks import checking
 from tests.kernels.paged import FP8, assert_close, requests
 
 
+@pytest.mark.checked
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(2)

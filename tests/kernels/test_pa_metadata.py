@@ -11,6 +11,7 @@ from kernels import pa_metadata as kernel
 from tests.kernels.checks import checking
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=lambda shape: str(shape)[:40])
 @pytest.mark.diagonal(2)
 def test_equals_reference(shape: tuple[Any, ...]) -> None:

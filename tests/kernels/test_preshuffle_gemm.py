@@ -43,6 +43,7 @@ def in_bytes(dtype: str, size: int) -> int:
     return size // (2 if dtype in ("fp16", "bf16") else 1)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("dtype", ["fp8", "int8", "int4", "fp16", "bf16"])
 @pytest.mark.parametrize("stages", [1, 2])
 @pytest.mark.diagonal(2)
@@ -115,6 +116,7 @@ def test_a_tile_that_is_half_of_a_scaled_instruction(monkeypatch: pytest.MonkeyP
     assert_close(*product(5, 64, 192, "fp8", (16, 64, 64), "gfx950"))
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("dtype", ["fp4", "fp6", "fp8"])
 @pytest.mark.parametrize(("k", "tile_k", "stages"), [(512, 128, 2), (768, 256, 2), (512, 128, 1)])
 @pytest.mark.diagonal(3)

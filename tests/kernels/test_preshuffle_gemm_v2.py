@@ -33,6 +33,7 @@ def fits(shape: tuple[int, int, int], dtype: Any) -> bool:
     return shape[2] * dtype.itemsize % kernel.CHUNK_BYTES == 0
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("dtype", [F16, FP8], ids=kernel.DTYPES)
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
 @pytest.mark.diagonal(4)
@@ -157,6 +158,7 @@ def product(dtype: str, m: int, n: int, tile: tuple[int, int, int], arch: str = 
     torch.testing.assert_close(c.view(m, n).float(), expected, rtol=2**-8, atol=1e-2)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(
     ("dtype", "m", "tile"),
     [("fp8", 33, (32, 64, 256)), ("bf16", 1, (16, 64, 128)), ("fp16", 65, (64, 128, 32)), ("fp8", 17, (128, 128, 128))],

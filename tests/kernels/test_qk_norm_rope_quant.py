@@ -26,6 +26,7 @@ def operands(t: int, h: int, rd: int, dtype: torch.dtype = torch.bfloat16) -> tu
     return numbers(t, h * 512), kv, numbers(512), angles.cos().to(dtype), angles.sin().to(dtype), positions
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(3)

@@ -28,6 +28,7 @@ def decoded(codes: torch.Tensor, quant: str) -> torch.Tensor:
     return table[pairs.long()].flatten(-2)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("dtype", kernel.DTYPES)
 @pytest.mark.parametrize("quant", kernel.QUANTS)
 @pytest.mark.diagonal(3)
@@ -44,6 +45,7 @@ def test_rows(quant: str, dtype: str) -> None:
         assert ((out.float() - expected).abs() <= step * 1.001 + 1e-4).all()
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("quant", kernel.GROUPS)
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.BLOCK_SHAPES)], ids=str)
 @pytest.mark.diagonal(2)

@@ -34,6 +34,7 @@ def product(
 SMALL = {"reg_m": 2, "reg_n": 1, "waves_n": 1}
 
 
+@pytest.mark.checked
 @executed_on("gfx1201")
 @pytest.mark.parametrize(
     ("size", "dtype", "out", "options"),
@@ -49,6 +50,7 @@ def test_product(size: tuple[int, int, int], dtype: str, out: str, options: dict
     product(size, dtype, out, options)
 
 
+@pytest.mark.checked
 @executed_on("gfx1100")
 @pytest.mark.parametrize(
     ("size", "dtype", "out", "options"),

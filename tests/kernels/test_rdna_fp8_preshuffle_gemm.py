@@ -31,6 +31,7 @@ def product(m: int, n: int, k: int, **options: int) -> None:
     assert memory[m * n :].isnan().all()
 
 
+@pytest.mark.checked
 @executed_on("gfx1201")
 @pytest.mark.parametrize(
     ("size", "options"),

@@ -39,6 +39,7 @@ def operands(tokens: int, topk: int, inter: int, quant: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(3)

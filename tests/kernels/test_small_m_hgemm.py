@@ -26,6 +26,7 @@ def product(dtype: torch.dtype, m: int, n: int, k: int, **options: Any) -> None:
     torch.testing.assert_close(c.float(), expected, rtol=tolerance, atol=128 * tolerance)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(
     ("m", "n", "k", "options"),
     [

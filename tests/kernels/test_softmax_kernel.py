@@ -11,6 +11,7 @@ from tests.kernels.rows import around, assert_close, matrix, odd_rows, strided
 EVERY_DTYPE = pytest.mark.parametrize("dtype", kernel.DTYPES)
 
 
+@pytest.mark.checked("all")
 @EVERY_DTYPE
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
 @pytest.mark.diagonal(3)

@@ -62,6 +62,7 @@ def copied(A: torch.Tensor, blocks: int, op: Any, **options: Any) -> torch.Tenso
     return B
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("max_size", [True, False])
 @pytest.mark.parametrize("width", [32, 64, 128])
 @pytest.mark.diagonal(2)

@@ -156,6 +156,7 @@ def test_transposed_operands(transposed: str) -> None:
     assert torch.equal(C, A @ B.T)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(
     ("op", "ab", "c"),
     [

@@ -22,6 +22,7 @@ def different(t: int, e: int, dtype: str) -> torch.Tensor:
     return (torch.stack(rows) / 32 - 2).to(TYPES[dtype])
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("renormalize", [True, False])
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 @pytest.mark.diagonal(2)

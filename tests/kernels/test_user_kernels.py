@@ -97,6 +97,7 @@ def transpose(A: fx.Tensor, B: fx.Tensor):
     transpose_kernel(A, B, m, n).launch(grid=(fx.ceil_div(n, TILE), fx.ceil_div(m, TILE)), block=(TILE, 8))
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("shape", [(32, 32), (64, 96), (33, 65), (1, 100)])
 @pytest.mark.diagonal(2)
 def test_transpose_through_shared_memory(shape: tuple[int, int]) -> None:
@@ -192,6 +193,7 @@ def make_layernorm(width: int, threads: int = 256, eps: float = 1e-5) -> Any:
     return layernorm
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("width", [256, 1000, 7])
 def test_layernorm(width: int) -> None:
     X, weight, bias, Y = random(3, width), random(width), random(width) / 2, unwritten(3, width)
@@ -217,6 +219,7 @@ def dot(A: fx.Tensor, B: fx.Tensor, out: fx.Tensor, n: fx.Int32):
     dot_kernel(A, B, out, n).launch(grid=3, block=128)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("n", [384, 10_000, 1, 65])
 @pytest.mark.diagonal(2)
 def test_dot_product_with_atomics(n: int) -> None:

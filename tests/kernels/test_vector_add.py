@@ -48,6 +48,7 @@ def test_first_kernel_of_the_guide(n: int, dtype: Any) -> None:
     assert torch.equal(C, A + B)
 
 
+@pytest.mark.checked("all")
 @pytest.mark.parametrize("stride", [1, 3])
 @sizes(*(min(n, LARGE + 3) for (n,) in kernel.SHAPES))  # the largest in sweep_rows
 @pytest.mark.diagonal(2)

@@ -42,6 +42,7 @@ def test_tiled_copy(bounded: bool) -> None:
         assert torch.equal(copied(A, 15, fx.rocdl.BufferCopy128b(), max_size=not bounded), A)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(64, 64, 128), (65, 3, 64)], ids=str)
 @pytest.mark.diagonal(4)
@@ -62,6 +63,7 @@ def test_product_of_f32(arch: str) -> None:
         torch.testing.assert_close(C, A @ B.T)
 
 
+@pytest.mark.checked
 @pytest.mark.parametrize(("n", "dtype"), [(1, "f32"), (100, "f16"), (512, "bf16"), (1999, "f32")])
 @pytest.mark.diagonal(4)
 def test_softmax(n: int, dtype: str) -> None:

@@ -29,6 +29,7 @@ def product(m: int, n: int, k: int, dtype: str = "bf16", **options: Any) -> None
     assert memory[m * n :].isnan().all()
 
 
+@pytest.mark.checked
 @executed_on("gfx1250", "tensor_load_to_lds")
 @pytest.mark.slow
 @pytest.mark.parametrize("store", [True, False])
@@ -55,6 +56,7 @@ def test_choices(options: dict[str, Any]) -> None:
     product(33, 64, 256, **options)
 
 
+@pytest.mark.checked
 @executed_on("gfx1250", "tensor_load_to_lds")
 def test_workgroups_of_a_cluster_share_tiles() -> None:
     product(64, 128, 96, cluster_m=2, cluster_n=2)
