@@ -79,30 +79,41 @@ def _parameter(kind: Any) -> Any:
 
 def tuned(
     name: str, tensors: str, launch: Callable[..., None], key: Sequence[str], choices: Sequence[Mapping[str, Any]], /,
-    prune: Any = None, restore: Sequence[str] = (), **others: Any,
+    prune: Any = None, restore: Sequence[str] = (), default: Any = None, **others: Any,
 ) -> Any:  # fmt: skip
     """A `launcher` whose last parameters, before the stream, are chosen by measurement.
 
     choices: their values by name. key: the parameters for whose values there is a choice each. prune: as
-    `flydsl.autotune` has prune_configs_by. restore: tensors that a launch changes, its restore_value.
+    `flydsl.autotune` has prune_configs_by. restore: tensors that a launch changes, its restore_value. default: its own.
     """
     chosen = {n: type(value) for n, value in choices[0].items()}
     function = launcher(name, tensors, launch, **others, **chosen)
     return flydsl.autotune(
-        [flydsl.Config(**c) for c in choices], list(key), prune_configs_by=prune, restore_value=restore
+        [flydsl.Config(**c) for c in choices], list(key), prune_configs_by=prune, restore_value=restore, default=default
     )(function)
 
 
-def chosen(tensors: str, key: str, choices: Sequence[Any]) -> Callable[[Callable[..., None]], Any]:
+def chosen(
+    tensors: str, key: str, choices: Sequence[Any], default: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., None]], Any]:
     """Make a `launcher` of a function (tensors by name, others ..., choice, stream) whose choice is by measurement.
 
     The types of the others are their annotations. key: the names of those for whose values there is a choice each.
+    default: called with the arguments of a launch, returns the choice; then only FLYDSL_AUTOTUNE=1 measures.
     """
 
     def launcher_of(launch: Callable[..., None]) -> Any:
         *others, choice = [*signature(launch, eval_str=True).parameters.values()][1:-1]
         configs = [{choice.name: value} for value in choices]
-        return tuned(launch.__name__, tensors, launch, key.split(), configs, **{p.name: p.annotation for p in others})
+
+        def default_config(*arguments: Any, **named: Any) -> flydsl.Config:
+            assert default is not None
+            return flydsl.Config(**{choice.name: default(*arguments, **named)})
+
+        return tuned(
+            launch.__name__, tensors, launch, key.split(), configs, default=None if default is None else default_config,
+            **{p.name: p.annotation for p in others},
+        )  # fmt: skip
 
     return launcher_of
 

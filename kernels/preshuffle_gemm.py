@@ -22,21 +22,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from math import gcd
+from typing import Any, NamedTuple
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.arch import get_arch
 from flydsl.runtime.device import target_arch
 from kernels import mfma_preshuffle_pipeline as pipeline
-from kernels.kernels_common import bytes_of, refusal, require
+from kernels.kernels_common import bytes_of, require
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
 from kernels.mfma_preshuffle_pipeline import TileA, TileB, Tiling, require_types
 from kernels.mfma_products import BITS, MICRO_SCALED, THREADS, W4A16
 from kernels.sizes import require_elements, require_rows
-from kernels.tuned import nearest
+from kernels.tuned import nearest_that_fits
 
 TENSORS = "C A B scale_a scale_b bias"
 OUT_TYPES = {"fp16": fx.Float16, "bf16": fx.BFloat16}
@@ -205,21 +206,64 @@ def compile_preshuffle_gemm_a8(
     return launcher("launch_preshuffle_gemm", TENSORS, launch, M=fx.Int32, N=int)
 
 
-def default_tile(m: int, n: int, k: int, device: str = "cpu") -> dict[str, Any]:
-    """The options of `compile_preshuffle_gemm_a8` for fp8 that AMD has measured to be the best of the nearest size that
-    they fit.
+class Tile(NamedTuple):
+    """What is chosen by size. row_bytes: of A, along K. The others are options of `compile_preshuffle_gemm_a8`."""
 
+    tile_m: int
+    tile_n: int
+    row_bytes: int
+    lds_stage: int = 2
+    use_async_copy: bool = False
+    xcd_swizzle: int = 0
+
+    def options(self, dtype: str) -> dict[str, Any]:
+        """The options of `compile_preshuffle_gemm_a8`."""
+        named = self._asdict()
+        return named | {"tile_k": named.pop("row_bytes") * 8 // BITS[dtype][0]}
+
+    def plan(self, n: int, k: int, in_dtype: str, out_dtype: str) -> Plan:
+        """The plan of a product. ArgumentError for sizes that the tile does not fit."""
+        tile_k = self.row_bytes * 8 // BITS[in_dtype][0]
+        tiling = Tiling(
+            dtype=in_dtype, k=k, tile_m=self.tile_m, tile_n=self.tile_n, tile_k=tile_k, stages=self.lds_stage
+        )
+        return Plan(
+            tiling=tiling, n=n, out_dtype=out_dtype, asynchronous=self.use_async_copy, xcd_swizzle=self.xcd_swizzle
+        )
+
+    def narrowed(self, n: int, k: int, dtype: str, lds_bytes: int) -> Tile:
+        """The tile with as many columns and as much of K as divide the product's. ArgumentError if that does not fit.
+
+        lds_bytes: what a workgroup may have.
+        """
+        tile = self._replace(tile_n=gcd(self.tile_n, n), row_bytes=gcd(self.row_bytes, k * BITS[dtype][0] // 8))
+        tiling = tile.plan(n, k, dtype, "bf16").tiling
+        room = tiling.stages * tiling.a_bytes
+        require(room <= lds_bytes, f"{room} bytes of LDS for {tile}", f"{lds_bytes} or less")
+        return tile
+
+
+def default_tile(m: int, n: int, k: int, device: str = "cpu", in_dtype: str = "fp8") -> dict[str, Any]:
+    """The options of `compile_preshuffle_gemm_a8` for a size, by the model of time.
+
+    They are those of the nearest size that was searched, for the GPU that the tensors are on (`nearest_that_fits`).
     device: of the tensors. ArgumentError for a size that none of the tiles fits.
 
         launch = compile_preshuffle_gemm_a8(K=k, in_dtype="fp8", out_dtype="bf16", **default_tile(m, n, k))
     """
-    room = get_arch(target_arch(device)).lds_bytes_per_workgroup
-    for row in nearest("preshuffle_gemm", M=m, N=n, K=k):
-        divides = n % row["tile_n"] == 0 and k % row["tile_k"] == 0
-        if divides and row["lds_stage"] * row["tile_m"] * row["tile_k"] <= room:
-            own = {name: row[name] for name in ("tile_m", "tile_n", "tile_k", "lds_stage", "xcd_swizzle")}
-            return own | {"use_async_copy": bool(row["async_copy"])}
-    raise refusal(f"a product of {m} x {n} x {k}", hint="N is a multiple of 64, and K of 128; or name a tile")
+    require(in_dtype in BITS, f"in_dtype={in_dtype!r}", f"one of {', '.join(BITS)}")
+    return tile_of(m, n, k, in_dtype, target_arch(device)).options(in_dtype)
+
+
+@cache
+def tile_of(m: int, n: int, k: int, dtype: str, arch: str) -> Tile:
+    """The tile of `default_tile`, for a GPU by its name."""
+    room, kind = get_arch(arch).lds_bytes_per_workgroup, "bf16" if BITS[dtype][0] == 16 else "fp8"
+
+    def fit(options: dict[str, Any]) -> Tile:
+        return Tile(**options).narrowed(n, k, dtype, room)
+
+    return nearest_that_fits("preshuffle_gemm", arch, kind, (m, n, k), fit)
 
 
 def launch_tiles(
@@ -245,14 +289,20 @@ def compile_preshuffle_gemm_w4(*, a_dtype: str = "fp4", **sizes: Any) -> Any:
 compile_preshuffle_gemm_a6w4 = partial(compile_preshuffle_gemm_w4, a_dtype="fp6")
 
 
-_TILES = ((16, 64, 512), (32, 64, 256), (32, 128, 128), (64, 64, 256), (64, 128, 128), (128, 128, 128))
+_TILES = tuple(
+    Tile(*sizes)
+    for sizes in ((16, 64, 512), (32, 64, 256), (32, 128, 128), (64, 64, 256), (64, 128, 128), (128, 128, 128))
+)
 
 
-@chosen(TENSORS, "M N K in_dtype", _TILES)
+def _default(C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, bias: Any, M: int, N: int, K: int, in_dtype: str,
+             *_: Any, **__: Any) -> Tile:  # fmt: skip
+    return tile_of(M, N, K, in_dtype, target_arch(str(C.device)))
+
+
+@chosen(TENSORS, "M N K in_dtype", _TILES, default=_default)
 def preshuffle_gemm(
     tensors: dict[str, Any], M: fx.Int32, N: int, K: int, in_dtype: str, out_dtype: str, tile: Any, stream: Any
 ) -> None:
-    """The product with a tile, in bytes of A along K, that is chosen by measurement."""
-    tile_m, tile_n, row_bytes = tile
-    tiling = Tiling(dtype=in_dtype, k=K, tile_m=tile_m, tile_n=tile_n, tile_k=row_bytes * 8 // BITS[in_dtype][0])
-    launch_tiles(preshuffle_gemm_kernel, Plan(tiling=tiling, n=N, out_dtype=out_dtype), None, tensors, M, N, stream)
+    """The product with the tile of `default_tile`, or with FLYDSL_AUTOTUNE=1 the fastest of some."""
+    launch_tiles(preshuffle_gemm_kernel, tile.plan(N, K, in_dtype, out_dtype), None, tensors, M, N, stream)

@@ -1,17 +1,30 @@
-"""The fastest tile for each size on an MI355X, as AMD measured them: from its public tuning tables (August 2026).
+"""The fastest tiles for some sizes: by the model of time, and on an MI355X as AMD measured them.
 
-A file for each family of kernels; its column `us` is the time of a launch. For the decode step of the gated delta rule,
-each batch is about a third larger than the one before. The model of time is compared with these rows
-(`tests.benchmarks.timing_accuracy`), and a kernel without an explicit tile takes that of the nearest size.
+FAMILY.json has what a product takes that is launched without a tile: for each GPU and kind of elements the best options
+of some sizes, by the model of time (`python -m tools.tune` writes it). `nearest_that_fits` finds those of another size.
+
+FAMILY_gfx950.csv is from AMD's public tuning tables (August 2026); its column `us` is the time of a launch. For the
+decode step of the gated delta rule, each batch is about a third larger than the one before. The model is compared with
+these rows (`tests.benchmarks.timing_accuracy`), and the decode step takes its options from them.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import math
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
+from typing import Any, TypeVar
+
+from flydsl.errors import ArgumentError
+
+LEAST_ROWS = 16
+"""Rows of the smallest tile: products of fewer take the same time."""
+Fitted = TypeVar("Fitted")
+OTHER_GPUS = "gfx942"
+"""The GPU whose tables one without tables takes."""
 
 
 @cache
@@ -34,3 +47,41 @@ def nearest(family: str, **sizes: int) -> list[dict[str, int]]:
 
     rows = ({name: int(value) for name, value in row.items() if name != "us"} for row in measured(family))
     return sorted(rows, key=distance)
+
+
+def distance(size: tuple[int, int, int], row: Mapping[str, Any]) -> float:
+    """How far a row's size is from (M, N, K), 0 if it is the same.
+
+    >>> distance((32, 128, 64), {"M": 16, "N": 128, "K": 256})
+    3.0
+    """
+    wanted = (max(x, least) for x, least in zip(size, (LEAST_ROWS, 1, 1), strict=True))
+    return sum(abs(math.log2(x / row[name])) for name, x in zip("MNK", wanted, strict=True))
+
+
+@cache
+def modelled(family: str) -> Mapping[str, Mapping[str, tuple[Mapping[str, Any], ...]]]:
+    """By GPU and kind of elements, the sizes that were searched: M, N, K, us, and under `options` the best options."""
+    tables = json.loads((Path(__file__).parent / f"{family}.json").read_text())
+    return {arch: {kind: tuple(rows) for kind, rows in kinds.items()} for arch, kinds in tables.items()}
+
+
+def nearest_that_fits(
+    family: str, arch: str, kind: str, size: tuple[int, int, int], fit: Callable[[dict[str, Any]], Fitted]
+) -> Fitted:
+    """What `fit` makes of the options of the nearest size that can be made to fit this one, (M, N, K).
+
+    The nearest is the one with the least sum of |log2| of the ratios of M, N and K, where 1 to 16 rows are the same.
+    fit: returns a tile narrowed to what divides the size, or raises ArgumentError where the options do not fit.
+    Raises ArgumentError for a size that none of them fits.
+    """
+    tables = modelled(family)
+    for row in sorted(tables.get(arch, tables[OTHER_GPUS])[kind], key=partial(distance, size)):
+        try:
+            return fit(dict(row["options"]))
+        except ArgumentError:
+            continue
+    raise ArgumentError(
+        f"no default tile fits a product of {' x '.join(map(str, size))}",
+        hint="take an N that is a multiple of 64 and a K that is one of 128, or name a tile",
+    )

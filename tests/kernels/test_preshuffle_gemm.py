@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product as pairs_of
 from typing import Any
 
 import pytest
 import torch
 
+from flydsl.arch import get_arch
 from flydsl.errors import ArgumentError
 from kernels import preshuffle_gemm as kernel
-from kernels.tuned import measured
+from kernels.tuned import modelled
 from tests.kernels.checks import checking
 from tests.kernels.gemm import factors, micro_scaled, nans, plain, torch_type
 
@@ -80,18 +82,29 @@ def test_the_default_tile_of_a_small_size(size: tuple[int, int, int]) -> None:
     assert_close(*product(*size, "fp8", tile, **options))
 
 
-@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
-def test_the_default_tile_fits(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every size that AMD has measured; on CDNA 4 it is that tile."""
+TYPES_OF = [*pairs_of(["gfx942", "gfx950"], ["fp8", "int4", "bf16"]), ("gfx950", "fp4"), ("gfx90a", "bf16")]
+
+
+@pytest.mark.parametrize(("arch", "dtype"), TYPES_OF)
+def test_the_default_tile_fits(arch: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Odd sizes, and some much smaller and larger than those of the table."""
     monkeypatch.setenv("ARCH", arch)
-    for row in measured("preshuffle_gemm"):
-        m, n, k = (int(row[name]) for name in "MNK")
-        options = kernel.default_tile(m, n, k)
-        kernel.compile_preshuffle_gemm_a8(K=k, in_dtype="fp8", **options)
-        if arch == "gfx950":
-            assert [str(options[name]) for name in ("tile_m", "tile_n", "tile_k")] == [
-                row[name] for name in ("tile_m", "tile_n", "tile_k")
-            ]
+    room = get_arch(arch).lds_bytes_per_workgroup
+    for m, n, k in pairs_of((1, 17, 200, 5000, 70000), (64, 192, 832, 5184, 7168), (128, 384, 1664, 2944, 18432)):
+        options = kernel.default_tile(m, n, k, in_dtype=dtype)
+        kernel.compile_preshuffle_gemm_a8(K=k, N=n, in_dtype=dtype, **options)
+        assert kernel.tile_of(m, n, k, dtype, arch).narrowed(n, k, dtype, room).options(dtype) == options
+
+
+@pytest.mark.parametrize("dtype", ["fp8", "bf16"])
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_the_default_tile_is_the_tables_where_the_size_is(
+    arch: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARCH", arch)
+    for row in modelled("preshuffle_gemm")[arch][dtype]:
+        chosen = kernel.default_tile(row["M"], row["N"], row["K"], in_dtype=dtype)
+        assert chosen == kernel.Tile(**row["options"]).options(dtype)
 
 
 def test_a_size_without_a_default_tile() -> None:
@@ -153,8 +166,7 @@ def test_what_lies_behind_c_is_left_alone() -> None:
     assert c[5 * 64 :].isnan().all()
 
 
-@pytest.mark.slow
-def test_tiles_chosen_by_measurement() -> None:
+def test_a_product_without_a_tile() -> None:
     a, b, flat_a, shuffled_b = plain("bf16", 20, 64, 256)
     c = nans(20, 64)
     kernel.preshuffle_gemm(c, flat_a, shuffled_b, NONE, NONE, NONE, 20, 64, 256, "bf16", "bf16")

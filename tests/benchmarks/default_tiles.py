@@ -1,0 +1,80 @@
+"""The tiles of products that are launched without one, against the best of a sweep, by the model of time.
+
+python -m tests.benchmarks.default_tiles [family [arch [trials]]]
+
+For sizes that are not in the tables of `kernels/tuned`: the launcher's own choice, and the fastest of so many
+configurations, drawn from all of them, and of those that are found from the fastest three and the launcher's step by
+step.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from kernels import preshuffle_gemm
+from tools import tune
+
+SIZES: Sequence[tune.Size] = (
+    (1, 7168, 2048), (32, 1280, 8192), (96, 4608, 7168), (400, 8192, 1024), (2048, 1536, 7168), (3000, 4096, 4096),
+    (640, 5120, 2880), (8192, 1024, 8192),
+)  # fmt: skip
+
+
+def preshuffled_space() -> Iterator[tune.Options]:
+    names = ("tile_m", "tile_n", "row_bytes")
+    for values in product(*(tune.LADDERS[name] for name in names), (1, 2), (False, True), (0, 4)):
+        yield dict(zip((*names, "lds_stage", "use_async_copy", "xcd_swizzle"), values, strict=True))
+
+
+SPACES: Mapping[str, Callable[[], Iterator[tune.Options]]] = {
+    "preshuffle_gemm": preshuffled_space,
+}  # fmt: skip
+
+
+def default(family: str, arch: str, kind: str, size: tune.Size) -> tune.Options:
+    """The launcher's choice."""
+    return preshuffle_gemm.tile_of(*size, kind, arch)._asdict()
+
+
+def behind(family: tune.Family, arch: str, kind: str, size: tune.Size, trials: int) -> float:
+    """By which part the default is slower than the best of the sweep; prints both."""
+    search = tune.Search(family, arch, kind, size)
+    own = default(family.name, arch, kind, size)
+    space = [*SPACES[family.name]()]
+    random.Random(0).shuffle(space)
+    fitting: list[Any] = []
+    for options in space:
+        if len(fitting) == trials:
+            break
+        if search.time_us(options) < float("inf"):
+            fitting.append(options)
+    fastest = sorted(fitting, key=search.time_us)[:3]
+    time_us, best = min((search.best([start]) for start in (own, *fastest)), key=lambda found: found[0])
+    later = search.time_us(own) / time_us - 1
+    print(
+        f"{arch} {kind} {size}: {search.time_us(own):.2f} us, {later:.1%} behind {time_us:.2f}\n  {own}\n  {best}",
+        flush=True,
+    )
+    return later
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print each size, then all together."""
+    wanted, archs, trials = arguments[:1], arguments[1:2] or tune.ARCHS, int(arguments[2]) if arguments[2:] else 100
+    start, found = time.perf_counter(), list[float]()
+    for family, arch in product(tune.FAMILIES, archs):
+        for kind in family.kinds if family.name in wanted or not wanted else ():
+            found.extend(behind(family, arch, kind, size, trials) for size in SIZES)
+    print(f"{len(found)} sizes: median {np.median(found):.1%}, 9 of 10 {np.quantile(found, 0.9):.1%}, "
+          f"most {max(found):.1%} [{time.perf_counter() - start:.0f} s]")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

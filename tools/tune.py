@@ -1,0 +1,184 @@
+"""Write `kernels/tuned/*.json`: the best options of products of some sizes, by the model of time.
+
+python -m tools.tune [family [arch ...]]
+
+For each size a search begins with the best options of the neighbours that were searched before, and with those that AMD
+has measured for the nearest size on an MI355X. It changes one option at a time as long as that is faster by the model
+by a percent. What the launchers do between the sizes is in `kernels.tuned`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from flydsl import env
+from flydsl.arch import get_arch
+from flydsl.errors import ArchError, ArgumentError
+from flydsl.simulator import tracing
+from kernels import preshuffle_gemm, tuned
+from kernels.kernels_common import require
+from kernels.mfma_products import BITS
+
+TABLES = Path(tuned.__file__).parent
+ARCHS = ("gfx942", "gfx950")
+Size = tuple[int, int, int]
+Options = dict[str, Any]
+ROWS = (16, 64, 256, 1024, 4096)
+COLUMNS_AND_K = ((512, 1024), (512, 7168), (2048, 3072), (6144, 1536), (6144, 6144), (28672, 4096))
+GAIN = 0.99
+"""A step of the search must be faster by this factor, or it would follow differences that mean nothing."""
+LADDERS: Mapping[str, Sequence[int]] = {
+    "tile_m": (16, 32, 64, 96, 128, 256), "tile_n": (64, 128, 256), "row_bytes": (128, 256, 512),
+}  # fmt: skip
+
+
+def beside(ladder: str, value: int) -> Iterator[int]:
+    """The values of a ladder next to one."""
+    steps = LADDERS[ladder]
+    yield from [x for x in steps if x < value][-1:]
+    yield from [x for x in steps if x > value][:1]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kernel's options. kinds: a table each. start: by AMD's measured row. neighbours: options that differ in one.
+
+    launch: (kind, size, options, bytes of LDS that a workgroup may have), inside of `tracing`; raises ArgumentError for
+    options that do not fit.
+    """
+
+    name: str
+    kinds: Sequence[str]
+    start: Callable[[Mapping[str, int]], Options]
+    neighbours: Callable[[Options], Iterator[Options]]
+    launch: Callable[[str, Size, Options, int], None]
+
+
+def preshuffled_start(row: Mapping[str, int]) -> Options:
+    tile = preshuffle_gemm.Tile(row["tile_m"], row["tile_n"], row["tile_k"], row["lds_stage"], bool(row["async_copy"]))
+    return tile._replace(xcd_swizzle=row["xcd_swizzle"])._asdict()
+
+
+def preshuffled_neighbours(options: Options) -> Iterator[Options]:
+    yield {**options, "use_async_copy": not options["use_async_copy"]}
+    for name in ("tile_m", "tile_n", "row_bytes"):
+        yield from ({**options, name: value} for value in beside(name, options[name]))
+    yield {**options, "xcd_swizzle": 0 if options["xcd_swizzle"] else 4}
+    yield {**options, "lds_stage": 3 - options["lds_stage"]}
+
+
+def launch_preshuffled(kind: str, size: Size, options: Options, lds_bytes: int) -> None:
+    m, n, k = size
+    tile = preshuffle_gemm.Tile(**options)
+    require(tile.narrowed(n, k, kind, lds_bytes) == tile, f"{tile}", "one that needs no narrowing")
+    launch = preshuffle_gemm.compile_preshuffle_gemm_a8(K=k, in_dtype=kind, out_dtype="bf16", **tile.options(kind))
+    a, b = (torch.empty(count * k * BITS[kind][0] // 8, dtype=torch.uint8) for count in (m, n))
+    if kind == "bf16":
+        a, b = a.view(torch.bfloat16), b.view(torch.bfloat16)
+    c, scales = torch.empty(m * n, dtype=torch.bfloat16), (torch.empty(m), torch.empty(n))
+    launch(c, a, b, *scales, c[:n], m, n)
+
+
+FAMILIES = (Family("preshuffle_gemm", ("fp8", "bf16"), preshuffled_start, preshuffled_neighbours, launch_preshuffled),)
+
+
+class Search:
+    """The times of a size's options, by the model. Those that do not fit take for ever."""
+
+    def __init__(self, family: Family, arch: str, kind: str, size: Size) -> None:
+        self.family, self.arch, self.kind, self.size = family, arch, kind, size
+        self.times = dict[str, float]()
+
+    def time_us(self, options: Options) -> float:
+        """All launches together."""
+        key = json.dumps(options)
+        if key not in self.times:
+            self.times[key] = self._modelled(options)
+        return self.times[key]
+
+    def _modelled(self, options: Options) -> float:
+        tile_m = options["tile_m"]
+        if tile_m > max(tuned.LEAST_ROWS, 2 * self.size[0] - 1):
+            return float("inf")
+        room = get_arch(self.arch).lds_bytes_per_workgroup
+        try:
+            with env.replaced({"ARCH": self.arch, "FLYDSL_GPU_ARCH": self.arch}), tracing() as traced:
+                self.family.launch(self.kind, self.size, options, room)
+        except (ArgumentError, ArchError):
+            return float("inf")
+        return sum(launched.trace.time_us for launched in traced.launches)
+
+    def best(self, starts: Sequence[Options]) -> tuple[float, Options]:
+        """The time and the options that no neighbour is faster than."""
+        best = min(starts, key=self.time_us)
+        tried = list[str]()
+        while (step := self._faster(best, tried)) is not None:
+            best = step
+        return self.time_us(best), best
+
+    def _faster(self, best: Options, tried: list[str]) -> Options | None:
+        for options in self.family.neighbours(best):
+            key = json.dumps(options)
+            if key not in tried:
+                tried.append(key)
+                if self.time_us(options) < GAIN * self.time_us(best):
+                    return options
+        return None
+
+
+def searched(family: Family, arch: str, kind: str, sizes: Sequence[Size]) -> Iterator[dict[str, Any]]:
+    """The rows of a table."""
+    begun, rows = time.perf_counter(), list[dict[str, Any]]()
+    for size in sizes:
+        search = Search(family, arch, kind, size)
+        measured = tuned.nearest(family.name, **dict(zip("MNK", size, strict=True)))
+        near = sorted(rows, key=partial(tuned.distance, size))[:2]
+        of_amd = next(x for x in map(family.start, measured) if search.time_us(x) < float("inf"))
+        time_us, options = search.best([*(row["options"] for row in near), of_amd])
+        row = {**dict(zip("MNK", size, strict=True)), "us": round(time_us, 2), "options": options}
+        rows.append(row)
+        seconds = round(time.perf_counter() - begun)
+        print(family.name, arch, kind, row, len(search.times), "tried,", seconds, "s", flush=True)
+        yield row
+
+
+def write(family: Family, archs: Sequence[str]) -> None:
+    """Search the sizes again for some GPUs; the others' tables stay."""
+    path = TABLES / f"{family.name}.json"
+    tables = json.loads(path.read_text()) if path.exists() else {}
+    sizes = [(m, n, k) for n, k in COLUMNS_AND_K for m in ROWS]
+    for arch in archs:
+        get_arch(arch)
+        for kind in family.kinds:
+            tables.setdefault(arch, {})[kind] = list(searched(family, arch, kind, sizes))
+            path.write_text(text(tables))
+
+
+def text(tables: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> str:
+    """JSON with a line for each size."""
+    lines = []
+    for arch, kinds in tables.items():
+        each = [f'"{kind}": [\n  ' + ",\n  ".join(map(json.dumps, rows)) + "\n ]" for kind, rows in kinds.items()]
+        lines.append(f'"{arch}": {{\n ' + ",\n ".join(each) + "\n}")
+    return "{" + ",\n".join(lines) + "}\n"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Search all, or one family, for some GPUs."""
+    wanted, archs = arguments[:1], arguments[1:] or ARCHS
+    for family in FAMILIES:
+        if not wanted or family.name in wanted:
+            write(family, archs)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
