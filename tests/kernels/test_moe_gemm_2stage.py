@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
+import flydsl.runtime.simulated
+from flydsl import simulator
 from flydsl.errors import ArgumentError
 from kernels import moe_gemm_2stage as kernel
 from kernels import moe_sorting_kernel as sorting
@@ -94,6 +97,21 @@ def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
 @pytest.mark.diagonal(2)
 def test_stage2_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     stage2(Layer.of(shape), ("fp16", "bf16")[number % 2], out_dtype=("f16", "bf16", "f32")[number])
+
+
+@pytest.mark.parametrize("backend", ["native", "lockstep"])
+def test_slots_are_added_in_any_order(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backends add the three slots of a token in different orders: each sum is, to the bit, that of one order."""
+    monkeypatch.setattr(flydsl.runtime.simulated, "launch", partial(simulator.launch, backend=backend))
+    layer = Layer.of((24, 256, 128, 5, 3, 16))
+    h, w, *memory = operands("fp16", layer.rows, layer.experts, layer.d, layer.i)
+    out, tables = layer.result(layer.d, torch.float32, accumulate=True), layer.tables()
+    launch = kernel.compile_moe_gemm2(**layer.sizes(64, 128), doweight_stage2=True, in_dtype="fp16", out_dtype="f32")
+    launch(out, *memory, *tables, layer.tokens, layer.d, layer.i, len(tables[1]))
+    a, b, c = kernel.reference2(h.view(layer.tokens, 3, -1), w, layer.topk_ids, layer.weights).unbind(1)
+    orders = torch.stack([(a + b) + c, (a + c) + b, (b + c) + a])
+    assert len(orders.unique(dim=0)) > 1
+    assert (out.view(layer.tokens, -1) == orders).any(0).all()
 
 
 @pytest.mark.slow
