@@ -30,16 +30,25 @@ bf16, causal: 254 VGPRs, 64 of which hold sums, 32 queries, 32 scores and 16 P; 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels import attention_common as common
-from kernels import flash_attn_generic as generic
 from kernels.attention_common import KEYS, Product32, inverse, multiply_fragments, weights, zeros
-from kernels.flash_attn_generic import Plan, Queries, Sequence, reference
+from kernels.attention_heads import (
+    CU_SEQLENS,
+    Keys,
+    Plan,
+    Queries,
+    Sequence,
+    reference,
+    require_operands,
+    rows_of_keys,
+    starts_of_sequences,
+)
 from kernels.kernels_common import LOG2_E, element_type, require, rounded
 from kernels.launches import for_waves, launch_some, launcher
 from kernels.mfma_products import is_cdna4
@@ -92,9 +101,9 @@ class DualWave:
         self, plan: Plan, lazy: bool, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any, V: Any
     ) -> None:
         self.plan, self.lazy, self.product = plan, lazy, Product32.of(plan.dtype)
-        self.keys = generic.Keys(plan, sequence, first)
+        self.keys = Keys(plan, sequence, first)
         self.queries = Queries(plan, sequence, head, first)
-        k, v = generic.rows_of_keys(plan, sequence, head, self.keys.end, K, V)
+        k, v = rows_of_keys(plan, sequence, head, self.keys.end, K, V)
         # Two buffers of keys, and two of values.
         size = KEYS * HEAD_DIM * 2
         shared = fx.SharedAllocator().allocate(4 * size, 128).peek().ptr
@@ -330,25 +339,29 @@ def build_flash_attn_dualwave_swp_module(
         block_m=BLOCK_M,
     )
 
-    def launch(tensors: Any, batch: Any, seq_len: Any, stream: Any, starts: Any, of_keys: Any, workspace: Any) -> None:
-        cu_seqlens = generic.starts_of_sequences(starts, of_keys)
-        wanted = "cu_seqlens_q with varlen=True, and only with it"
-        require(bool(cu_seqlens) == varlen, f"varlen={varlen} with {len(cu_seqlens) // 2} cu_seqlens", wanted)
-        generic.require_operands(plan, tensors, cu_seqlens, batch, seq_len, seq_len)
-        require_workspace(num_kv_splits, workspace, batch * seq_len * workspace_size(num_kv_splits, 1, 1, num_heads))
-        attributes = {**for_waves(waves_per_eu), **common.QUIET}
-        kernel = flash_attn_dualwave_swp_gfx950_kernel(
-            tensors, cu_seqlens, seq_len, workspace, plan, dualwave_swp_lazy_rescale, num_kv_splits,
-            value_attrs=attributes,
-        )  # fmt: skip
-        blocks = (seq_len + BLOCK_M - 1) // BLOCK_M
-        grid = (num_heads, blocks, batch * num_kv_splits)
-        launch_some(kernel, batch * blocks, grid, plan.threads, stream)
-        if num_kv_splits > 1:
-            launch_combine(tensors["O"], workspace, seq_len * num_heads, num_kv_splits, dtype_str, batch, stream)
-
     sizes = {"batch": fx.Int32, "seq_len": fx.Int32}
-    return launcher("launch_flash_attn_gfx950", "Q K V O", launch, **sizes, **generic.CU_SEQLENS, workspace=(Any, ()))
+    pipeline = partial(launch, plan, waves_per_eu, dualwave_swp_lazy_rescale, num_kv_splits, varlen)
+    return launcher("launch_flash_attn_gfx950", "Q K V O", pipeline, **sizes, **CU_SEQLENS, workspace=(Any, ()))
+
+
+def launch(
+    plan: Plan, waves_per_eu: int, lazy: bool, splits: int, varlen: bool, tensors: dict[str, Any], batch: Any,
+    seq_len: Any, stream: Any, starts: Any = (), of_keys: Any = (), workspace: Any = (),
+) -> None:  # fmt: skip
+    """Launch a workgroup for every block of queries of every head. See `build_flash_attn_dualwave_swp_module`."""
+    cu_seqlens = starts_of_sequences(starts, of_keys)
+    wanted = "cu_seqlens_q with varlen=True, and only with it"
+    require(bool(cu_seqlens) == varlen, f"varlen={varlen} with {len(cu_seqlens) // 2} cu_seqlens", wanted)
+    require_operands(plan, tensors, cu_seqlens, batch, seq_len, seq_len)
+    require_workspace(splits, workspace, batch * seq_len * workspace_size(splits, 1, 1, plan.heads))
+    kernel = flash_attn_dualwave_swp_gfx950_kernel(
+        tensors, cu_seqlens, seq_len, workspace, plan, lazy, splits,
+        value_attrs={**for_waves(waves_per_eu), **common.QUIET},
+    )  # fmt: skip
+    blocks = (seq_len + BLOCK_M - 1) // BLOCK_M
+    launch_some(kernel, batch * blocks, (plan.heads, blocks, batch * splits), plan.threads, stream)
+    if splits > 1:
+        launch_combine(tensors["O"], workspace, seq_len * plan.heads, splits, plan.dtype, batch, stream)
 
 
 def launch_combine(O: Any, workspace: Any, rows: Any, splits: int, dtype: str, batch: Any, stream: Any) -> None:

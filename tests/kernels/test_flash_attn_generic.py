@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+import flydsl.runtime.simulated
 from flydsl.errors import ArgumentError
 from kernels import flash_attn_generic as kernel
 from tests.kernels.attention import TYPES, check, operands
@@ -58,6 +59,34 @@ def test_equals_torch(dtype: str, length: int, dims: tuple[int, int], causal: bo
 def test_shapes(shape: tuple[int, ...]) -> None:
     batch, *sizes = shape
     compare("bf16", batch, tuple(sizes[:2]), tuple(sizes[2:]), (64, 64), causal=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ({}, {(2, 1, 1): True, (1, 1, 1): False, (2, 1, 2): False}),
+        ({"block_m": 256}, {(1, 1, 1): True, (1, 1, 2): False}),
+        ({"sliding_window": 1}, {(2, 1, 1): False}),
+    ],
+    ids=str,
+)
+def test_cdna4_hands_over_what_fills_it(
+    options: dict[str, Any], sizes: dict[tuple[int, int, int], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """sizes: (batch, queries, keys) of 128 heads, and whether they are the pipeline's."""
+    monkeypatch.setenv("ARCH", "gfx950")
+    launch = kernel.build_flash_attn_func_module(128, 128, dtype_str="bf16", num_kv_heads=1, **options)
+    launched = list[str]()
+    monkeypatch.setattr(flydsl.runtime.simulated, "launch", lambda _, name, **__: launched.append(name))
+    for batch, queries, keys in sizes:
+        q, kv = (torch.zeros(batch * rows * 128).bfloat16() for rows in (128 * queries, keys))
+        launch(q, kv, kv, torch.zeros_like(q), batch, queries, seq_len_kv=keys)
+    assert ["dualwave" in name for name in launched] == [*sizes.values()]
+
+
+def test_what_cdna4_hands_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx950")
+    compare("f16", 1, (70, 70), (1, 1), (128, 128), block_m=256, sm_scale=0.3, causal=False)
 
 
 @pytest.mark.parametrize("causal", [True, False])

@@ -23,6 +23,7 @@ LIBRARY = Path(kernels.__file__).parent
 # Kernels of several stages, or for several ranks, and parts of kernels: not one call, and compared in these.
 COMPARED_ELSEWHERE = {
     "attention_common": "test_flash_attn_gfx950.py",  # a part of several
+    "attention_heads": "test_flash_attn_generic.py",  # a part of it
     "attention_wmma": "test_flash_attn_generic.py",  # a part of it
     "custom_all_reduce_kernel": "test_custom_all_reduce.py",
     "dispatch_combine_intranode_kernel": "test_dispatch_combine.py",

@@ -16,7 +16,8 @@ RADEON = ("gfx1100", "gfx1201")
 
 
 def generic(dtype: str, dims: tuple[int, int], heads: tuple[int, int], options: dict[str, Any]) -> Any:
-    length = options.get("block_m", 128)
+    options = {"block_m": 128} | options  # without it there may be two kernels
+    length = options["block_m"]
     q, k, v, o = (
         torch.zeros(length * count * dim, dtype=TYPES[dtype])
         for count, dim in zip((heads[0], heads[1], heads[1], heads[0]), (dims[0], *dims, dims[1]), strict=True)
