@@ -13,22 +13,23 @@ word of `signal`, Int32 and 0 before the first launch; the others wait for that 
 and the GPU starts workgroups in order, so the wait ends however few of them run at the same time. All count themselves
 in the word, and the last one clears it. Launches that may overlap need words of their own; `semaphore` is unused.
 
-Without words, as of `hgemm`, a first kernel fills C.
+Without words, as of `small_m_hgemm`, a first kernel fills C.
 
 128 x 128 x 64 of f16 with two stages: 132 VGPRs, 64 of which hold sums; 64 KiB of shared memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from math import gcd
+from typing import Any, NamedTuple
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.arch import get_arch
-from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 from flydsl.runtime.device import target_arch
 from kernels import preshuffle_gemm
@@ -38,7 +39,7 @@ from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.sizes import require_elements, require_least, require_rows
 from kernels.tensor_shim import GTensor
-from kernels.tuned import nearest
+from kernels.tuned import nearest_that_fits
 
 DTYPES = {"f16": "fp16", "fp16": "fp16", "bf16": "bf16"}
 # (M, N, K)
@@ -84,6 +85,11 @@ class Plan(Ring):
         return preshuffle_gemm.OUT_TYPES[self.dtype]
 
     @property
+    def lds_bytes(self) -> int:
+        """Shared memory: of the tiles, and then of C."""
+        return max(super().lds_bytes, 2 * self.tile[0] * self.tile[1])
+
+    @property
     def grid(self) -> int:
         """Workgroups along N."""
         return ceil_div(self.n, self.tile[1] * self.tiles)
@@ -119,9 +125,7 @@ def fill_kernel(C: fx.Tensor, bias: fx.Tensor, m: fx.Int32, plan: fx.Constexpr[P
 @flyc.kernel
 def hgemm_kernel(tensors: Any, m: fx.Int32, tiles_k: fx.Int32, plan: fx.Constexpr[Plan]) -> None:
     """Tiles of C, or a part of their sums. tiles_k: the plan's; as an argument it keeps a short loop a loop."""
-    # The tiles, and then C.
-    lds_bytes = max(plan.lds_bytes, 2 * plan.tile[0] * plan.tile[1])
-    shared = fx.SharedAllocator().allocate(lds_bytes, 128).peek().ptr
+    shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
     row, column = fx.block_idx.x // plan.grid, fx.block_idx.x % plan.grid
     if plan.tiles == 1:
         tile_of_c(tensors, m, tiles_k, plan, (row, column), shared)
@@ -264,12 +268,19 @@ def hgemm_splitk_(
     launch = compile_hgemm_kernel(dtype, n, k, **chosen, HAS_BIAS=bias is not None)
     words = words_of(c, ceil_div(m, chosen["TILE_M"]) * (n // chosen["TILE_N"]), stream)
     some = c.view(-1)[:1] if bias is None else bias
-    try:
+    with words_left_at_zero():
         launch(c.view(-1), a.view(-1), b.view(-1), some, m, words, words, stream)
-    except BaseException:  # a launch that ends early leaves signals, which the next one would believe
+    return c
+
+
+@contextmanager
+def words_left_at_zero() -> Iterator[None]:
+    """Forget all words if the launch in the block ends early: it leaves signals, which the next one would believe."""
+    try:
+        yield
+    except BaseException:
         _WORDS.clear()
         raise
-    return c
 
 
 _WORDS: dict[tuple[str, Any], Any] = {}
@@ -285,45 +296,82 @@ def words_of(c: Any, count: int, stream: Any) -> Any:
     return _WORDS[key]
 
 
-def default_tile(m: int, n: int, k: int, device: str = "cpu") -> dict[str, Any]:
-    """The tile that AMD has measured to be the best of the nearest size that it fits, with as many stages as fit.
+class Tile(NamedTuple):
+    """What is chosen by size. The fields are those of `Plan`."""
 
-    device: of the tensors. ArgumentError for a size that none of the tiles fits.
+    tile: tuple[int, int, int]
+    waves: tuple[int, int, int]
+    split: int = 1
+    stages: int = 2
+    b_to_lds: bool = True
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Tile:
+        """The tile of a table's options, where tuples are lists."""
+        return cls(**options | {name: tuple(options[name]) for name in ("tile", "waves")})
+
+    def options(self) -> dict[str, Any]:
+        """The options of `compile_hgemm_kernel`."""
+        sizes = {f"TILE_{x}": size for x, size in zip("MNK", self.tile, strict=True)}
+        sizes |= {f"BLOCK_{x}_WARPS": count for x, count in zip("MNK", self.waves, strict=True)}
+        return sizes | {"SPLIT_K": self.split, "STAGES": self.stages, "B_TO_LDS": self.b_to_lds}
+
+    def narrowed(self, n: int, k: int, lds_bytes: int) -> Tile:
+        """The tile with as many columns and parts of K as divide the product's, and as many stages as there are tiles
+        of K and as fit in LDS.
+
+        lds_bytes: what a workgroup may have. Raises ArgumentError if two stages do not fit.
+        """
+        tile_m, tile_n, tile_k = self.tile
+        tile = tile_m, gcd(tile_n, n), gcd(tile_k, k)
+        narrow = self._replace(tile=tile, split=gcd(self.split, k // tile[2]))
+        for stages in range(max(2, min(self.stages, k // narrow.split // tile[2])), 1, -1):
+            fewer = narrow._replace(stages=stages)
+            needed = half_plan("bf16", n, k, **fewer._asdict()).lds_bytes
+            if needed <= lds_bytes:
+                return fewer
+        raise refusal(f"{needed} bytes of LDS for a tile of {' x '.join(map(str, tile))}", hint=f"{lds_bytes} or less")
+
+
+def default_tile(m: int, n: int, k: int, device: str = "cpu") -> dict[str, Any]:
+    """The options of `compile_hgemm_kernel` for a size, by the model of time.
+
+    They are those of the nearest size that was searched, for the GPU that the tensors are on
+    (`kernels.tuned.nearest_that_fits`). ArgumentError for a size that none of the tiles fits.
     """
-    return dict(_default_tile(m, n, k, target_arch(device)))
+    return tile_of(m, n, k, target_arch(device)).options()
 
 
 @cache
-def _default_tile(m: int, n: int, k: int, arch: str) -> dict[str, Any]:
-    for row in nearest("hgemm", M=m, N=n, K=k):
-        options = {
-            **{name.upper(): row[name] for name in ("tile_m", "tile_n", "tile_k", "split_k")},
-            **{f"BLOCK_{x.upper()}_WARPS": row[f"warps_{x}"] for x in "mnk"}, "B_TO_LDS": bool(row["b_to_lds"]),
-        }  # fmt: skip
-        for stages in range(row["stages"], 1, -1):
-            if _fits(n, k, row, stages, get_arch(arch).lds_bytes_per_workgroup):
-                return options | {"STAGES": stages}
-    raise refusal(f"a product of {m} x {n} x {k}", hint="N is a multiple of 64, and K of 128; or pass hgemm_kwargs")
+def tile_of(m: int, n: int, k: int, arch: str) -> Tile:
+    """The tile of `default_tile`, for a GPU by its name."""
+    room = get_arch(arch).lds_bytes_per_workgroup
+    return nearest_that_fits("hgemm", arch, "bf16", (m, n, k), lambda options: Tile.of(options).narrowed(n, k, room))
 
 
-def _fits(n: int, k: int, row: Mapping[str, int], stages: int, lds_bytes: int) -> bool:
-    tile, waves = ((row[f"{what}_m"], row[f"{what}_n"], row[f"{what}_k"]) for what in ("tile", "warps"))
-    how = {"stages": stages, "split": row["split_k"], "b_to_lds": bool(row["b_to_lds"])}
-    try:
-        return half_plan("bf16", n, k, tile, waves, **how).lds_bytes <= lds_bytes
-    except ArgumentError:
-        return False
-
-
-# A tile, waves, and parts of K.
 _TILES = (
-    ((16, 64, 128), (1, 2, 1), 8), ((16, 64, 128), (1, 1, 2), 1), ((32, 64, 128), (1, 2, 1), 4),
-    ((64, 64, 64), (2, 2, 1), 1), ((128, 64, 64), (2, 2, 1), 1), ((128, 128, 64), (2, 2, 1), 1),
+    Tile((16, 64, 128), (1, 2, 1), 8), Tile((16, 64, 128), (1, 1, 2)), Tile((32, 64, 128), (1, 2, 1), 4),
+    Tile((64, 64, 64), (2, 2, 1)), Tile((128, 64, 64), (2, 2, 1)), Tile((128, 128, 64), (2, 2, 1)),
 )  # fmt: skip
 
 
-@chosen("C A B", "m n k dtype", _TILES)
-def hgemm(tensors: dict[str, Any], m: fx.Int32, n: int, k: int, dtype: str, tile: Any, stream: Any) -> None:
-    """The product with a tile, waves and a split of K that are chosen by measurement."""
-    of_block, waves, split = tile
-    launch_tiles(half_plan(dtype, n, k, of_block, waves, split=split), None, tensors, m, stream)
+def _default(C: Any, A: Any, B: Any, signal: Any, m: int, n: int, k: int, *_: Any, **__: Any) -> Tile:
+    return tile_of(m, n, k, target_arch(str(C.device)))
+
+
+@chosen("C A B signal", "m n k dtype", _TILES, default=_default)
+def hgemm_of_size(tensors: dict[str, Any], m: fx.Int32, n: int, k: int, dtype: str, tile: Any, stream: Any) -> None:
+    """`hgemm` with words that are 0."""
+    plan = half_plan(dtype, n, k, **tile._asdict(), has_words=tile.split > 1)
+    taken = tensors if plan.has_words else {name: x for name, x in tensors.items() if name != "signal"}
+    launch_tiles(plan, None, taken, m, stream)
+
+
+def hgemm(C: Any, A: Any, B: Any, m: int, n: int, k: int, dtype: str, stream: Any = None) -> None:
+    """The product with the tile of `default_tile`, or with FLYDSL_AUTOTUNE=1 the fastest of some.
+
+    dtype: f16 or bf16. C (m, n), A (m, k), B (n, k), each in one dimension or two.
+    """
+    words = words_of(C, ceil_div(m, 16) * ceil_div(n, 16), stream)
+    with words_left_at_zero():
+        hgemm_of_size(C, A, B, words, m, n, k, dtype, *([] if stream is None else [stream]))

@@ -259,11 +259,9 @@ def default_tile(m: int, n: int, k: int, device: str = "cpu", in_dtype: str = "f
 def tile_of(m: int, n: int, k: int, dtype: str, arch: str) -> Tile:
     """The tile of `default_tile`, for a GPU by its name."""
     room, kind = get_arch(arch).lds_bytes_per_workgroup, "bf16" if BITS[dtype][0] == 16 else "fp8"
-
-    def fit(options: dict[str, Any]) -> Tile:
-        return Tile(**options).narrowed(n, k, dtype, room)
-
-    return nearest_that_fits("preshuffle_gemm", arch, kind, (m, n, k), fit)
+    return nearest_that_fits(
+        "preshuffle_gemm", arch, kind, (m, n, k), lambda options: Tile(**options).narrowed(n, k, dtype, room)
+    )
 
 
 def launch_tiles(

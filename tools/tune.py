@@ -1,10 +1,10 @@
 """Write `kernels/tuned/*.json`: the best options of products of some sizes, by the model of time.
 
-python -m tools.tune [family [arch ...]]
+python -m tools.tune [family [arch [size ...]]]        such as: hgemm gfx942 16x512x7168
 
-For each size a search begins with the best options of the neighbours that were searched before, and with those that AMD
-has measured for the nearest size on an MI355X. It changes one option at a time as long as that is faster by the model
-by a percent. What the launchers do between the sizes is in `kernels.tuned`.
+For each size, M x N x K, a search begins with the best options that the tables have for it and its neighbours, on any
+GPU, and with those that AMD has measured for the nearest size on an MI355X. It changes one option at a time as long as
+that is faster by the model by a percent. What the launchers do between the sizes is in `kernels.tuned`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from flydsl import env
 from flydsl.arch import get_arch
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.simulator import tracing
-from kernels import preshuffle_gemm, tuned
+from kernels import hgemm_splitk, preshuffle_gemm, tuned
 from kernels.kernels_common import require
 from kernels.mfma_products import BITS
 
@@ -32,13 +33,17 @@ TABLES = Path(tuned.__file__).parent
 ARCHS = ("gfx942", "gfx950")
 Size = tuple[int, int, int]
 Options = dict[str, Any]
+Tables = dict[str, dict[str, list[dict[str, Any]]]]
+"""By GPU and kind of elements."""
 ROWS = (16, 64, 256, 1024, 4096)
 COLUMNS_AND_K = ((512, 1024), (512, 7168), (2048, 3072), (6144, 1536), (6144, 6144), (28672, 4096))
 GAIN = 0.99
 """A step of the search must be faster by this factor, or it would follow differences that mean nothing."""
 LADDERS: Mapping[str, Sequence[int]] = {
     "tile_m": (16, 32, 64, 96, 128, 256), "tile_n": (64, 128, 256), "row_bytes": (128, 256, 512),
+    "split": (1, 2, 4, 8), "stages": (2, 3, 4, 6, 8),
 }  # fmt: skip
+WAVES = ((1, 1, 1), (1, 2, 1), (1, 4, 1), (2, 2, 1), (2, 4, 1), (1, 1, 2), (1, 2, 2), (2, 2, 2))
 
 
 def beside(ladder: str, value: int) -> Iterator[int]:
@@ -69,11 +74,11 @@ def preshuffled_start(row: Mapping[str, int]) -> Options:
 
 
 def preshuffled_neighbours(options: Options) -> Iterator[Options]:
-    yield {**options, "use_async_copy": not options["use_async_copy"]}
+    for stages, is_async in product((1, 2), (False, True)):
+        yield {**options, "lds_stage": stages, "use_async_copy": is_async}
     for name in ("tile_m", "tile_n", "row_bytes"):
         yield from ({**options, name: value} for value in beside(name, options[name]))
     yield {**options, "xcd_swizzle": 0 if options["xcd_swizzle"] else 4}
-    yield {**options, "lds_stage": 3 - options["lds_stage"]}
 
 
 def launch_preshuffled(kind: str, size: Size, options: Options, lds_bytes: int) -> None:
@@ -88,7 +93,38 @@ def launch_preshuffled(kind: str, size: Size, options: Options, lds_bytes: int) 
     launch(c, a, b, *scales, c[:n], m, n)
 
 
-FAMILIES = (Family("preshuffle_gemm", ("fp8", "bf16"), preshuffled_start, preshuffled_neighbours, launch_preshuffled),)
+def half_start(row: Mapping[str, int]) -> Options:
+    tile, waves = ([row[f"{what}_{x}"] for x in "mnk"] for what in ("tile", "warps"))
+    how = {"split": row["split_k"], "stages": row["stages"], "b_to_lds": bool(row["b_to_lds"])}
+    return {"tile": tile, "waves": waves, **how}
+
+
+def half_neighbours(options: Options) -> Iterator[Options]:
+    (tile_m, tile_n, tile_k), split, stages = options["tile"], options["split"], options["stages"]
+    yield from ({**options, "split": value} for value in beside("split", split))
+    yield from ({**options, "tile": [value, tile_n, tile_k]} for value in beside("tile_m", tile_m))
+    yield from ({**options, "tile": [tile_m, value, tile_k]} for value in beside("tile_n", tile_n))
+    other = {**options, "tile": [tile_m, tile_n, 192 - tile_k]}
+    yield other
+    # Half the depth of tiles, twice as many of them: as much on its way.
+    yield {**other, "stages": stages * 2 if tile_k == 128 else max(2, stages // 2)}
+    yield from ({**options, "stages": value} for value in beside("stages", stages))
+    yield from ({**options, "waves": list(waves)} for waves in WAVES)
+
+
+def launch_half(kind: str, size: Size, options: Options, lds_bytes: int) -> None:
+    m, n, k = size
+    tile = hgemm_splitk.Tile.of(options)
+    require(tile.narrowed(n, k, lds_bytes) == tile, f"{tile}", "one that needs no narrowing")
+    c, a, b = (torch.empty(count, dtype=torch.bfloat16) for count in (m * n, m * k, n * k))
+    words = torch.zeros(-(-m // tile.tile[0]) * (n // tile.tile[1]), dtype=torch.int32)
+    hgemm_splitk.compile_hgemm_kernel(kind, n, k, **tile.options())(c, a, b, c, m, words, words)
+
+
+FAMILIES = (
+    Family("preshuffle_gemm", ("fp8", "bf16"), preshuffled_start, preshuffled_neighbours, launch_preshuffled),
+    Family("hgemm", ("bf16",), half_start, half_neighbours, launch_half),
+)
 
 
 class Search:
@@ -106,7 +142,7 @@ class Search:
         return self.times[key]
 
     def _modelled(self, options: Options) -> float:
-        tile_m = options["tile_m"]
+        tile_m = options["tile_m"] if "tile_m" in options else options["tile"][0]
         if tile_m > max(tuned.LEAST_ROWS, 2 * self.size[0] - 1):
             return float("inf")
         room = get_arch(self.arch).lds_bytes_per_workgroup
@@ -135,49 +171,55 @@ class Search:
         return None
 
 
-def searched(family: Family, arch: str, kind: str, sizes: Sequence[Size]) -> Iterator[dict[str, Any]]:
-    """The rows of a table."""
-    begun, rows = time.perf_counter(), list[dict[str, Any]]()
-    for size in sizes:
-        search = Search(family, arch, kind, size)
-        measured = tuned.nearest(family.name, **dict(zip("MNK", size, strict=True)))
-        near = sorted(rows, key=partial(tuned.distance, size))[:2]
-        of_amd = next(x for x in map(family.start, measured) if search.time_us(x) < float("inf"))
-        time_us, options = search.best([*(row["options"] for row in near), of_amd])
-        row = {**dict(zip("MNK", size, strict=True)), "us": round(time_us, 2), "options": options}
-        rows.append(row)
-        seconds = round(time.perf_counter() - begun)
-        print(family.name, arch, kind, row, len(search.times), "tried,", seconds, "s", flush=True)
-        yield row
+def searched(family: Family, arch: str, kind: str, size: Size, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The row of a table. rows: those that are there, of any GPU."""
+    begun, search = time.perf_counter(), Search(family, arch, kind, size)
+    measured = tuned.nearest(family.name, **dict(zip("MNK", size, strict=True)))
+    near = sorted(rows, key=partial(tuned.distance, size))[:4]
+    of_amd = next(x for x in map(family.start, measured) if search.time_us(x) < float("inf"))
+    time_us, options = search.best([*(row["options"] for row in near), of_amd])
+    row = {**dict(zip("MNK", size, strict=True)), "us": round(time_us, 2), "options": options}
+    print(
+        family.name, arch, kind, row, len(search.times), "tried,", round(time.perf_counter() - begun), "s", flush=True
+    )
+    return row
 
 
-def write(family: Family, archs: Sequence[str]) -> None:
-    """Search the sizes again for some GPUs; the others' tables stay."""
+def write(family: Family, archs: Sequence[str], sizes: Sequence[Size]) -> None:
+    """Search sizes for some GPUs, and write each row when it is found; the others stay."""
     path = TABLES / f"{family.name}.json"
-    tables = json.loads(path.read_text()) if path.exists() else {}
-    sizes = [(m, n, k) for n, k in COLUMNS_AND_K for m in ROWS]
-    for arch in archs:
+    tables: Tables = json.loads(path.read_text()) if path.exists() else {}
+    for arch, kind, size in product(archs, family.kinds, sizes):
         get_arch(arch)
-        for kind in family.kinds:
-            tables.setdefault(arch, {})[kind] = list(searched(family, arch, kind, sizes))
-            path.write_text(text(tables))
+        others = [row for kinds in tables.values() for row in kinds.get(kind, ())]
+        table = tables.setdefault(arch, {}).setdefault(kind, [])
+        row = searched(family, arch, kind, size, others)
+        table[:] = sorted([row, *(x for x in table if size_of(x) != size)], key=lambda x: (x["N"], x["K"], x["M"]))
+        path.write_text(text(tables))
 
 
-def text(tables: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> str:
+def size_of(row: Mapping[str, Any]) -> Size:
+    return row["M"], row["N"], row["K"]
+
+
+def text(tables: Tables) -> str:
     """JSON with a line for each size."""
     lines = []
-    for arch, kinds in tables.items():
+    for arch, kinds in sorted(tables.items()):
         each = [f'"{kind}": [\n  ' + ",\n  ".join(map(json.dumps, rows)) + "\n ]" for kind, rows in kinds.items()]
         lines.append(f'"{arch}": {{\n ' + ",\n ".join(each) + "\n}")
     return "{" + ",\n".join(lines) + "}\n"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Search all, or one family, for some GPUs."""
-    wanted, archs = arguments[:1], arguments[1:] or ARCHS
+    """Search all, or one family, for some GPUs, or one and some sizes."""
+    wanted, archs, named = arguments[:1], arguments[1:2] or ARCHS, arguments[2:]
+    sizes = [(m, n, k) for n, k in COLUMNS_AND_K for m in ROWS]
+    if named:
+        sizes = [(int(m), int(n), int(k)) for m, n, k in (size.split("x") for size in named)]
     for family in FAMILIES:
         if not wanted or family.name in wanted:
-            write(family, archs)
+            write(family, archs, sizes)
 
 
 if __name__ == "__main__":

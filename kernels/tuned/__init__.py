@@ -23,8 +23,6 @@ from flydsl.errors import ArgumentError
 LEAST_ROWS = 16
 """Rows of the smallest tile: products of fewer take the same time."""
 Fitted = TypeVar("Fitted")
-OTHER_GPUS = "gfx942"
-"""The GPU whose tables one without tables takes."""
 
 
 @cache
@@ -71,12 +69,13 @@ def nearest_that_fits(
 ) -> Fitted:
     """What `fit` makes of the options of the nearest size that can be made to fit this one, (M, N, K).
 
-    The nearest is the one with the least sum of |log2| of the ratios of M, N and K, where 1 to 16 rows are the same.
+    The nearest is the one with the least sum of |log2| of the ratios of M, N and K, where 1 to 16 rows are the same. A
+    GPU without a table takes the first one.
     fit: returns a tile narrowed to what divides the size, or raises ArgumentError where the options do not fit.
     Raises ArgumentError for a size that none of them fits.
     """
     tables = modelled(family)
-    for row in sorted(tables.get(arch, tables[OTHER_GPUS])[kind], key=partial(distance, size)):
+    for row in sorted(tables.get(arch, next(iter(tables.values())))[kind], key=partial(distance, size)):
         try:
             return fit(dict(row["options"]))
         except ArgumentError:

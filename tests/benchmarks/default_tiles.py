@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import preshuffle_gemm
+from kernels import hgemm_splitk, preshuffle_gemm
 from tools import tune
 
 SIZES: Sequence[tune.Size] = (
@@ -33,13 +33,22 @@ def preshuffled_space() -> Iterator[tune.Options]:
         yield dict(zip((*names, "lds_stage", "use_async_copy", "xcd_swizzle"), values, strict=True))
 
 
+def half_space() -> Iterator[tune.Options]:
+    tiles = product(tune.LADDERS["tile_m"], tune.LADDERS["tile_n"], (64, 128))
+    for tile, waves, split, stages in product(tiles, tune.WAVES, tune.LADDERS["split"], tune.LADDERS["stages"]):
+        yield {"tile": [*tile], "waves": [*waves], "split": split, "stages": stages, "b_to_lds": True}
+
+
 SPACES: Mapping[str, Callable[[], Iterator[tune.Options]]] = {
-    "preshuffle_gemm": preshuffled_space,
+    "preshuffle_gemm": preshuffled_space, "hgemm": half_space,
 }  # fmt: skip
 
 
 def default(family: str, arch: str, kind: str, size: tune.Size) -> tune.Options:
     """The launcher's choice."""
+    if family == "hgemm":
+        tile = hgemm_splitk.tile_of(*size, arch)._asdict()
+        return {name: [*x] if isinstance(x, tuple) else x for name, x in tile.items()}
     return preshuffle_gemm.tile_of(*size, kind, arch)._asdict()
 
 
