@@ -328,32 +328,31 @@ CONSTANTS = (0, 1, 5, 0x7FFF, 0x8000, 0xFFFF)
 
 def attempt_scalar(mnemonic: str, case: Case, arch: Arch | None = None, mode: int = 0x3F0) -> list[str]:
     """Run a scalar instruction in many waves, each with operands of its own; a line for every difference."""
-    found = []
-    for constant in CONSTANTS if "k" in case.operands else (0,):
-        found += _attempt_scalar(mnemonic, case, constant, arch, mode)
-    return found
+    if "k" not in case.operands:
+        return _attempt_scalar(mnemonic, case, 0, arch, mode, SCALAR_WAVES)
+    return sum([_attempt_scalar(mnemonic, case, k, arch, mode, SCALAR_WAVES // 4) for k in CONSTANTS], [])
 
 
-def _attempt_scalar(mnemonic: str, case: Case, constant: int, arch: Arch | None, mode: int) -> list[str]:
+def _attempt_scalar(mnemonic: str, case: Case, constant: int, arch: Arch | None, mode: int, waves: int) -> list[str]:
     rng = np.random.default_rng([constant, *mnemonic.encode()])
     operands: list[list[int]] = []
     scalars: dict[int, Array] = {}
     texts = []
-    scc = np.zeros(SCALAR_WAVES, np.bool_)
+    scc = np.zeros(waves, np.bool_)
     result_word = case.results[0]
     if result_word != "scc":
         texts.append("s[10:11]" if width_of(result_word) == 64 else "s10")
     for i, word in enumerate(case.operands):
         if word == "k":
-            operands.append([constant] * SCALAR_WAVES)
+            operands.append([constant] * waves)
             texts.append(f"{constant:#x}")
             continue
         if word.startswith("0x"):
-            operands.append([int(word, 16)] * SCALAR_WAVES)
+            operands.append([int(word, 16)] * waves)
             texts.append(word)
             continue
         kind = {"scc": "mask", "exec": "i64", "old": result_word}.get(word, word)
-        values = samples(kind, rng, SCALAR_WAVES)
+        values = samples(kind, rng, waves)
         operands.append(values)
         if word == "scc":
             scc = np.array(values, np.bool_)
@@ -366,7 +365,7 @@ def _attempt_scalar(mnemonic: str, case: Case, constant: int, arch: Arch | None,
             texts.append(f"s[{first}:{first + 1}]" if wide else f"s{first}")
     text = f"{mnemonic} {', '.join(texts)}"
     exec_bits = None if "exec" in case.operands else (1 << 64) - 1
-    state = run(text, scalars=scalars, scc=scc, exec_bits=exec_bits, waves=SCALAR_WAVES, arch=arch, mode=mode)
+    state = run(text, scalars=scalars, scc=scc, exec_bits=exec_bits, waves=waves, arch=arch, mode=mode)
     return _scalar_disagreements(text, case, operands, scc, state, mode)
 
 
@@ -376,7 +375,7 @@ def _scalar_disagreements(
     found = []
     words = [word for word in case.results if word != "scc"]
     results = {word: joined(_scalar_dwords(word, state)) for word in words}
-    for wave in range(SCALAR_WAVES):
+    for wave in range(len(scc)):
         row = [values[wave] for values, word in zip(operands, case.operands, strict=True) if not word.startswith("0x")]
         for word, wanted in zip(case.results, case.evaluate(Mode(mode), *row), strict=True):
             if word == "scc":

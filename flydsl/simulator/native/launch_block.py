@@ -155,11 +155,14 @@ class SharedLaunch:
         template = self.template
         # The last one is followed by room for the registers that a template leaves out, so that it is a `Wave`, too.
         storage = aligned_zeros(layout.TEMPLATE_BYTES * template.count + sizeof(layout.Wave))
-        for w in range(template.count):
-            wave = layout.Wave.from_buffer(storage.data, layout.TEMPLATE_BYTES * w)
-            self.fill_wave(wave, int(template.pc[w]))
-            np.ctypeslib.as_array(wave.vgpr[0])[: template.lanes] = template.vgpr[0, w]
+        self.fill_wave(layout.Wave.from_buffer(storage.data), 0)
+        waves = storage[: layout.TEMPLATE_BYTES * template.count].reshape(template.count, layout.TEMPLATE_BYTES)
+        waves[1:] = waves[0]
         strides = (layout.TEMPLATE_BYTES, 4)
+        pc = np.ndarray(template.count, np.uint64, storage.data, layout.Wave.pc.offset, strides[:1])
+        pc += layout.RECORD_BYTES * template.pc.astype(np.uint64)
+        vgpr = np.ndarray((template.count, template.lanes), np.uint32, storage.data, layout.Wave.vgpr.offset, strides)
+        vgpr[:] = template.vgpr[0]
         sgpr = np.ndarray(template.sgpr.shape, np.uint32, storage.data, layout.Wave.sgpr.offset, strides)
         sgpr[:] = template.sgpr
         template.sgpr = sgpr  # of the launches that follow, too
