@@ -85,6 +85,7 @@ def test_equals_llvms(arch: Arch) -> None:
 
 @pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
 @pytest.mark.parametrize("largest", [256, 1024])
+@pytest.mark.diagonal(2)
 def test_equals_llvms_for_any_workgroup_size_up_to_a_power_of_two(arch: Arch, largest: int) -> None:
     lds = [0, 1000, 5000, 12000, 20000, 40000, 65536]
     kernels = [kernel(i, f"1,{largest}", ["v0", "s0"], lds_bytes) for i, lds_bytes in enumerate(lds)]

@@ -151,6 +151,7 @@ def test_other_targets_and_options() -> None:
 
 @pytest.mark.parametrize("arch", ["gfx1201", "gfx1250"])
 @pytest.mark.parametrize(("compiled", "source"), [(compile_hip, HIP), (compile_opencl, OPENCL)])
+@pytest.mark.diagonal(2)
 def test_clang_waits_itself_without_optimization(compiled: Callable[..., BinaryModule], source: str, arch: str) -> None:
     code = compiled(source, arch=arch, options=["-O0"]).code
     assert missing_waits(read_listing(code.listing), code.arch) == []

@@ -103,6 +103,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("threads", [64, 192])
+@pytest.mark.diagonal(2)
 def test_softmax(arch: str, threads: int) -> None:
     x = torch.randn(3, 200, generator=torch.Generator().manual_seed(0)) * 4
     y = torch.full_like(x, torch.nan)

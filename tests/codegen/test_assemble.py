@@ -23,6 +23,7 @@ def text_of_llvms_own_object(bitcode: bytes, arch: Arch) -> bytes:
 
 
 @pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
+@pytest.mark.diagonal(2)
 def test_the_assembler_makes_the_code_that_llvm_makes(arch: Arch, loop_with_lines: str) -> None:
     code = compile_llvm_ir(loop_with_lines, arch)
     own = text_of_llvms_own_object(code.bitcode, arch)

@@ -53,6 +53,7 @@ def test_types_stand_for_arguments(artifact: flyc.CompiledArtifact) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", [arch.name for arch in ARCHS])
+@pytest.mark.diagonal(2)
 def test_a_named_architecture(arch: str) -> None:
     made = flyc.compile(scale, TensorSpec(fx.Float32), fx.Float32, fx.Int32, arch=arch)
     assert made.code.arch.name == arch

@@ -10,5 +10,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.diagonal(2)
 def test_random_programs(seed: int) -> None:
     check(seed)

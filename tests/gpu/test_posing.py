@@ -59,6 +59,7 @@ PLACES = (
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.diagonal(3)
 def test_what_torch_says_of_each_product(name: str) -> None:
     with flydsl.gpu.pose(name):
         assert torch.cuda.is_available()

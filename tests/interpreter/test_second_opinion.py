@@ -31,6 +31,7 @@ PROGRAMS = {"control_flow": 10, "lanes": 3, "vectors": 3, "atomics": 3, "convers
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.diagonal(3)
 def test_kernels_of_the_library(name: str):
     torch.manual_seed(0)
     with env.replaced({"ARCH": KERNELS[name]}):

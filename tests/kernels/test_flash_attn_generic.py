@@ -50,7 +50,7 @@ def compare(
         ("f16", 65, (96, 96), True),
     ],
 )
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_equals_torch(dtype: str, length: int, dims: tuple[int, int], causal: bool) -> None:
     compare(dtype, 1, (length, length), (1, 1), dims, causal=causal)
 

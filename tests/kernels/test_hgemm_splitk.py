@@ -49,7 +49,7 @@ def product(dtype: str, m: int, n: int, k: int, bias: bool = False, **options: A
     ],
     ids=str,
 )
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(3)
 def test_equals_torch(dtype: str, m: int, n: int, k: int, options: dict[str, Any]) -> None:
     product(dtype, m, n, k, **options)
 
@@ -59,6 +59,7 @@ def test_equals_torch(dtype: str, m: int, n: int, k: int, options: dict[str, Any
     [RING | {"SPLIT_K": 2}, {}, RING | {"BLOCK_K_WARPS": 2}],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_on_cdna4(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCH", "gfx950")
     product("bf16", 33, 128, 256, TILE_M=64, **options)
@@ -92,7 +93,7 @@ def test_signals_of_a_launch_that_ends_early_are_forgotten(monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_sizes_without_a_tile(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     a, b, bias = (whole_numbers(*size).to(torch.bfloat16) for size in ((m, k), (n, k), (n,)))

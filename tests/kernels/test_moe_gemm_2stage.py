@@ -289,6 +289,7 @@ def test_unsupported() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scales", ["rows", pytest.param("f32", marks=pytest.mark.sweep), "bf16"])
+@pytest.mark.diagonal(3)
 def test_bf16_times_int4(scales: str) -> None:
     """Scales of rows, and of groups, which lie in the weights themselves."""
     layer = Layer.of((21, 256, 128, 3, 2, 16))

@@ -53,11 +53,13 @@ def test_experts_that_are_masked(tokens: int, experts: int, kept: float) -> None
 
 
 @pytest.mark.parametrize("tokens", [33, 600])
+@pytest.mark.diagonal(2)
 def test_all_tokens_choose_one_expert(tokens: int) -> None:
     check(torch.full((tokens, 1), 5, dtype=torch.int32), torch.rand(tokens, 1), 9, 16)
 
 
 @pytest.mark.parametrize("tokens", [5, 300])
+@pytest.mark.diagonal(2)
 def test_ids_that_are_no_experts_are_in_no_row(tokens: int) -> None:
     ids, weights = routing(tokens, 6, 2)
     ids[::2, 1] = torch.tensor([-1, 6, 1 << 30], dtype=torch.int32)[torch.arange(len(ids[::2])) % 3]
@@ -65,6 +67,7 @@ def test_ids_that_are_no_experts_are_in_no_row(tokens: int) -> None:
 
 
 @pytest.mark.parametrize("tokens", [20, 400])
+@pytest.mark.diagonal(2)
 def test_the_tokens_that_count(tokens: int) -> None:
     ids, weights = routing(tokens, 6, 2)
     local = tokens - 7

@@ -30,7 +30,7 @@ def checked(given: Requests, **options: Any) -> torch.Tensor:
 @pytest.mark.checked
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_equals_torch(number: int, shape: tuple[Any, ...]) -> None:
     """A cache of one type each, in turn; each with both in sweep_paged."""
     equals_torch(number, shape, (FP8, BF16)[number % 2])
@@ -43,6 +43,7 @@ def equals_torch(number: int, shape: tuple[Any, ...], dtype: torch.dtype) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", [16, 33])
+@pytest.mark.diagonal(2)
 def test_more_parts_than_there_are_keys_for(parts: int) -> None:
     """The reduction reads 16 together, and 33 one after the other."""
     given = requests((600, 0), 1, 8, 1, 64, 16)

@@ -48,7 +48,7 @@ def in_bytes(dtype: str, size: int) -> int:
 @pytest.mark.checked
 @pytest.mark.parametrize("dtype", ["fp8", "int8", "int4", "fp16", "bf16"])
 @pytest.mark.parametrize("stages", [1, 2])
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(3)
 def test_equals_torch(dtype: str, stages: int) -> None:
     k, tile_k = in_bytes(dtype, 768), in_bytes(dtype, 256)
     assert_close(*product(33, 128, k, dtype, (16, 64, tile_k), lds_stage=stages))
@@ -70,7 +70,7 @@ def test_equals_torch(dtype: str, stages: int) -> None:
     ],
     ids=str,
 )
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(3)
 def test_sizes_and_options(m: int, n: int, k: int, tile: tuple[int, int, int], options: dict[str, Any]) -> None:
     assert_close(*product(m, n, k, "fp8", tile, **options))
 
@@ -119,6 +119,7 @@ def test_epilogues(epilogue: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["fp8", "int4", "bf16"])
+@pytest.mark.diagonal(2)
 def test_on_cdna4(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCH", "gfx950")
     assert_close(*product(33, 64, in_bytes(dtype, 512), dtype, (32, 64, in_bytes(dtype, 128)), "gfx950"))

@@ -46,6 +46,7 @@ SMALL = {"reg_m": 2, "reg_n": 1, "waves_n": 1}
     ],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_product(size: tuple[int, int, int], dtype: str, out: str, options: dict[str, Any]) -> None:
     product(size, dtype, out, options)
 
@@ -60,6 +61,7 @@ def test_product(size: tuple[int, int, int], dtype: str, out: str, options: dict
     ],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_product_of_rdna3(size: tuple[int, int, int], dtype: str, out: str, options: dict[str, Any]) -> None:
     product(size, dtype, out, options, rdna3_f16_gemm)
 

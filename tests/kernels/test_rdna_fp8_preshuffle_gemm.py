@@ -49,6 +49,7 @@ def test_product(size: tuple[int, int, int], options: dict[str, int]) -> None:
 @executed_on("gfx1201")
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
+@pytest.mark.diagonal(2)
 def test_product_of_whole_tiles(shape: tuple[int, int, int]) -> None:
     product(*shape)
 

@@ -182,6 +182,7 @@ def test_instructions(op: Any, ab: torch.dtype, c: torch.dtype) -> None:
 @pytest.mark.parametrize(
     "waves", [None, fx.make_layout((1, 4, 1), (0, 1, 0)), fx.make_layout((2, 1), (1, 0)), (2, 2, 1)], ids=str
 )
+@pytest.mark.diagonal(2)
 def test_arrangements_of_waves(waves: Any) -> None:
     A, B, C = small(64, 8), small(128, 8, seed=1), torch.full((64, 128), torch.nan)
     product(A, B, C, F32, waves)
@@ -189,6 +190,7 @@ def test_arrangements_of_waves(waves: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [fx.Float32, fx.Float16, fx.BFloat16, fx.Float64])
+@pytest.mark.diagonal(2)
 def test_multiply_adds_of_single_threads(dtype: Any) -> None:
     kind = {
         fx.Float32: torch.float32,

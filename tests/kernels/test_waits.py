@@ -57,17 +57,17 @@ elif mutant != "none":
 from kernels import flash_attn_gfx950 as kernel
 
 torch.manual_seed(0)
-q, k, v = (torch.randn(1, 384, 1, 128).bfloat16() for _ in range(3))
+q, k, v = (torch.randn(1, 256, 1, 128).bfloat16() for _ in range(3))
 o = torch.empty_like(q)
 launch = kernel.build_flash_attn_dualwave_swp_module(1, 128, dtype_str="bf16", num_kv_heads=1, causal=False)
 try:
     with checking("waits"):
-        launch(*(x.view(-1) for x in (q, k, v, o)), 1, 384)
+        launch(*(x.view(-1) for x in (q, k, v, o)), 1, 256)
     print("nothing is missing")
 except MissingWait as error:
     print(error)
 with checking("late"):
-    launch(*(x.view(-1) for x in (q, k, v, o)), 1, 384)
+    launch(*(x.view(-1) for x in (q, k, v, o)), 1, 256)
 off = (o - kernel.reference(q, k, v, causal=False)).abs().max().item()
 print("late loads do not matter" if off < 0.02 else "late loads give wrong results")
 """

@@ -45,7 +45,7 @@ def test_tiled_copy(bounded: bool) -> None:
 @pytest.mark.checked
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(64, 64, 128), (65, 3, 64)], ids=str)
-@pytest.mark.diagonal(4)
+@pytest.mark.diagonal(6)
 def test_product(arch: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
     """Of four waves; rows and columns that do not fill a tile."""
     m, n, k = shape
@@ -85,13 +85,13 @@ def test_norm(mean: bool, n: int, quant: str | None) -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 1024, 4), (9, 8, 2), (5, 128, 3)], ids=str)
-@pytest.mark.diagonal(4)
+@pytest.mark.diagonal(5)
 def test_gating(shape: tuple[int, int, int]) -> None:
     check_gating(topk_gating_softmax_kernel.DTYPES.index("f32"), shape, True)
 
 
 @pytest.mark.parametrize("head_dim", [64, 256])
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_rotation(head_dim: int) -> None:
     check_rotation(0, (3, 4, 2, head_dim), (True, False, True, False))
 

@@ -330,7 +330,8 @@ def attempt_scalar(mnemonic: str, case: Case, arch: Arch | None = None, mode: in
     """Run a scalar instruction in many waves, each with operands of its own; a line for every difference."""
     if "k" not in case.operands:
         return _attempt_scalar(mnemonic, case, 0, arch, mode, SCALAR_WAVES)
-    return sum([_attempt_scalar(mnemonic, case, k, arch, mode, SCALAR_WAVES // 4) for k in CONSTANTS], [])
+    attempts = (_attempt_scalar(mnemonic, case, k, arch, mode, SCALAR_WAVES // 4) for k in CONSTANTS)
+    return [line for found in attempts for line in found]
 
 
 def _attempt_scalar(mnemonic: str, case: Case, constant: int, arch: Arch | None, mode: int, waves: int) -> list[str]:

@@ -227,6 +227,7 @@ def atomics() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("kind", "name", "update", "returning"), list(atomics()))
+@pytest.mark.diagonal(2)
 def test_atomic(kind: str, name: str, update: Update, returning: bool) -> None:
     size, count = update.bits // 8, update.bits // 32
     old, *operands = operand_samples(update, name, 1 + update.operands)

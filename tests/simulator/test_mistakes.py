@@ -97,7 +97,7 @@ def test_a_wave_that_sleeps_between_looks_at_a_flag(check: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ["gfx90a", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx1100", pytest.param("gfx1201", marks=pytest.mark.sweep)])
 def test_a_flag_where_nothing_marks_an_atomic_store(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """CDNA 2 and RDNA 3 store a flag as they store anything else."""
     monkeypatch.setenv("FLYDSL_GPU_ARCH", arch)

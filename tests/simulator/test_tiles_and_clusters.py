@@ -217,6 +217,7 @@ arrival = launcher_of(arrival_kernel, grid=2, block=(64,))
 
 
 @pytest.mark.parametrize("loads", [False, True])
+@pytest.mark.diagonal(2)
 def test_a_tile_arrives_at_a_barrier(run: Any, loads: bool) -> None:
     x, y = torch.randn(8, 32), torch.zeros(8, 32)
     run(arrival, x, y, True, loads)
@@ -258,6 +259,7 @@ gather = launcher_of(gather_kernel, grid=1, block=(32,))
 
 
 @pytest.mark.parametrize(("bits", "rows"), [(32, (0, 3, 3, 17, 18, 19, 25)), (16, (1, 2, 5, 7, 11, 13, 17, 19, 400))])
+@pytest.mark.diagonal(2)
 def test_rows_by_number(run: Any, bits: int, rows: tuple[int, ...]) -> None:
     x, y = torch.randint(-9, 9, (20, 32)).float(), torch.zeros(20, 32)
     expected = y.clone()
@@ -348,6 +350,7 @@ def place_kernel(places: fx.Tensor, n: fx.Int32):
 
 
 @pytest.mark.parametrize("size", [(2, 1, 1), (1, 2, 2), (2, 3, 1)], ids=str)
+@pytest.mark.diagonal(3)
 def test_where_a_workgroup_is(run: Any, size: tuple[int, int, int]) -> None:
     grid = tuple(2 * extent for extent in size)
 

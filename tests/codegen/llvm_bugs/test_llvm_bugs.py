@@ -340,6 +340,7 @@ def product(hsaco: bytes, listing: str) -> int:
 
 @pytest.mark.parametrize("opt_level", range(4))
 @pytest.mark.parametrize("way", PRODUCTS)
+@pytest.mark.diagonal(4)
 def test_a_product_that_is_negative_zero_becomes_f16(way: str, opt_level: int) -> None:
     code = compile_llvm_ir(kernel_of_floats(PRODUCTS[way]), GFX942, opt_level=opt_level)
     assert product(code.hsaco, code.listing) == 0x8000
@@ -365,6 +366,7 @@ PRODUCTS_OF_BFLOATS = {
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1201", "gfx1250"])
 @pytest.mark.parametrize("way", PRODUCTS_OF_BFLOATS)
+@pytest.mark.diagonal(2)
 def test_a_product_of_bfloats_keeps_its_sign(way: str, arch: str) -> None:
     body = f"""
   %x = fptrunc float %a to bfloat
@@ -519,6 +521,7 @@ def of_or(hsaco: bytes, listing: str) -> set[int]:
 
 @pytest.mark.parametrize("opt_level", [0, 2])
 @pytest.mark.parametrize("way", ORS)
+@pytest.mark.diagonal(4)
 def test_an_or_with_a_word_of_ones(way: str, opt_level: int) -> None:
     code = compile_llvm_ir(kernel_of_or(way), GFX942, opt_level=opt_level)
     assert of_or(code.hsaco, code.listing) == {ORS[way][1]}
@@ -567,6 +570,7 @@ def of_division(hsaco: bytes, listing: str, x: int) -> int:
 
 @pytest.mark.parametrize("opt_level", [0, 1, 2])
 @pytest.mark.parametrize("way", DIVIDED)
+@pytest.mark.diagonal(3)
 def test_an_unsigned_division(way: str, opt_level: int) -> None:
     code = compile_llvm_ir(kernel_of_division(way), GFX942, opt_level=opt_level)
     x = 0x000000F0  # 24 zeros before it

@@ -19,6 +19,7 @@ from flydsl.compiler.caching import artifact_cache
 from flydsl.compiler.caching.observation import observed
 from flydsl.disk_cache import RecordFolder
 from flydsl.errors import CompileError, FlyError
+from tests.processes import run_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.artifacts_on_disk]
 
@@ -426,21 +427,20 @@ SCRIPT = textwrap.dedent(
 )
 
 
-def start(script: Path, folder: Path) -> subprocess.Popen[str]:
-    environment = os.environ | {"FLYDSL_RUNTIME_CACHE_DIR": str(folder), "FLYDSL_SIMULATOR_BACKEND": "lockstep"}
-    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=environment)
-
-
-def outputs(processes: list[subprocess.Popen[str]]) -> list[str]:
-    return [process.communicate(timeout=300)[0].strip() for process in processes]
-
-
 @pytest.mark.slow
 def test_processes_share_artifacts(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
+    environment = os.environ | {"FLYDSL_RUNTIME_CACHE_DIR": str(tmp_path / "cache")}
+    environment["FLYDSL_SIMULATOR_BACKEND"] = "lockstep"
+
+    def output() -> str:
+        return run_python(script, env=environment).stdout.strip()
+
     script.write_text(SCRIPT)
-    racing = outputs([start(script, tmp_path / "cache") for _ in range(2)])
-    assert [line.partition(" ")[2] for line in racing] == ["[1.0]"] * 2
-    assert outputs([start(script, tmp_path / "cache")]) == ["0 [1.0]"]
+    command = [sys.executable, str(script)]
+    racing = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
+    printed = [process.communicate(timeout=300)[0].strip() for process in racing]
+    assert [line.partition(" ")[2] for line in printed] == ["[1.0]"] * 2
+    assert output() == "0 [1.0]"
     script.write_text(SCRIPT.replace("+ 1.0", "+ 2.0"))
-    assert outputs([start(script, tmp_path / "cache")]) == ["1 [2.0]"]
+    assert output() == "1 [2.0]"

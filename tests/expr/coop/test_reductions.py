@@ -96,6 +96,7 @@ def block(threads: int, values: Callable[[Any], list[Any]], a: torch.Tensor) -> 
 
 
 @pytest.mark.parametrize("threads", [1024, 256, 192, 64, 16])
+@pytest.mark.diagonal(2)
 def test_blocks(threads: int) -> None:
     def storage(kind: Any) -> Any:
         return fx.SharedAllocator().allocate(kind.SharedStorage).peek()

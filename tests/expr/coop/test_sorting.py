@@ -135,6 +135,7 @@ _OTHERS = [pytest.param(policy, marks=pytest.mark.sweep) for policy in _RANKS if
 
 
 @pytest.mark.parametrize("policy", [_RANKS.BASIC, _RANKS.MATCH, *_OTHERS])
+@pytest.mark.diagonal(2)
 def test_ranks(policy: Any, target: str, run: Run) -> None:
     lanes = 32 if target in ("gfx1100", "gfx1201", "gfx1250") else 64
     keys = np.random.default_rng(7).integers(0, 64, COUNT).astype(np.int32)

@@ -57,6 +57,7 @@ def _neighbours(x: torch.Tensor, dtype: torch.dtype) -> tuple[np.ndarray, np.nda
     ("source", "target"),
     [(torch.float32, fx.Float16), (torch.float32, fx.BFloat16), (torch.float64, fx.Float32)],
 )
+@pytest.mark.diagonal(2)
 def test_directions(
     source: torch.dtype, target: type[fx.Numeric], mode: fx.RoundingMode, arch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

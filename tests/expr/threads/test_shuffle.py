@@ -57,6 +57,7 @@ def test_far_lanes_of_cdna4(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("known", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["constant", "runtime"])
 @pytest.mark.parametrize("mode", ["xor", "up", "down", "idx"])
+@pytest.mark.diagonal(2)
 def test_distances_and_groups(mode: str, known: bool, elementwise: Callable[..., torch.Tensor]) -> None:
     cases = [(offset, width) for width in (64, 16, 1) for offset in (0, 1, 2, 3, 4, 7, 8, 13, 15, 16, 32, 63)]
 

@@ -188,6 +188,7 @@ def test_one_float8_becomes_wider(on_gfx950: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fp8", "bf8", "fp4"])
+@pytest.mark.diagonal(2)
 def test_pairs_become_narrower_divided_by_the_scale(on_gfx950: Run, name: str) -> None:
     """The bytes that op_sel does not name stay."""
     f = FORMATS[name]
@@ -251,6 +252,7 @@ def test_stochastic_rounding_of_a_half(on_gfx950: Run, name: str, wide: str) -> 
 
 @pytest.mark.parametrize("wide", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("name", ["fp6", "bf6"])
+@pytest.mark.diagonal(2)
 def test_blocks_become_wider_and_narrower(on_gfx950: Run, name: str, wide: str) -> None:
     f = FORMATS[name]
     codes = np.random.default_rng(4).integers(0, 64, (64, 32))
@@ -365,6 +367,7 @@ def result_place(register: int, lane: int, m: int) -> tuple[int, int]:
         *("32 fp8_fp8 scaled", "32 bf8_fp6 scaled", "32 fp4_fp4 plain", "32 fp4_bf8 plain"),
     ],
 )
+@pytest.mark.diagonal(3)
 def test_product_of_scaled_blocks(on_gfx950: Run, text: str) -> None:
     """All sums are exact in f64, and so have one rounding."""
     m, formats, kind = text.split()

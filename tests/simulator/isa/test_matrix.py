@@ -71,6 +71,7 @@ def sets_of_indices() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("case", "abid"), list(sets_of_indices()))
+@pytest.mark.diagonal(2)
 def test_sparse_product(run: Run, case: Case, abid: int) -> None:
     """Of every four elements of A two are stored, with two bits each for their places; ABID picks a set of indices."""
     rng = np.random.default_rng(2)

@@ -117,6 +117,7 @@ def span(first: int, count: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("wide", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize(("arch", "count", "name"), BLOCKS)
+@pytest.mark.diagonal(3)
 def test_each_element_of_a_block_has_a_random_number_of_its_own(
     run: Run, arch: str, count: int, name: str, wide: str
 ) -> None:

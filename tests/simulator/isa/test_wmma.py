@@ -186,6 +186,7 @@ def by_name(name: str, lanes: int = 32, arch: str = "gfx1201") -> Case:
 
 
 @pytest.mark.parametrize("case", DENSE, ids=lambda c: c.id)
+@pytest.mark.diagonal(2)
 def test_product_of_small_numbers(run: Run, case: Case) -> None:
     a, b, c = matrices(case)
     exact = a @ b.T + c
@@ -415,6 +416,7 @@ def text_of_formats(case: Case) -> str:
 
 
 @pytest.mark.parametrize("case", some(MIXED))
+@pytest.mark.diagonal(2)
 def test_product_of_two_formats(run: Run, case: Case) -> None:
     a, b, c = matrices(case)
     modifiers = f"{text_of_formats(case)} neg_lo:[0,0,1]"
@@ -422,6 +424,7 @@ def test_product_of_two_formats(run: Run, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", some(SCALED)[::2])
+@pytest.mark.diagonal(2)
 def test_blocks_have_scales(run: Run, case: Case) -> None:
     """Byte j of a lane's register is the scale of k from 32 j on, for the row (or column) that the lane has."""
     a, b, c = matrices(case)
@@ -516,6 +519,7 @@ def parts_of_an_index() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("case", "key"), list(parts_of_an_index()))
+@pytest.mark.diagonal(2)
 def test_sparse_product(run: Run, case: Case, key: int) -> None:
     """Of every four elements of A two are stored, with two bits each for their places; index_key picks a part."""
     rng = np.random.default_rng(2)

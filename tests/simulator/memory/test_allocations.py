@@ -79,6 +79,7 @@ def test_an_allocation_is_reached_by_its_address(words: list[np.ndarray]) -> Non
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("first", [1, -1])
+@pytest.mark.diagonal(2)
 def test_it_has_bounds(words: list[np.ndarray], first: int) -> None:
     with pytest.raises(MemoryFault, match=r"reads 4 bytes outside of first \(256 bytes"):
         copy(words[0].ctypes.data, words[1].ctypes.data, 4, first, 64)

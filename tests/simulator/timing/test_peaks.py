@@ -55,6 +55,7 @@ def test_matrix_instructions(arch: str, instruction: str, registers: int, tera: 
         ("v_swmmac_f32_16x16x32_f16", (4, 8), 389.3),
     ],
 )
+@pytest.mark.diagonal(3)
 def test_matrix_instructions_of_rdna4(instruction: str, registers: tuple[int, int], tera: float) -> None:
     """AMD's specifications of the RX 9070 XT: 195 TFLOPS of f16 matrices, twice that of FP8 or with a sparse A."""
     assert wmma_tera("gfx1201", instruction, registers) == pytest.approx(tera, rel=0.1)
@@ -141,13 +142,14 @@ def test_l2(arch: str, tera: float) -> None:
 
 
 @pytest.mark.parametrize(("arch", "tera"), [("gfx942", 4.2), ("gfx950", 6.3), ("gfx1151", 0.215), ("gfx1201", 0.64)])
+@pytest.mark.diagonal(2)
 def test_copy_of_memory(arch: str, tera: float) -> None:
     """What copies reach on an MI300X, 79 % of the peak; the same part of an MI355X's. The peak of an RX 9070 XT."""
     assert copy_tera(arch) == pytest.approx(tera, rel=0.1)
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1201"])
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(3)
 def test_memory_that_is_changed_in_place_is_read_and_written_back(arch: str) -> None:
     """Reads and writes share the memory's bus, wherever in the caches the lines were when they were stored to."""
     assert copy_tera(arch, in_place=True) == pytest.approx(copy_tera(arch), rel=0.1)

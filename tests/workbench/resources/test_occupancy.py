@@ -144,6 +144,7 @@ def test_resources_name_every_amount(kernel):
 
 
 @pytest.mark.parametrize("arch", ARCH_NAMES)
+@pytest.mark.diagonal(2)
 def test_the_kernel_is_a_point_on_each_curve(arch):
     usage = Usage(get_arch(arch), 100, 0, 50, 20000, 256, get_arch(arch).wave_size)
     figure = occupancy_figure(usage)
