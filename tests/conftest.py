@@ -8,13 +8,14 @@ import random
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 
 HERE = Path(__file__).parent
 _FILE_IS_SLOW = re.compile(r"^pytestmark = (\[|)\s*pytest\.mark\.slow\b", re.MULTILINE)
@@ -38,7 +39,18 @@ def is_slow(place: Path) -> bool:
 collect_ignore = ["benchmarks"]  # no tests, and imports that take seconds
 
 
-def pytest_configure() -> None:
+class DoctestsOfFilesWithExamples:
+    """Without examples, of which one file in six has some, modules are not even imported to look for them."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        collectors = yield
+        if any(isinstance(each, DoctestModule) for each in collectors) and b">>>" not in file_path.read_bytes():
+            return [each for each in collectors if not isinstance(each, DoctestModule)]
+        return collectors
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Take Ctrl-C, which a shell has its background jobs ignore: several tests send one.
 
     Where several processes run tests, a launch has one thread, as each takes a core. Tests of threads say how many.
@@ -46,6 +58,7 @@ def pytest_configure() -> None:
     Collecting makes no garbage, and looking for it in what grows takes a fifth of the time.
     """
     gc.disable()
+    config.pluginmanager.register(DoctestsOfFilesWithExamples())
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if "PYTEST_XDIST_WORKER" in os.environ:
