@@ -28,10 +28,10 @@ BROWSER = -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=importl
 LAB := --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb \
 	--FileContentsManager.pre_save_hook=tools.lab.keep_kernel_metadata
 
-.PHONY: help setup browser lab test all-tests fast lint types bench sweep table fuzz docs wheel pythons clean
+.PHONY: help setup browser lab test all-tests notebooks fast lint types bench sweep table fuzz docs wheel pythons clean
 
 help: ## Print the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 setup: ## Make or update the environment; quick when there is nothing to do
 	@tools/setup.sh $(PYTHON)
@@ -45,14 +45,17 @@ lab: setup ## Open JupyterLab on the tour; scratch/ is for your own notebooks
 	$(PY) -m jupyterlab $(AS_ROOT) $(LAB)
 
 # Of the browser's tests those of compilations and of what is saved: all of them take four minutes.
-# mypy takes one core, and a minute when it runs for the first time: beside the tests, no core is idle.
+# mypy takes one core, and a minute when it runs for the first time: beside the tests, no core is idle. Nor is one while
+# a browser waits, beside the notebooks.
 test: setup lint ## What must hold: lint, types, the tests, all notebooks, and views in a browser
 	@$(MAKE) --no-print-directory --jobs 2 types all-tests
-	$(PY) -m pytest $(PARALLEL) --nbval $(NOTEBOOKS)
-	@$(MAKE) --no-print-directory browser VIEWS="tests/browser/test_compilation_views.py tests/browser/test_saved.py"
+	@$(MAKE) --no-print-directory --jobs 2 notebooks browser VIEWS="tests/browser/test_compilation_views.py tests/browser/test_saved.py"
 
 all-tests: setup
 	MAKEFLAGS= $(PY) -m pytest $(TESTS) --ignore=tests/browser
+
+notebooks: setup ## Run all notebooks, and compare what they show
+	MAKEFLAGS= $(PY) -m pytest $(PARALLEL) --nbval $(NOTEBOOKS)
 
 fast: setup ## The tests that take no time, without notebooks: under a minute
 	$(PY) -m pytest $(TESTS) -m "not slow" tests flydsl
