@@ -1,6 +1,7 @@
 """The main loop of a GEMM whose B is shuffled beforehand: its operands, and the tiles in flight.
 
-A workgroup of four waves computes a tile of C. Its waves stand side by side along N. All need the same rows of A, so A
+A workgroup of four waves computes a tile of C. Its waves stand side by side along N, or some of them share columns and
+have parts of K (`put_sum_of_waves`). All need the same rows of A, so A
 goes through shared memory; B is different for every wave and goes from global memory straight into its registers.
 `mfma_products` has the matrix instructions, and says what a lane holds of A and B.
 """
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.kernels_common import bytes_of, ceil_div, fp8_type, require, require_tensor
 from kernels.layout_utils import idx2crd
@@ -36,9 +38,9 @@ from kernels.tensor_shim import GTensor, STensor
 class InShared:
     """A workgroup's tile of a product with K columns, with `stages` buffers of A, or an operand like it, in LDS.
 
-    dtype: a key of BITS. k, tile_k: in elements. waves_n: of the workgroup's waves, along N. exchanged: chunks of a row
-    that change places, at most; 128 bytes meet every bank of CDNA 3, 256 those of CDNA 4. asynchronous: copies are
-    waited for by the program alone.
+    dtype: a key of BITS. k, tile_k: in elements. waves_n, waves_k: of the workgroup's waves, along N and K. exchanged:
+    chunks of a row that change places, at most; 128 bytes meet every bank of CDNA 3, 256 those of CDNA 4.
+    asynchronous: copies are waited for by the program alone.
 
     The products of shuffled weights have the defaults on CDNA 4, too: they stand for the kernels whose times are
     measured there (`flydsl/simulator/timing/ACCURACY.md`).
@@ -52,6 +54,7 @@ class InShared:
     stages: int = 2
     threads: int = THREADS
     waves_n: int = WAVES
+    waves_k: int = 1
     exchanged: int = 8
     asynchronous: bool = False
 
@@ -114,10 +117,15 @@ class InShared:
         """Tiles of 16 columns of each wave."""
         return self.tile_n // self.waves_n // 16
 
+    def wave_place(self) -> tuple[Any, Any]:
+        """The calling wave's numbers along N and along K."""
+        wave = fx.Int32(fx.thread_idx.x) >> 6
+        return (wave, 0) if self.waves_k == 1 else (wave % self.waves_n, wave // self.waves_n)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tiling(InShared):
-    """The tile of four waves side by side, with 1 or 2 stages. Raises ArgumentError where sizes do not fit.
+    """The tile of four waves, with 1 or 2 stages. Raises ArgumentError where sizes do not fit.
 
     padding: the last elements of k, a multiple of 32, that do not count: what loads the last tile has 0 in their place.
     """
@@ -128,7 +136,8 @@ class Tiling(InShared):
         require(self.dtype in BITS, f"in_dtype={self.dtype!r}", f"one of {', '.join(BITS)}")
         require(self.stages in (1, 2), f"lds_stage={self.stages}", "1 or 2")
         require(self.tile_m > 0 and self.tile_m % 16 == 0, f"tile_m={self.tile_m}", "a multiple of 16")
-        require(self.tile_n > 0 and self.tile_n % 64 == 0, f"tile_n={self.tile_n}", "a multiple of 64")
+        columns = 16 * self.waves_n
+        require(self.tile_n > 0 and self.tile_n % columns == 0, f"tile_n={self.tile_n}", f"a multiple of {columns}")
         group_bytes = 128 if self.dtype in (W4A16, "fp6", "fp8_fp4") else 64
         fits = self.row_bytes % group_bytes == 0
         require(fits, f"tile_k={self.tile_k}", f"{self.row_bytes} bytes, a multiple of {group_bytes}")
@@ -155,7 +164,7 @@ class Tiling(InShared):
     @property
     def wave_tile(self) -> tuple[int, int]:
         """Rows and columns of C of a wave."""
-        return self.tile_m, self.tile_n // WAVES
+        return self.tile_m, self.tile_n // self.waves_n
 
     @property
     def m_repeat(self) -> int:
@@ -280,12 +289,17 @@ class TileB:
             B, fx.Int32, base_byte_offset=fx.Int64(block) * (tiling.tile_n * self.k_bytes),
             num_records_bytes=tiling.tile_n * self.k_bytes,
         )  # fmt: skip
-        thread = fx.Int32(fx.thread_idx.x)
-        wave, self.lane = thread >> 6, thread & (WAVE - 1)
-        self._first = wave * (tiling.num_acc_n * 4 * self.k_bytes) + self.lane * (self.load_bytes // 4)
-        # Groups of K in a tile, words from tile to tile, and bytes from load to load of a row.
-        self.groups = tiling.tile_k // product.group
+        self.lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
+        # A wave's groups of K in a tile, words from tile to tile, and bytes from load to load of a row.
+        self.groups = tiling.tile_k // tiling.waves_k // product.group
         self.step, self.apart = tiling.tile_k * bits // 8 * 4, WAVE * self.load_bytes
+        self._first = self._start(tiling.num_acc_n)
+
+    def _start(self, tiles: int) -> Any:
+        """The lane's first word. tiles: of 16 rows from one wave to the next."""
+        along_n, along_k = self.tiling.wave_place()
+        first = along_n * (tiles * 4 * self.k_bytes) + self.lane * (self.load_bytes // 4)
+        return first + along_k * (self.step // self.tiling.waves_k) if self.tiling.waves_k > 1 else first
 
     @property
     def loads(self) -> int:
@@ -338,20 +352,22 @@ class MxScales:
     def __init__(
         self, tiling: Tiling, scale_a: Any, scale_b: Any, rows: Any, columns: Any, place: Any, apart: int = 1
     ) -> None:
-        fits = tiling.tile_m % 32 == tiling.tile_n % 128 == 0
+        fits = tiling.tile_m % 32 == tiling.tile_n % (32 * tiling.waves_n) == 0
         require(fits, f"scales of a tile of {tiling.tile_m} x {tiling.tile_n}",
-                "tile_m is a multiple of 32, and tile_n of 128")  # fmt: skip
+                f"tile_m is a multiple of 32, and tile_n of {32 * tiling.waves_n}")  # fmt: skip
         self.tiling, self.apart = tiling, apart
         self.of_32_rows = tiling.k // 32 * 8  # words
-        thread = fx.Int32(fx.thread_idx.x)
-        lane = self.lane = thread & (WAVE - 1)
+        lane = self.lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
+        wave, part = tiling.wave_place()
+        self.words = max(1, tiling.tile_k // tiling.waves_k // 256)  # of a wave, for 32 rows
+        self.first_k, first = part * (self.words * 256), part * (self.words * WAVE) + lane
         # Scales are padded to 32 rows; what lies after them reads 0, for rows that do not exist.
         padded = (rows + 31) // 32 * (self.of_32_rows * 4)
         self.a = None if scale_a is None else GTensor(scale_a, fx.Int32, num_records_bytes=padded)
         self.b = GTensor(scale_b, fx.Int32, num_records_bytes=columns // 32 * self.of_32_rows * 4)
-        self.first_a = place[0] * (tiling.m_repeat // 2 * self.of_32_rows) + lane
-        wave = place[1] * WAVES + (thread >> 6)
-        self.first_b = wave * (tiling.num_acc_n // 2 * self.of_32_rows) + lane
+        self.first_a = place[0] * (tiling.m_repeat // 2 * self.of_32_rows) + first
+        wave = place[1] * tiling.waves_n + wave
+        self.first_b = wave * (tiling.num_acc_n // 2 * self.of_32_rows) + first
 
     def load(self, k: Any, stage: int, before: Any) -> Any:
         """(of A, of B): [32 rows][256 of K], words of tile k. An odd tile of 128 has those of the one before."""
@@ -361,7 +377,7 @@ class MxScales:
         # With one buffer the number of a tile is not known at compile time: its half is moved to the low bits.
         moved = fx.Uint32(k % 2 * 16) if halves and self.tiling.stages == 1 else None
         step = k * (self.tiling.tile_k // 128) // 2 * WAVE
-        words = range(max(1, self.tiling.tile_k // 256))
+        words = range(self.words)
         masks = [self._counting(k, word) for word in words]
 
         def load(memory: Any, place: Any, word: int) -> Any:
@@ -382,7 +398,7 @@ class MxScales:
         limit = self.tiling.limit
         if limit is None:
             return -1
-        first = k * (self.tiling.tile_k // 128) // 2 * 256 + word * 256 + (self.lane >> 4) * 32
+        first = k * (self.tiling.tile_k // 128) // 2 * 256 + (word * 256 + self.first_k) + (self.lane >> 4) * 32
         low = (first < limit).select(fx.Int32(0xFFFF), 0)
         return low | (first + 128 < limit).select(fx.Int32(-1 << 16), 0)
 
@@ -429,6 +445,35 @@ def multiply_groups(
         return [b.unpacked(pack, factor) for pack, factor in zip(now_b[group], factors, strict=True)]
 
     return add_products(b.product, acc, groups or range(b.groups), fragment, packs, scales, first_row)
+
+
+@flyc.jit
+def put_sum_of_waves(tiling: Tiling, acc: Any, shared: Any, put: Callable[[Any], None]) -> None:
+    """put(sums): what becomes of the sums of the waves along K, which meet in shared memory.
+
+    shared: free for (waves_k - 1) tile_m tile_n f32 once every wave has multiplied.
+    """
+    if fx.const_expr(tiling.waves_k == 1):
+        put(acc)
+    else:
+        wave, part = (fx.Int32(fx.rocdl.readfirstlane(number)) for number in tiling.wave_place())
+        size = tiling.m_repeat * tiling.num_acc_n * 16 * 16
+        lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
+        sums = STensor(shared, fx.Float32)
+        tiles = [(mi, ni) for mi in range(tiling.m_repeat) for ni in range(tiling.num_acc_n)]
+        fx.gpu.barrier()
+        if part > 0:
+            first = ((part - 1) * tiling.waves_n + wave) * size + lane * 4
+            for number, (mi, ni) in enumerate(tiles):
+                sums.vec_store(first + number * 256, acc[mi][ni])
+        fx.gpu.barrier()
+        if part == 0:
+            total = [list(row) for row in acc]
+            for number, (mi, ni) in enumerate(tiles):
+                for other in range(tiling.waves_k - 1):
+                    place = (wave + other * tiling.waves_n) * size + lane * 4 + number * 256
+                    total[mi][ni] = total[mi][ni] + fx.Vector(sums.vec_load(place, 4))
+            put(total)
 
 
 def no_scales(k: Any, stage: int, before: Any) -> tuple[()]:

@@ -148,7 +148,7 @@ def compile_mixed_moe_gemm1(
     use_cshuffle_epilog: bool | None = None, enable_bias: bool = False, model_dim_pad: int = 0, inter_dim_pad: int = 0,
     persist_m: int = 1, use_async_copy: bool = False, waves_per_eu: int | None = None, k_batch: int = 1, b_nt: int = 0,
     gate_mode: GateMode = GateMode.SEPARATED, a_scale_one: bool = False, xcd_swizzle: int = 0,
-    swiglu_limit: float = 0.0,
+    swiglu_limit: float = 0.0, k_wave: int = 1,
 ) -> Any:  # fmt: skip
     """The launcher of stage 1: (out, x, w, scale_x, scale_w, sorted_token_ids, expert_ids, sorted_weights,
     num_valid_ids, bias, out_scale_sorted, tokens, 2 inter_dim, model_dim, blocks, stream), every tensor flattened.
@@ -158,6 +158,9 @@ def compile_mixed_moe_gemm1(
     limit is 7 unless swiglu_limit says another. bias (E 2I) f32, with enable_bias. gate_mode: of the weights; the
     scales are as the module says. a_scale_one: the activations' scales are 1, whatever scale_x holds. persist_m: blocks
     of rows of a workgroup. b_nt, xcd_swizzle: hints about caches, which are not used.
+    k_wave: waves that share columns, 1, 2 or 4. Each takes tile_k of every k_wave tile_k along K, and their sums meet
+    in shared memory. A tile may be as narrow as 64 / k_wave columns, so that few tokens reach every compute unit. Needs
+    results of 16 bits that go straight to memory.
     k_batch: workgroups that share a tile, along K. With more than one, out is (T k, 2 inter_dim) in f32, f16 or bf16,
     which the caller clears: gate and up are added to it, and act is left to `silu_and_mul_fq`, or the caller.
     model_dim_pad, inter_dim_pad: how many of the last columns are padding, multiples of 32. Those of x do not count,
@@ -175,7 +178,12 @@ def compile_mixed_moe_gemm1(
         cshuffle=rounded or (out_dtype != "f32" if k_batch > 1 else use_cshuffle_epilog), biased=enable_bias,
         swiglu_limit=(swiglu_limit or SWIGLU_LIMIT) if act == "swiglu" else None, asynchronous=use_async_copy,
         interleaved=gate_mode is GateMode.INTERLEAVE, k_batch=k_batch, paddings=(model_dim_pad, inter_dim_pad),
+        waves_k=k_wave,
     )  # fmt: skip
+    straight = k_wave == 1 or (k_batch == 1 and not plan.cshuffle)
+    wanted = "alone, and results of 16 bits without use_cshuffle_epilog"
+    require(straight, f"k_wave={k_wave} with k_batch={k_batch} and out_dtype={out_dtype!r}", wanted)
+    require(k_wave == 1 or tile_k % 256 == 0, f"k_wave={k_wave} with tile_k={tile_k}", "a multiple of 256")
     alone = gate_mode is GateMode.MOCK_GATE_ONLY and k_batch == 1
     require(not alone, "MOCK_GATE_ONLY with k_batch=1", "SEPARATED, or parts of K")
     _check(plan, persist_m)
@@ -244,7 +252,8 @@ def _in_dtype(a_dtype: str, b_dtype: str) -> str:
 def _check(plan: Plan, persist_m: int) -> None:
     tiling = plan.tiling
     require(tiling.tile_m % 32 == 0, f"tile_m={tiling.tile_m}", "a multiple of 32, which share words of scales")
-    require(tiling.tile_n % 128 == 0, f"tile_n={plan.tile_n}", f"a multiple of {64 if plan.gated else 128}")
+    columns = 32 * tiling.waves_n
+    require(tiling.tile_n % columns == 0, f"tile_n={plan.tile_n}", f"a multiple of {columns // plan.both}")
     require(tiling.tile_k % 128 == 0, f"tile_k={tiling.tile_k}", "a multiple of 128")
     require(tiling.k % 256 == 0, f"K={tiling.k}", "a multiple of 256, whose scales share words")
     require(plan.rows_of_experts % 32 == 0, f"{plan.columns} columns", "a multiple of 32")

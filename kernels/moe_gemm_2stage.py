@@ -135,7 +135,7 @@ class Plan(StagePlan):
     @property
     def num_acc_n(self) -> int:
         """Tiles of 16 columns of the result of each wave."""
-        return self.tile_n // WAVES // 16
+        return self.tile_n // self.tiling.waves_n // 16
 
     @property
     def out_type(self) -> Any:
@@ -144,9 +144,10 @@ class Plan(StagePlan):
 
     @property
     def lds_bytes(self) -> int:
-        """Shared memory: of A's buffers, and afterwards of the tile of the result."""
+        """Shared memory: of A's buffers, and afterwards of the tile of the result, or of waves' sums."""
         through = self.tiling.tile_m * self.tile_n * self.out_type.width // 8 if self.cshuffle else 0
-        return max(self.tiling.stages * self.tiling.a_bytes, through)
+        sums = (self.tiling.waves_k - 1) * self.tiling.tile_m * self.tiling.tile_n * 4
+        return max(self.tiling.stages * self.tiling.a_bytes, through, sums)
 
     @property
     def bits(self) -> tuple[int, int]:
@@ -165,7 +166,8 @@ class GatheredA(TileA):
 
     def __init__(self, plan: Plan, product: Product, A: Any, rows: Any, routes: Routes) -> None:
         buffer = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
-        super().__init__(plan.tiling, product, A, rows, 0, buffer=buffer)
+        part = plan.tiling.wave_place()[1] * (plan.tiling.row_chunks // plan.tiling.waves_k)
+        super().__init__(plan.tiling, product, A, rows, 0, buffer=buffer, first_chunk=part)
         self.memory = GTensor(A, fx.Int32, (-1, self.k_bytes // 4), num_records_bytes=fx.Int64(rows) * self.k_bytes)
         self._routes = routes
         self._copies: dict[int, Any] = {}  # first byte of a copy -> where this thread's lies in A, and in its row
@@ -213,9 +215,7 @@ class GateAndUp(TileB):
             num_records_bytes=(apart + plan.tile_n) * self.k_bytes,
         )  # fmt: skip
         self.plan = plan
-        thread = fx.Int32(fx.thread_idx.x)
-        tiles = plan.num_acc_n * (2 if plan.interleaved else 1)
-        self._first = (thread >> 6) * (tiles * 4 * self.k_bytes) + (thread & (WAVE - 1)) * (self.load_bytes // 4)
+        self._first = self._start(plan.num_acc_n * (2 if plan.interleaved else 1))
 
     def _part(self, first: Any, row: int, offset: int) -> Any:
         tile = 16 * self.k_bytes
@@ -276,8 +276,9 @@ class OutputTile(TileC):
 
     def __init__(self, plan: Plan, routes: Routes, tensors: Any) -> None:
         rows, tile = routes.tokens * (1 if plan.accumulate else plan.topk), (plan.tile_m, plan.tile_n)
-        place, wave_tile = (routes.block, fx.Int32(fx.block_idx.x)), (plan.tile_m, plan.tile_n // WAVES)
-        super().__init__(tensors["out"], plan.out_type, rows, plan.out_columns, tile, place, wave_tile)
+        place, wave_tile = (routes.block, fx.Int32(fx.block_idx.x)), (plan.tile_m, plan.num_acc_n * 16)
+        wave = plan.tiling.wave_place()[0]
+        super().__init__(tensors["out"], plan.out_type, rows, plan.out_columns, tile, place, wave_tile, wave)
         self.plan, self.routes, self.tensors = plan, routes, tensors
         size = fx.Int64(rows) * (plan.out_columns * plan.out_type.width // 8)
         self.memory = GTensor(tensors["out"], plan.out_type, num_records_bytes=size)
@@ -381,7 +382,8 @@ def visit(plan: Plan, routes: Routes, tensors: Any, product: Any, result: Any) -
         else:
             b = TileB(plan.tiling, kind, weights, routes.expert * (plan.columns // plan.tile_n) + place)
         acc = product(plan, routes, a, b, (tensors.get("scale_activations"), tensors["scale_weights"]))
-        result(plan, routes, tensors).put(acc, a.buffer)
+        tile = result(plan, routes, tensors)
+        pipeline.put_sum_of_waves(plan.tiling, acc, a.buffer, lambda sums: tile.put(sums, a.buffer))
 
 
 def product_of_tiles(plan: Plan, routes: Routes, a: GatheredA, b: TileB, scales: tuple[Any, Any]) -> Any:
@@ -520,12 +522,13 @@ def _split(plan: Plan, k_batch: int) -> Plan:
 def plan_of(
     in_dtype: str, k: int, tile: tuple[int, int, int], *, columns: int, k_batch: int = 1, gated: bool, out_dtype: str,
     cshuffle: bool | None = None, accumulate: bool = False, scaled: bool = True,
-    out_types: Sequence[str] = ("f16", "bf16"), paddings: tuple[int, int] = (0, 0), **known: Any,
+    out_types: Sequence[str] = ("f16", "bf16"), paddings: tuple[int, int] = (0, 0), waves_k: int = 1, **known: Any,
 ) -> Plan:  # fmt: skip
     """The plan of a stage. tile: tile_m, tile_n, tile_k. scaled: whether rows and columns have scales, if numbers do.
 
     cshuffle: as the caller said, or None for stage 2's results of 16 bits. out_types: of stage 1. paddings: how many of
-    the last columns of the activations do not count, and of the result's. Raises ArgumentError where sizes do not fit.
+    the last columns of the activations do not count, and of the result's. waves_k: along K, each with a tile_k
+    at a time. Raises ArgumentError where sizes do not fit.
     """
     (tile_m, tile_n, tile_k), narrow = tile, out_dtype != "f32"
     if gated:
@@ -539,7 +542,9 @@ def plan_of(
     topk, experts = known["topk"], known["experts"]
     require(1 <= topk <= experts, f"the top {topk} of {experts} experts", "topk is 1 to the number of experts")
     dtype, rows = "int8" if in_dtype == SMOOTH else in_dtype, tile_n * (2 if gated else 1)
-    tiling = Tiling(dtype=dtype, k=k, tile_m=tile_m, tile_n=rows, tile_k=tile_k, padding=paddings[0])
+    require(waves_k in (1, 2, 4), f"k_wave={waves_k}", "1, 2 or 4")
+    along_k: dict[str, Any] = {"k": k, "tile_k": tile_k * waves_k, "padding": paddings[0], "waves_k": waves_k}
+    tiling = Tiling(dtype=dtype, tile_m=tile_m, tile_n=rows, waves_n=WAVES // waves_k, **along_k)
     for padding, of in zip(paddings, (k, columns), strict=True):
         fits = 0 <= padding < of and padding % GROUP == 0
         require(fits, f"padding of {padding} in {of} columns", f"a multiple of {GROUP}, and less than there are")

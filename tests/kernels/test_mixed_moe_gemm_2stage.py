@@ -228,6 +228,10 @@ def test_scales_of_nothing_infinity_and_nan(byte: int) -> None:
         ({"model_dim": 512, "k_batch": 2, "enable_bias": True}, "enable_bias"),
         ({"model_dim": 512, "k_batch": 2, "out_dtype": "fp4"}, "with k_batch=2"),
         ({"gate_mode": kernel.GateMode.MOCK_GATE_ONLY}, "MOCK_GATE_ONLY"),
+        ({"k_wave": 3}, "k_wave=3"),
+        ({"model_dim": 1024, "k_wave": 2, "out_dtype": "fp4"}, "k_wave=2 with k_batch=1 and out_dtype='fp4'"),
+        ({"model_dim": 1024, "k_wave": 2, "k_batch": 2}, "k_wave=2 with k_batch=2"),
+        ({"model_dim": 512, "k_wave": 4}, "K=512"),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], said: str) -> None:
@@ -250,6 +254,19 @@ def test_padding_of_stage1(a_dtype: str, tile: tuple[int, int], options: dict[st
 
 def test_padding_of_stage2() -> None:
     stage2(Layer.of((5, 256, 512, 3, 2, 32)), "fp8", inter_dim_pad=224, model_dim_pad=32)
+
+
+@pytest.mark.parametrize(
+    ("a_dtype", "tile", "k", "options", "padding"),
+    [
+        ("fp4", (32, 256), 1024, {"k_wave": 2, "act": "swiglu", "enable_bias": True, "persist_m": 2}, 0),
+        ("fp8", (16, 256), 2048, {"k_wave": 4, "gate_mode": kernel.GateMode.INTERLEAVE, "use_async_copy": True}, 0),
+        ("fp4", (16, 256), 1024, {"k_wave": 4, "model_dim_pad": 416, "inter_dim_pad": 32}, 32),
+        pytest.param("fp8", (64, 512), 1024, {"k_wave": 2}, 0, marks=pytest.mark.sweep),
+    ],
+)
+def test_waves_that_share_k(a_dtype: str, tile: tuple[int, int], k: int, options: dict[str, Any], padding: int) -> None:
+    Stage1(Layer.of((37, k, 128, 3, 2, 32)), a_dtype, tile, out_dtype="bf16", **options).check(padding)
 
 
 def test_blocks_of_rows_that_share_an_entry_of_the_tables() -> None:

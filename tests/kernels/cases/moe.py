@@ -222,6 +222,7 @@ CASES: dict[str, Case] = {
     **mixed_cases("mxmoe1_afp4w4_64x256x256_fp4out", (7168, 256, 9), out_dtype="fp4"),
     **mixed_cases("mxmoe1_afp8w4_64x256x256_fp8out", (7168, 256, 9), out_dtype="fp8"),
     **mixed_cases("mxmoe1_a{}w4_32x128x256", (3072, 3072, 4)),
+    **mixed_cases("mxmoe1_a{}w4_32x16x256_kw4", (7168, 256, 9), k_wave=4),
     **mixed_cases("mxmoe1_afp4w4_32x256x256_sk4", (7168, 2048, 8), k_batch=4),
     **mixed_cases("mxmoe2_a{}w4_64x256x256", (7168, 256, 9)),
     **mixed_cases("mxmoe2_a{}w4_32x256x256", (3072, 3072, 4)),
