@@ -32,6 +32,7 @@ REASON_COLORS = {
     Stall.BARRIER: "#d55e00",
     Stall.NO_SLOT: "#777777",
     Stall.INSTRUCTION_FETCH: "#8a5a20",
+    Stall.SIGNAL: "#cc3311",
 }
 SHORT_REASONS = {
     Stall.NONE: "",
@@ -45,6 +46,7 @@ SHORT_REASONS = {
     Stall.BARRIER: "barrier",
     Stall.NO_SLOT: "other wave",
     Stall.INSTRUCTION_FETCH: "fetch",
+    Stall.SIGNAL: "signal",
 }
 """For columns of tables."""
 

@@ -274,10 +274,32 @@ class Stamped(Shared):
     _fields_, _points_to_ = fields(globals(), "u64 number, stamp;")
 
 
+class SignalAccess(Shared):
+    """An access of few lanes to memory that other workgroups may access: one of its lanes.
+
+    at: where the wave's stream was. value: what the access finds. compared: what a load's value is compared with.
+    """
+
+    _fields_, _points_to_ = fields(globals(), "u64 address, value, at, group; u32 wave, instruction, compared, bytes;")
+
+
 class Stream(Shared):
     """The instructions that a wave executes, as words. `at` goes beyond `end` where there is no room for all of it."""
 
-    _fields_, _points_to_ = fields(globals(), "u32 *at, *end;")
+    _fields_, _points_to_ = fields(globals(), "u32 *at, *end; SignalAccess *look, *look_end;")
+
+
+class SignalLog(Shared):
+    """Accesses in the order in which they were made. watched: of each instruction, -1, or the offset in a wave of a
+    register that what it loads is compared with; looks: of each instruction, 1 where it only looks. `at` goes beyond
+    `end` where there is no room for all of it.
+    """
+
+    _fields_, _points_to_ = fields(globals(), """
+        SignalAccess *at, *end;
+        const i64 *watched;
+        const u8 *looks;
+    """)  # fmt: skip
 
 
 class CountingBlock(Shared):
@@ -286,7 +308,8 @@ class CountingBlock(Shared):
     entry: of the instruction with an access that is being executed, `part` how many accesses it has made. masks, rows:
     of each part, the lanes that took part and their addresses. ways: for each bank. Of a thread that traces:
     first_wave: where the waves are, streams: where each one is recorded, line_base: the number of each buffer's first
-    line, lds_banks: 0 where they are not known.
+    line, lds_banks: 0 where they are not known; signals: null, or where accesses by few lanes are recorded, group: the
+    workgroup that makes them.
     """
 
     _fields_, _points_to_ = fields(globals(), f"""
@@ -295,11 +318,13 @@ class CountingBlock(Shared):
         u8 *first_wave;
         Stream *streams;
         u32 *line_base;
-        u64 lds_banks, unused, masks[{MAX_PARTS}], rows[{MAX_PARTS}][{LANES}], ways[{MAX_BANKS}];
+        SignalLog *signals;
+        u64 group, lds_banks, unused[7], masks[{MAX_PARTS}], rows[{MAX_PARTS}][{LANES}], ways[{MAX_BANKS}];
         Stamped set[{1 << SET_SIZE_LOG2}];
     """)  # fmt: skip
 
 
+assert CountingBlock.rows.offset % 64 == 0  # they are compared as vectors
 assert Workspace.unused.offset % 64 == 16
 RECORD_BYTES, ENTRIES = Record.handler.size + Record.slots.size, CountingBlock.set.offset + CountingBlock.set.size
 assert RECORD_BYTES == 64 == Entry.pattern.offset + Entry.pattern.size

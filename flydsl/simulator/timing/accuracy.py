@@ -16,6 +16,8 @@ _MATRIX_AT_WORK = 0.1
 """Part of the time in which a launch keeps the matrix cores busy that it has workgroups for."""
 _OF_ATTENTION = 0.1
 """Cycles of transcendental functions for each cycle of matrix instructions, from which on a launch is no product."""
+_WAITING = 0.25
+"""Part of the time for which a workgroup waits for others, from which on a launch is unlike the compared ones."""
 _COMPARED = (GFX942.name, GFX950.name)
 _ERROR_PERCENT = {
     "short": 20.0,
@@ -32,7 +34,7 @@ LEAST_PERCENT = _ERROR_PERCENT["matrix"]
 """The least error of a kind that was not compared: that of the worst kind of products."""
 
 
-def kind_of(replay: Replayed, time_us: float, *, adds: bool = False) -> str | None:
+def kind_of(replay: Replayed, time_us: float, *, adds: bool = False, waiting: float = 0.0) -> str | None:
     """The kind of a launch: "short", "memory", "matrix" or "latency" for products, "stream" for others from memory.
 
     adds: whether it has atomics on global memory. A short product that has is of several "parts" whose sums meet there.
@@ -42,8 +44,11 @@ def kind_of(replay: Replayed, time_us: float, *, adds: bool = False) -> str | No
     workgroup on a die.
     What computes transcendental functions beside matrix instructions, as attention does, is no product. A "cached
     stream" is one whose data the Infinity Cache could keep from the launch before, while the model reads them from
-    memory. None for what was not compared with a GPU.
+    memory. waiting: the part of the time for which a workgroup waits for others, at most. None for what was not
+    compared with a GPU.
     """
+    if waiting > _WAITING:
+        return None
     busy, is_memory_bound = replay.state.busy, replay.memory_part > _MEMORY_BOUND
     if not busy[Unit.MATRIX]:
         if not is_memory_bound:

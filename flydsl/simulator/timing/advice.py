@@ -56,6 +56,7 @@ REASON_NAMES = {
     Stall.BARRIER: "waiting at barriers",
     Stall.NO_SLOT: "letting another wave go first",
     Stall.INSTRUCTION_FETCH: "waiting for instructions",
+    Stall.SIGNAL: "waiting for signals of other workgroups",
 }
 
 
@@ -284,6 +285,13 @@ class _Adviser:
         amount = f"{self.part.capitalize()} has {len(inside)} instructions, and {count}"
         return hidden, f"{amount}; fewer of either would save up to {hidden:.0f} cycles."
 
+    def _signal(self, reason: Stall, _stalled: tuple[int, ...]) -> tuple[float | None, str]:
+        stall = self.stall(reason)
+        return (
+            stall,
+            f"Work that needs none of it, before the wait, or signals given earlier hide up to {stall:.0f} cycles.",
+        )
+
     @property
     def _others(self) -> dict[Stall, Callable[[Stall, tuple[int, ...]], tuple[float | None, str]]]:
         return {
@@ -295,6 +303,7 @@ class _Adviser:
             Stall.BARRIER: self._barrier,
             Stall.NO_SLOT: self._no_slot,
             Stall.INSTRUCTION_FETCH: self._fetch,
+            Stall.SIGNAL: self._signal,
         }
 
     def _strong_waits(self) -> Iterator[Finding]:
@@ -351,4 +360,5 @@ _WHAT = {
     Stall.BARRIER: "wait {cycles} at {named} for others of their workgroup",
     Stall.NO_SLOT: "let others go first {cycles} at {named}",
     Stall.INSTRUCTION_FETCH: "wait {cycles} at {named} for instructions",
+    Stall.SIGNAL: "wait {cycles} at {named} for signals of other workgroups",
 }

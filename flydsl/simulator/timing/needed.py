@@ -161,7 +161,7 @@ class _Walk:
     def __init__(self, program: Program, entry: int, arguments: int, mask_registers: int) -> None:
         self._instructions, self._mask_registers = program.instructions, mask_registers
         self.effects = effects_of(program)
-        self._targets = [_target(program, i) for i in self._instructions]
+        self._targets = [branch_target(program, i) for i in self._instructions]
         self._kinds = [instruction_class(i.mnemonic) for i in self._instructions]
         self._initial = self._where_initial(entry, arguments | _ALWAYS)
         self._arguments = arguments
@@ -308,7 +308,7 @@ def _stored_registers(instruction: Instruction) -> int:
     return register_bits(data) & ~register_bits(addresses)
 
 
-def _target(program: Program, instruction: Instruction) -> int | None:
+def branch_target(program: Program, instruction: Instruction) -> int | None:
     """The target of a branch; None for other instructions."""
     if not instruction.mnemonic.startswith(("s_branch", "s_cbranch")):
         return None

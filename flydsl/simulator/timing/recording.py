@@ -104,7 +104,13 @@ class Place:
         for w, stream in enumerate(self._streams):
             stream.at = self._buffers[w].ctypes.data if is_kept else 0
             stream.end = stream.at + self._buffers[w].nbytes if is_kept else 0
+            stream.look = 0
         self._kept, self._waited_at = is_kept, list[int]()
+
+    def log_signals(self, log: layout.SignalLog, workgroup: int) -> list[int]:
+        """Log the signals of the next workgroup. Returns where the streams of its waves begin."""
+        self._counting.block.signals, self._counting.block.group = addressof(log), workgroup
+        return [stream.at or 0 for stream in self._streams]
 
     def forget_waiting(self) -> None:
         """Forget, of a workgroup that goes on waiting, what it executed since it was asked before."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,8 +35,10 @@ from flydsl.simulator.timing.instructions import described, matrix_cycles, unit_
 from flydsl.simulator.timing.left_out import LeftOut
 from flydsl.simulator.timing.recording import Lines, WaitsForOthers
 from flydsl.simulator.timing.replay import Replayed, Work, replayed
-from flydsl.simulator.timing.together import record_together
+from flydsl.simulator.timing.signals import SIGNAL_ROOM, SIGNAL_WORD, signalling_of
+from flydsl.simulator.timing.together import Together, record_together
 from flydsl.simulator.timing.trace import WAVE, MemoryUse, Trace, TracedInstruction
+from flydsl.simulator.timing.workgroup_waits import Course, Grid, Waits
 
 _RECORDED_COMPUTE_UNITS = 1
 _EVENT_ROOM = 400_000
@@ -110,21 +113,21 @@ class Sample:
         self.dies = int(self.timing.xcds.value)
         self.per_compute_unit = workgroups_per_compute_unit(dispatch)
 
-        self._together: dict[int, list[Array]] = {}
-        self.waited = False
+        self._signalling = signalling_of(dispatch.program)
+        self._together: Together | None = None
+        self.waits = Waits()
 
     def _record(self, workgroups: Sequence[int]) -> list[list[Array]]:
-        missing = set(workgroups).difference(self._together)
-        if not self._together:
+        known = {} if self._together is None else self._together.streams
+        if self._together is None and not self._signalling.waits:
             try:
                 return recording.record(self.dispatch, workgroups, self._limit, self._threads)
             except WaitsForOthers:
-                missing |= {*self._whole_plan.chosen, *self._others}
-        if missing:
-            found, waited = record_together(self.dispatch, missing, self._limit)
-            self._together |= found
-            self.waited |= waited
-        return [self._together[w] for w in workgroups]
+                pass
+        if self._together is None or not known.keys() >= set(workgroups):
+            wanted = {*workgroups, *known, *self._whole_plan.chosen, *self._others}
+            self._together = record_together(self.dispatch, wanted, self._limit, self._signalling)
+        return [self._together.streams[w] for w in workgroups]
 
     @cached_property
     def _first(self) -> list[Array]:
@@ -162,7 +165,8 @@ class Sample:
     @cached_property
     def streams(self) -> list[list[Array]]:
         """The recording of what the chosen workgroups execute."""
-        return [self._first, *self._record(self.plan.chosen[1:])] if len(self.plan.chosen) > 1 else [self._first]
+        others = self._record(self.plan.chosen[1:]) if len(self.plan.chosen) > 1 else []
+        return [self._first if self._together is None else self._together.streams[0], *others]
 
     @cached_property
     def first_shares(self) -> Array:
@@ -202,14 +206,57 @@ class Sample:
             for name in ("cache_bytes_per_cycle", "read_bytes_per_cycle", "write_bytes_per_cycle"):
                 setattr(gpu, name, getattr(gpu, name) * part)
         instructions = described(self.arch, self.timing, self.dispatch.program)
-        work = Work(self.streams, instructions, self.lines.bases, self.first_shares)
-        return replayed(gpu, work, recorded_compute_units=_RECORDED_COMPUTE_UNITS, event_room=_EVENT_ROOM)
+        streams, signals = self.streams, [] if self._together is None else self._together.numbered
+        pauses = np.zeros(len(signals), np.uint64)
+        work = Work(streams, instructions, self.lines.bases, self.first_shares, pauses)
+        recorded = {"recorded_compute_units": _RECORDED_COMPUTE_UNITS, "event_room": _EVENT_ROOM}
+        found = replayed(gpu, work, **recorded)
+        if not signals:
+            return found
+        self.waits = self._waits(found)
+        for number, (workgroup, index) in enumerate(signals):
+            awaited = self.waits.of.get(workgroup, {}).get(index)
+            pauses[number] = 0 if awaited is None else awaited.cycles
+        return replayed(gpu, work, **recorded) if pauses.any() else found
+
+    def _waits(self, found: Replayed) -> Waits:
+        """The waits of all workgroups, from a replay in which none waits."""
+        assert self._together is not None
+        numbers = defaultdict[int, list[int]](list)
+        for number, (workgroup, _) in enumerate(self._together.numbered):
+            numbers[workgroup].append(number)
+        courses = {
+            workgroup: Course(
+                start, end, found.asks[numbers[workgroup]].tolist(), found.written[numbers[workgroup]].tolist()
+            )
+            for workgroup, start, end in zip(self.plan.chosen, found.starts.tolist(), found.ends.tolist(), strict=True)
+        }
+        count = self.dispatch.workgroup_count
+        places = int(self.timing.compute_units_per_xcd.value) * self.per_compute_unit
+        grid = Grid(
+            count, self.dies, places, int(found.gpu.start_cycles), self._together.signals, courses,
+            [self._like(w) for w in range(count)],
+        )  # fmt: skip
+        return grid.waits()
+
+    def _like(self, workgroup: int) -> int:
+        """The replayed workgroup that a workgroup does as."""
+        chosen, size = self.plan.chosen, self.plan.round_size
+        units = int(self.timing.compute_units_per_xcd.value)
+        place = workgroup // self.dies // -(-units // self.plan.compute_units)
+        if not self.plan.skipped_rounds:
+            return chosen[min(place, len(chosen) - 1)]
+        last = (self.plan.skipped_rounds + 2) * size
+        if place >= last:
+            return chosen[min(2 * size + place - last, len(chosen) - 1)]
+        return chosen[place if place < size else size + place % size]
 
     def whole_cycles(self, replay: Replayed) -> float:
         """The cycles of all workgroups, with the rounds that were left out, at the clock that power allows."""
         cycles = float(replay.cycles)
         if self.plan.skipped_rounds:
             cycles += self.plan.skipped_rounds * self._round_cycles(replay)
+        cycles += max(0, self.waits.end - self.waits.own_end)  # of other dies, which wait for longer
         return max(cycles, self.sustained_matrix_cycles())
 
     def launch_cycles(self, replay: Replayed) -> float:
@@ -242,7 +289,7 @@ class Sample:
         moved = 0
         for stream in (s for workgroup in self.streams for s in workgroup):
             is_line = stream >= recording.LINE_WORD
-            passes = stream[(stream >= recording.LDS_WORD) & ~is_line] & ~np.uint32(recording.LDS_WORD)
+            passes = stream[(stream >= recording.LDS_WORD) & (stream < SIGNAL_WORD)] & ~np.uint32(recording.LDS_WORD)
             moved += LINE_BYTES * int(is_line.sum()) + 128 * int(passes.sum())
         return moved
 
@@ -291,11 +338,45 @@ class Sample:
             text += f" of an {self._product.name}"
         if self.plan.skipped_rounds:
             text += f"; {self.plan.skipped_rounds} rounds of workgroups between are as long as the replayed one"
-        if self.waited:
-            text += "; waits for other workgroups end at once"
+        if self._together is not None:
+            text += f"; {self._waiting(self._together)}"
         if not replay.complete:
             text += f"; the first {len(replay.events)} instructions are shown"
         return text
+
+    @property
+    def is_partial(self) -> bool:
+        """True if workgroups wait for what is not known."""
+        return self._together is not None and bool(self._together.stuck or self._together.too_many)
+
+    @property
+    def longest_wait(self) -> int:
+        """The cycles of the longest wait for a signal."""
+        return max((w.cycles for of in self.waits.of.values() for w in of.values()), default=0)
+
+    def _waiting(self, together: Together) -> str:
+        """A clause about the waits for other workgroups."""
+        if together.stuck:
+            waiting = _workgroups(together.stuck, "waits", "wait")
+            return f"{waiting} for what no workgroup of the launch writes, and the time is that until then"
+        if together.too_many:
+            return f"waits for other workgroups end at once, as there are more than {SIGNAL_ROOM:,} accesses to signals"
+        if not self._signalling.waits:
+            return "waits for other workgroups end at once"
+        if not self.waits.of:
+            return "no workgroup waits for another one"
+        us = self.longest_wait / self.timing.clock_mhz.value
+        text = f"{_workgroups(len(self.waits.of), 'waits', 'wait')} for signals of others, for {us:.3g} us at most"
+        if self.waits.endless:
+            endless = (
+                "the wait of 1 workgroup ends" if self.waits.endless == 1 else f"waits of {self.waits.endless} end"
+            )
+            text += f"; {endless} at once, as who would end it has no place on the GPU"
+        return text
+
+
+def _workgroups(count: int, one: str, several: str) -> str:
+    return f"1 workgroup {one}" if count == 1 else f"{count} workgroups {several}"
 
 
 def estimate(
@@ -316,9 +397,11 @@ def estimate(
     sample, replay = _replay_with_host_memory(dispatch, instruction_limit, threads, product, cold)
     clock = sample.timing.clock_mhz.value
     cycles = round(sample.launch_cycles(replay))
-    kind = kind_of(replay, cycles / clock, adds=dispatch.program.has_global_atomics)
+    waiting = sample.longest_wait / cycles
+    kind = kind_of(replay, cycles / clock, adds=dispatch.program.has_global_atomics, waiting=waiting)
     compared = error_percent(sample.arch, kind) if sample.is_standard and not cold else None
     uncertain = None if left_out is None else _depends(sample, left_out)
+    is_unknown = bool(uncertain) or sample.is_partial
     waves, events = _shown(sample, replay)
     return Trace(
         kernel=dispatch.kernel_name,
@@ -326,7 +409,7 @@ def estimate(
         clock_mhz=clock,
         origin="model",
         cycles=cycles,
-        error_percent=None if uncertain else sample.error_of_figures(cycles) if compared is None else compared,
+        error_percent=None if is_unknown else sample.error_of_figures(cycles) if compared is None else compared,
         is_compared=compared is not None,
         sampling="; ".join(filter(None, (sample.sentence(replay), uncertain))),
         instructions=tuple(_traced(i) for i in dispatch.program.instructions),

@@ -89,9 +89,10 @@ def tracing(
     and the Infinity Cache is empty and has room for what the kernel writes. By default it is that of one of many
     launches in a row, which write back what the one before left in the caches. Both read their tensors from memory.
 
-    A launch for a GPU without latencies and bandwidths (`flydsl.arch.timing`) raises ArchError, and one that the model
-    cannot time, such as one whose workgroups wait for each other, SimulatorError; with only_known=True it is carried
-    out and not timed.
+    A launch for a GPU without latencies and bandwidths (`flydsl.arch.timing`) raises ArchError, and one whose waves
+    execute too much to be kept, SimulatorError; with only_known=True it is carried out and not timed. Waits of
+    workgroups for each other are part of a time; where they wait for what another launch or process writes, it is the
+    time until then, and its error is not known.
     """
     session = Tracing(execute, only_known, product=product_of(gpu) if isinstance(gpu, str) else gpu, cold=cold)
     with holding(_current, session):

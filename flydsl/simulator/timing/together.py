@@ -6,51 +6,90 @@ Of a loop that waits only the last time round is kept, in which it finds what it
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import instruction_class
-from flydsl.simulator.decoding.program import Instruction, Program
+from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.float_environment import IeeeFloats
 from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.timing.needed import unneeded_products
 from flydsl.simulator.timing.recording import Lines, Place, TracingWatch
+from flydsl.simulator.timing.signals import (
+    LONGEST_LOOP,
+    Log,
+    Signal,
+    Signalling,
+    is_coherent,
+    is_in,
+    signals_of,
+    with_signals,
+)
 
 _SLICE, _TURN, _PATIENCE_SLICES = 20_000, 500, 20
-_LONGEST_LOOP = 512
-"""Words of a loop that waits: it loads, compares and sleeps."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """A recording of all workgroups. streams: of the chosen ones, wave by wave, with the numbers of their signals.
+
+    signals: of all workgroups. numbered: of the chosen ones, by number, as workgroup and index in `signals`. too_many:
+    whether they are more accesses than are kept, so that no signal is known. stuck: workgroups that wait for what no
+    workgroup of the launch does; their streams end there.
+    """
+
+    streams: dict[int, list[Array]]
+    signals: dict[int, list[Signal]]
+    numbered: list[tuple[int, int]]
+    too_many: bool
+    stuck: int
 
 
 def record_together(
-    dispatch: Dispatch, chosen: Collection[int], instruction_limit: int
-) -> tuple[dict[int, list[Array]], bool]:
-    """The streams of the chosen workgroups by number, wave by wave, while all workgroups run; and whether any waited.
+    dispatch: Dispatch, chosen: Collection[int], instruction_limit: int, signalling: Signalling
+) -> Together:
+    """The streams of the chosen workgroups while all workgroups run, and the signals of all.
 
     The launch's memory is not changed. Matrix instructions are recorded, but not executed where they decide nothing.
-    Raises what the launch would raise, and SimulatorError for workgroups that wait for each other without end.
+    Raises what the launch would raise.
     """
     work = copy.copy(dispatch)
     work.memory = dispatch.memory.with_copied_content()
-    recorder = _Recorder(work, Lines.of(dispatch.memory), instruction_limit)
+    recorder = _Recorder(work, Lines.of(dispatch.memory), instruction_limit, signalling)
     streams = recorder.record(frozenset(chosen))
-    kept = {w: [without_waiting(s, dispatch.program) for s in waves] for w, waves in streams.items()}
-    waited = any(len(kept[w][i]) < len(s) for w, waves in streams.items() for i, s in enumerate(waves))
-    return kept, waited
+    signals = signals_of(recorder.log.accesses(), signalling, recorder.beginning_of)
+    loads = [i.index for i in dispatch.program.instructions if _reads_what_others_write(i)]
+    keep = {w: [_without_waiting(stream, loads) for stream in waves] for w, waves in streams.items()}
+    for w in signals.keys() & streams.keys():
+        signals[w] = [s for s in signals[w] if is_in(s, streams[w][s.wave], keep[w][s.wave])]
+    numbered = [(workgroup, index) for workgroup in streams for index in range(len(signals.get(workgroup, ())))]
+    of_wave = defaultdict[tuple[int, int], list[tuple[int, int]]](list)
+    for number, (workgroup, index) in enumerate(numbered):
+        signal = signals[workgroup][index]
+        of_wave[workgroup, signal.wave].append((signal.at, number))
+    kept = {
+        w: [with_signals(stream, keep[w][i], of_wave.get((w, i), ())) for i, stream in enumerate(waves)]
+        for w, waves in streams.items()
+    }
+    return Together(kept, signals, numbered, recorder.log.is_full, recorder.stuck)
 
 
 class _Recorder(Execution):
     """Executes all workgroups of a launch, another one whenever one waits."""
 
-    def __init__(self, work: Dispatch, lines: Lines, instruction_limit: int) -> None:
+    def __init__(self, work: Dispatch, lines: Lines, instruction_limit: int, signalling: Signalling) -> None:
         super().__init__(work, instruction_limit, watch=TracingWatch(unneeded_products(work)))
-        self._lines = lines
+        self._lines, self.log = lines, Log(signalling)
+        self._beginnings = dict[int, list[int]]()
         self._at_work: list[Place] = []
         self._free: list[Place] = []
         self._found: dict[int, list[Array]] = {}
+        self.stuck = 0
         self.launch.block.turn = _TURN
 
     @IeeeFloats()
@@ -63,16 +102,19 @@ class _Recorder(Execution):
         while self._anyone_goes_on():
             pass
         if self._at_work:
-            raise SimulatorError(
-                f"{len(self._at_work)} workgroups wait for each other, and none goes on",
-                hint="launch without tracing(): then the error says what they read",
-            )
-        return {number: self._found[number] for number in chosen}
+            self.stuck = len(self._at_work)
+            self._found.update((place.slot.number, place.streams()) for place in self._at_work)
+        return {number: self._found[number] for number in sorted(chosen)}
+
+    def beginning_of(self, workgroup: int, wave: int) -> int:
+        """The address at which the stream of a wave begins."""
+        return self._beginnings[workgroup][wave]
 
     def _started(self, number: int, *, is_kept: bool) -> Place:
         """A place in which native code starts a workgroup, and no other one after it."""
         place = self._free.pop() if self._free else Place(self, self._lines)
         place.begin(is_kept=is_kept)
+        self._beginnings[number] = place.log_signals(self.log.block, number)
         self.launch.block.next, self.launch.block.group_count = number, number + 1
         self._at_work.append(place)
         return place
@@ -97,29 +139,28 @@ class _Recorder(Execution):
         return True
 
 
-def without_waiting(stream: Array, program: Program) -> Array:
-    """A stream without the rounds of loops in which a wave waits: the same words again, with a load and no store.
+def _without_waiting(stream: Array, loads: list[int]) -> Array:
+    """The words of a stream but the rounds of loops in which a wave waits: the same again, with a load and no store.
 
     The last round, which does not go back, is what is left of such a loop.
     """
-    loads = [i.index for i in program.instructions if _reads_what_others_write(i)]
     keep = np.ones(len(stream), np.bool_)
     for load in loads:
         for first, end in _rounds(stream, np.flatnonzero(stream == load)):
             keep[first:end] = False
-    return stream[keep] if not keep.all() else stream
+    return keep
 
 
 def _reads_what_others_write(instruction: Instruction) -> bool:
     """True for a load or an atomic operation that looks beyond the caches of its compute unit."""
     is_load = instruction_class(instruction.mnemonic) in ("VMEM load", "VMEM atomic")
-    return is_load and any(word in instruction.listed.text for word in ("sc0", "sc1", "glc", "scope:"))
+    return is_load and is_coherent(instruction)
 
 
 def _rounds(stream: Array, places: Array) -> Iterator[tuple[int, int]]:
     """The rounds from one execution of a load to the next that are repeated at once."""
     for first, second, third in zip(places, places[1:], places[2:], strict=False):
         length = second - first
-        is_round = length == third - second <= _LONGEST_LOOP
+        is_round = length == third - second <= LONGEST_LOOP
         if is_round and np.array_equal(stream[first:second], stream[second:third]):
             yield int(first), int(third)

@@ -36,6 +36,7 @@ class Stall(IntEnum):
 
     WAIT_VECTOR_MEMORY: vmcnt, loadcnt or storecnt. WAIT_LDS: lgkmcnt or dscnt. WAIT_SCALAR: kmcnt, or an lgkmcnt that
     waits for scalar loads. *_BUSY: the unit was taken. NO_SLOT: another wave was issued.
+    SIGNAL: another workgroup had not written what the wave looks for.
     """
 
     NONE = 0
@@ -49,6 +50,7 @@ class Stall(IntEnum):
     BARRIER = 8
     NO_SLOT = 9
     INSTRUCTION_FETCH = 10
+    SIGNAL = 11
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
-"""Launches whose workgroups wait for each other are timed, as if what they wait for were there."""
+"""Launches whose workgroups wait for each other: the time in which they wait is part of the estimate."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +8,11 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import SimulatorError
 from flydsl.simulator import tracing
-from flydsl.simulator.timing.session import Tracing
+from flydsl.simulator.timing import signals
+from flydsl.simulator.timing.advice import advise
+from flydsl.simulator.timing.session import TracedLaunch, Tracing
+from flydsl.simulator.timing.trace import Stall
 from tests.simulator import mistaken_kernels as kernels
 
 
@@ -33,7 +33,7 @@ def of_grid_barrier(blocks: int) -> Tracing:
 def test_a_barrier_of_the_grid(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYDSL_GPU_ARCH", arch)
     (launch,) = of_grid_barrier(64).launches
-    assert "waits for other workgroups end at once" in launch.trace.sampling
+    assert "at once" not in launch.trace.sampling
     assert launch.time_us < 10
     executions = np.bincount(launch.trace.events["instruction"], minlength=len(launch.trace.instructions))
     assert executions.max() <= 2 * len(launch.trace.waves), "rounds of the loop that waits are not in the trace"
@@ -58,21 +58,75 @@ def pass_on(flags: fx.Tensor, blocks: fx.Int32):
     pass_on_kernel(flags, blocks).launch(grid=blocks, block=64)
 
 
-def pass_on_from(last: int) -> Any:
-    flags = zeros(33)
-    flags[32] = last
+def pass_on_from(last: int, blocks: int = 32) -> Tracing:
+    flags = zeros(blocks + 1)
+    flags[blocks] = last
     with tracing() as traced:
-        pass_on(flags, 32)
+        pass_on(flags, blocks)
     return traced
 
 
-def test_a_workgroup_may_wait_for_a_later_one() -> None:
-    assert pass_on_from(1).time_us < 10
+def test_a_chain_of_workgroups_takes_as_long_as_its_links() -> None:
+    of_16, of_32, of_64 = (pass_on_from(1, blocks).time_us for blocks in (16, 32, 64))
+    assert of_64 - of_32 == pytest.approx(2 * (of_32 - of_16), rel=0.1)
+    assert 0.1 < (of_64 - of_32) / 32 < 2, "us for a store and a load that finds it"
 
 
-def test_waiting_for_what_nobody_does_is_an_error() -> None:
-    with pytest.raises(SimulatorError, match="32 workgroups wait for each other, and none goes on"):
-        pass_on_from(0)
+def test_the_trace_shows_who_waits_for_a_signal() -> None:
+    (launch,) = pass_on_from(1).launches
+    events = launch.trace.events
+    waiting = events[events["reason"] == Stall.SIGNAL]
+    assert len(waiting) == 1
+    assert "load" in launch.trace.instructions[int(waiting["instruction"][0])].text
+    assert "30 workgroups wait for signals of others" in launch.trace.sampling, "all but the last, which finds its own"
+    assert "waiting for signals of other workgroups" in advise(launch.trace).limit
+    assert not launch.trace.is_compared, "most of it is no time that was compared with a GPU"
+
+
+def test_waiting_for_what_nobody_does_has_an_unknown_error() -> None:
+    (launch,) = pass_on_from(0).launches
+    assert launch.trace.error_percent is None
+    assert "32 workgroups wait for what no workgroup of the launch writes" in launch.trace.sampling
+
+
+def test_more_signals_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "SIGNAL_ROOM", 8)
+    (launch,) = pass_on_from(1).launches
+    assert "waits for other workgroups end at once, as there are more than" in launch.trace.sampling
+    assert launch.trace.error_percent is None
+
+
+@flyc.kernel
+def produce_kernel(data: fx.Tensor, flag: fx.Tensor, rounds: fx.Int32):
+    """The first block reads one word after the other; all others wait for it."""
+    if fx.thread_idx.x == 0:
+        if fx.block_idx.x == 0:
+            at = fx.Int32(0)
+            for _ in range(rounds):
+                at = fx.Int32(data[at])
+            fx.generic_store(fx.get_iter(flag), at + 1, memory_order="release", syncscope="agent")
+        else:
+            kernels.wait_until(fx.get_iter(flag), 1)
+
+
+@flyc.jit
+def produce(data: fx.Tensor, flag: fx.Tensor, rounds: fx.Int32):
+    produce_kernel(data, flag, rounds).launch(grid=64, block=64)
+
+
+def produced(rounds: int, *, flag: int) -> TracedLaunch:
+    with tracing() as traced:
+        produce(zeros(64), torch.full((1,), flag, dtype=torch.int32), rounds)
+    return traced.launches[0]
+
+
+def test_many_consumers_wait_for_one_producer() -> None:
+    waiting, not_waiting = produced(200, flag=0), produced(200, flag=1)
+    assert "63 workgroups wait" in waiting.trace.sampling
+    assert "no workgroup waits" in not_waiting.trace.sampling, "the flag is set from the beginning"
+    of_producer = not_waiting.time_us
+    assert of_producer < waiting.time_us < of_producer + 2
+    assert produced(20, flag=0).time_us < waiting.time_us / 3
 
 
 @flyc.kernel

@@ -7,6 +7,8 @@
 #define LDS_WORD 0x80000000u
 #define LINE_WORD 0xC0000000u
 #define LDS_BYTES_PER_PASS 128
+#define MOST_SIGNALS 16
+#define LONGEST_WAIT_LOOP 512  // words, as signals.py has it
 
 static Stream *stream_of(const Wave *wave) {
   const CountingBlock *counting = wave->counting;
@@ -92,6 +94,55 @@ static void record_lines(Wave *wave, u64 active, u64 size) {
   }
 }
 
+static SignalAccess signal_access(const Wave *wave, u64 lane, u64 size, i64 compared) {
+  const CountingBlock *counting = wave->counting;
+  u64 address = wave->workspace->addresses[lane];
+  SignalAccess access = {.address = address, .at = (u64)stream_of(wave)->at, .group = counting->group, .bytes = (u32)size};
+  access.wave = (u32)(((const u8 *)wave - counting->first_wave) / WAVE_STRIDE);
+  access.instruction = (u32)(counting->entry - (const Entry *)(counting + 1));
+  if (compared >= (i64)__builtin_offsetof(Wave, vgpr)) compared += (i64)(4 * lane);
+  access.compared = *(const u32 *)((const u8 *)wave + compared);
+  const BufferEntry *buffer = buffer_at(wave, address);
+  __builtin_memcpy(&access.value, (const u8 *)(buffer->host + (address - buffer->base)), size);
+  return access;
+}
+
+// Whether accesses are those that the wave logged last, made again after a round of a short loop.
+static int is_same_look(const Stream *stream, const SignalAccess *accesses, u64 count) {
+  if (!stream->look || (u64)(stream->look_end - stream->look) != count) return 0;
+  for (u64 i = 0; i < count; i++) {
+    const SignalAccess *a = &accesses[i], *b = &stream->look[i];
+    if (a->instruction != b->instruction || a->address != b->address || a->value != b->value) return 0;
+    if (a->compared != b->compared || (i64)(a->at - b->at) > (i64)(LONGEST_WAIT_LOOP * sizeof(u32))) return 0;
+  }
+  return 1;
+}
+
+// A signal is a dword or two that few lanes access: a flag, a counter, a ticket.
+static void record_signals(Wave *wave, u64 active, u64 size) {
+  const CountingBlock *counting = wave->counting;
+  SignalLog *log = counting->signals;
+  if (!log || (size != 4 && size != 8) || __builtin_popcountll(active) > MOST_SIGNALS) return;
+  u64 instruction = (u64)(counting->entry - (const Entry *)(counting + 1)), count = 0;
+  i64 compared = log->watched[instruction];
+  SignalAccess found[MOST_SIGNALS];
+  for (u64 rest = compared < 0 ? 0 : active; rest; rest &= rest - 1) {
+    found[count] = signal_access(wave, first_lane(rest), size, compared);
+    count += !count || found[count].address != found[count - 1].address;
+  }
+  if (!count) return;
+  Stream *stream = stream_of(wave);
+  if (is_same_look(stream, found, count)) {
+    for (u64 i = 0; i < count; i++) stream->look[i].at = found[i].at;
+    return;
+  }
+  int is_kept = (u64)(log->end - log->at) >= count && log->at <= log->end;
+  if (is_kept) __builtin_memcpy(log->at, found, count * sizeof *found);
+  stream->look = is_kept && log->looks[instruction] ? log->at : 0;
+  stream->look_end = log->at + count;
+  log->at += count;
+}
+
 void record_access(Wave *wave, u64 active, u64 size, u64 space) {
   u64x64 aperture = addresses_of(wave->workspace) & ~0xFFFFFFFFull;
   u64 lds = space == SPACE_LDS ? active : 0, scratch = space == SPACE_SCRATCH ? active : 0;
@@ -101,5 +152,6 @@ void record_access(Wave *wave, u64 active, u64 size, u64 space) {
   }
   u64 global = active & ~(lds | scratch);
   if (lds) record_lds(wave, lds, size);
+  if (global) record_signals(wave, global, size);
   if (global) record_lines(wave, global, size);
 }

@@ -2,13 +2,14 @@
 
 C, one file per unit: `issue.c` says when a wave may issue, `waits.c` what it waits for, `lds.c`, `vector_memory.c`,
 `scalar_memory.c`, `l2.c` and `memory.c` when accesses end, `calendar.c` who has its turn where data comes late,
-`dispatch.c` where workgroups go; `schedule.c` is the loop. `layout` has the structures.
+`dispatch.c` where workgroups go, `signals.c` how long they wait for others; `schedule.c` is the loop. `layout` has the
+structures.
 """
 
 from __future__ import annotations
 
 from ctypes import CFUNCTYPE, Array, addressof, c_uint64, c_void_p, sizeof
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from flydsl.simulator.timing.replay import layout
 from flydsl.simulator.timing.trace import EVENT, Stall, Unit
 
 _UNITS = (
-    "calendar.c", "memory.c", "l2.c", "vector_memory.c", "lds.c", "scalar_memory.c", "waits.c", "issue.c", "dispatch.c",
+    "calendar.c", "memory.c", "l2.c", "vector_memory.c", "lds.c", "scalar_memory.c", "waits.c", "issue.c", "signals.c",
+    "dispatch.c",
 )  # fmt: skip
 _FILES = ("replay.h", *_UNITS, "schedule.c")
 _STEPS = 200_000
@@ -31,18 +33,22 @@ _STEPS = 200_000
 
 @dataclass(frozen=True)
 class Work:
-    """The work of a die. streams: by workgroup and wave. bases, first_shares: of the buffers, see `layout.Replay`."""
+    """The work of a die. streams: by workgroup and wave. bases, first_shares: of the buffers, see `layout.Replay`.
+
+    pauses: by signal, the cycles for which a wave waits for it.
+    """
 
     streams: list[list[arrays.Array]]
     instructions: list[layout.Instruction]
     bases: arrays.Array
     first_shares: arrays.Array
+    pauses: arrays.Array = field(default_factory=lambda: np.zeros(0, np.uint64))
 
 
 @dataclass(frozen=True)
 class Replayed:
     """The result of a replay. starts, ends: of the workgroups, in cycles. waves: of each the workgroup, compute unit,
-    SIMD and slot, start and end.
+    SIMD and slot, start and end. asks, written: by signal, when a wave came to it, and when it was written.
 
     events: those of the recorded compute units, as `trace.EVENT`; complete: whether there was room for all.
     """
@@ -52,6 +58,8 @@ class Replayed:
     starts: arrays.Array
     ends: arrays.Array
     waves: arrays.Array
+    asks: arrays.Array
+    written: arrays.Array
     events: arrays.Array
     complete: bool
 
@@ -96,6 +104,7 @@ def replayed(gpu: layout.Gpu, work: Work, *, recorded_compute_units: int, event_
             first += 1
     memory = _DieMemory(gpu, work, len(waves))
     events = np.zeros(event_room, _EVENT)
+    asks, written = np.zeros((2, len(work.pauses)), np.uint64)
     state = layout.Replay(
         gpu=addressof(gpu),
         instructions=addressof(instructions),
@@ -104,6 +113,9 @@ def replayed(gpu: layout.Gpu, work: Work, *, recorded_compute_units: int, event_
         waves=addressof(waves),
         events=events.ctypes.data,
         event_room=event_room,
+        pauses=work.pauses.ctypes.data,
+        asks=asks.ctypes.data,
+        written=written.ctypes.data,
         recorded_compute_units=recorded_compute_units,
         **memory.fields(),
     )
@@ -116,6 +128,8 @@ def replayed(gpu: layout.Gpu, work: Work, *, recorded_compute_units: int, event_
         np.array([w.start for w in workgroups], np.int64),
         np.array([w.end for w in workgroups], np.int64),
         np.array([(w.workgroup, w.compute_unit, w.simd, w.slot, w.start, w.ended) for w in waves], np.int64),
+        asks,
+        written,
         _as_events(found),
         bool(state.event_count <= event_room),
     )
@@ -195,5 +209,6 @@ def source() -> str:
     names |= {name: getattr(layout, name) for name in (*kinds, *counters)}
     names["BARRIER_KIND"] = layout.BARRIER
     constants = [f"#define {name} {value}" for name, value in names.items()] + ["#define LINE_WORD 0xC0000000u"]
+    constants += ["#define LDS_WORD 0x80000000u", "#define SIGNAL_WORD 0xA0000000u"]
     files = [f'#line 1 "{file}"\n{(folder / file).read_text("utf-8")}' for file in _FILES]
     return "\n".join([TYPES, *constants, layout.declarations(), *files, ""])

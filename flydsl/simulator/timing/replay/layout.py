@@ -87,11 +87,11 @@ class Wave(Shared):
     """at, end: of its stream. ready: when it may issue its next instruction if nothing hinders. fetched: when that is
     there after a branch. key: when the wave will be looked at. signals: how many barriers it has come to. done: by
     counter, when accesses under way end, in a ring whose oldest is `first`. registers: when they have their
-    values.
+    values. asked: where it is in its stream at a signal that it has asked for.
     """
 
     _fields_, _points_to_ = fields(globals(), f"""
-        const u32 *at, *end;
+        const u32 *at, *end, *asked;
         u64 workgroup, compute_unit, simd, slot, ready, key, reason, looked_at, start, ended, fetched,
             at_barrier, barrier_stall, signals, first[{COUNTERS}], count[{COUNTERS}], scalar_loads,
             done[{COUNTERS * QUEUE}], registers[{REGISTERS}];
@@ -145,7 +145,8 @@ class Event(Shared):
 
 class Replay(Shared):
     """One die at work. line_buffers, bases: which buffer a line is in; first_shares: of each buffer, the part of the
-    lines that this die is the first to ask for. seen: a bit for each line that was ever asked for."""
+    lines that this die is the first to ask for. seen: a bit for each line that was ever asked for. pauses: by signal,
+    for how long a wave waits for it; asks, written: when it comes to it, and when it is written."""
 
     _fields_, _points_to_ = fields(globals(), f"""
         const Gpu *gpu;
@@ -166,6 +167,8 @@ class Replay(Shared):
         const u32 *bases;
         const double *first_shares;
         u64 buffer_count;
+        const u64 *pauses;
+        u64 *asks, *written;
         double cache_free, memory_free;
         Event *events;
         u64 event_count, event_room, recorded_compute_units, executed, matrix_cycles, busy[{PORTS}],

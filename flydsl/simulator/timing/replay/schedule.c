@@ -41,8 +41,10 @@ static void record(Replay *replay, u32 number, u32 instruction, u64 time, u64 la
 // When an access of the wave's instruction ends. `words` follow it in the stream.
 static u64 accessed(Replay *replay, Wave *wave, const Instruction *instruction, u32 index, u64 count, u64 time) {
   ComputeUnit *unit = &replay->compute_units[wave->compute_unit];
-  const u32 *words = wave->at + 1;
+  i64 signal = signal_of(wave);
+  const u32 *words = wave->at + 1 + (signal >= 0);
   u64 done = time + instruction->latency;
+  count -= signal >= 0;
   if (instruction->unit == VECTOR_MEMORY) {
     done = vector_access(replay, unit, wave, instruction, words, count, time);
     replay->last_access = later(replay->last_access, done);
@@ -52,6 +54,7 @@ static u64 accessed(Replay *replay, Wave *wave, const Instruction *instruction, 
     done = scalar_access(replay, unit, index, time);
     wave->scalar_loads = 1;
   }
+  if (signal >= 0) replay->written[signal] = done;
   begin_access(wave, instruction->counter, done);
   return done;
 }
@@ -95,8 +98,12 @@ u64 replay(Replay *replay, u64 steps) {
     }
     Bound bound = earliest(replay, wave);
     if (bound.time > time) {
-      if (wave->reason == NONE || bound.reason != NO_SLOT) wave->reason = bound.reason;
+      if (wave->reason == NONE || (bound.reason != NO_SLOT && wave->reason != SIGNAL)) wave->reason = bound.reason;
       wave->key = bound.time;
+      sift(replay, number);
+      continue;
+    }
+    if (waits_for_signal(replay, wave, time)) {
       sift(replay, number);
       continue;
     }
