@@ -24,6 +24,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import IO, Any
 
 from mlir import ir
@@ -36,6 +37,7 @@ from flydsl.places import user_location
 from flydsl.scratch import temporary_file
 
 _OPERATIONS = ir.Operation.__base__  # of operations as such, and of the dialects' classes
+_PACKAGE = __name__.partition(".")[0] + "."
 _STDOUT, _STDERR = 1, 2
 _NOTE_BYTES = 512
 # What MLIR and LLVM write before the reason for which they end the process.
@@ -50,16 +52,23 @@ def install() -> None:
 
 
 def _watched(name: str, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The method of operations, which MLIR answers by ending the process if others use their values."""
+    """The method of operations, which MLIR answers by ending the process if others use their values.
+
+    This package takes out operations only where nothing uses them: a runtime `if` needs no second trace.
+    """
 
     @functools.wraps(method)
     def watched(operation: Any) -> Any:
-        if is_tracing():
+        if is_tracing() and not _is_ours(sys._getframe(1)):
             _before_call(name)
             note_raw(operation)
         return method(operation)
 
     return watched
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(_PACKAGE)
 
 
 class _Copy:

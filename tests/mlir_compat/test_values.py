@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -260,6 +261,19 @@ def test_an_operation_behind_the_end_of_its_block(lanes: Callable[..., torch.Ten
 
     with pytest.raises(TraceError, match="after an operation that ends its block"):
         lanes(body)
+
+
+def test_a_branch_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operations that the compiler itself takes out end no process, so they need no trace in a copy of it."""
+
+    @flyc.kernel
+    def kernel(Out: fx.Tensor):
+        lane = fx.thread_idx.x
+        if lane < 3:
+            Out[lane] = fx.Int32(1)
+
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("traced in a copy"))
+    assert "scf.if" in launcher_of(kernel, grid=1, block=64).lower(torch.zeros(64, dtype=torch.int32)).text_after(0)
 
 
 def test_a_program_prints_once(lanes: Callable[..., torch.Tensor], capfd: pytest.CaptureFixture[str]) -> None:
