@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,6 +19,7 @@ from flydsl.runtime import hip
 from flydsl.runtime.device import use_device
 from flydsl.simulator import tracing
 from kernels.vector_add import vector_add
+from tests.shared_libraries import build_library
 from workbench.program_report import write_program_report
 
 
@@ -43,7 +42,7 @@ recorded: list[object] = []
 @pytest.fixture
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, source = tmp_path / "libamdhip64.so", Path(__file__).parents[1] / "runtime" / "fake_hip.c"
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-O1", "-shared", "-fPIC", source, "-o", made], check=True)
+    build_library(source, made)
     library = ctypes.CDLL(str(made))
     monkeypatch.setattr(hip, "hip_library", lambda: library)
     monkeypatch.setenv("FLYDSL_GPU_ARCH", "gfx942")

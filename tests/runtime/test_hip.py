@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,14 @@ from flydsl.runtime import device as devices
 from flydsl.runtime import hip
 from flydsl.runtime.device import device_memory
 from flydsl.runtime.device_memory import hipDeviceMallocUncached, hipMemcpyDeviceToHost
+from tests.shared_libraries import build_library
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("hip") / "libamdhip64.so"
     source = Path(__file__).with_name("fake_hip.c")
-    # Without -O1 zig first builds its sanitizer, for half a minute.
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-O1", "-shared", "-fPIC", source, "-o", made], check=True)
+    build_library(source, made)
     return made
 
 

@@ -183,8 +183,9 @@ def test_ranks(policy: Any, target: str, run: Run) -> None:
         coop.BlockTopKAlgorithm.MERGE,
     ],
 )
+@pytest.mark.parametrize("largest", [True, pytest.param(False, marks=pytest.mark.sweep)])
 @pytest.mark.diagonal(2)
-def test_the_largest_and_the_smallest(policy: Any, target: str, run: Run) -> None:
+def test_the_largest_and_the_smallest(largest: bool, policy: Any, target: str, run: Run) -> None:
     keys, k, valid = keys_of(np.float32), 40, 350
 
     def body(thread: Any, given: Any, made: Any) -> None:
@@ -192,25 +193,21 @@ def test_the_largest_and_the_smallest(policy: Any, target: str, run: Run) -> Non
         select = coop.BlockTopK[(fx.Float32, fx.Int32), THREADS, ITEMS, policy]
         scratch = memory(select)
         items, values = items_at(given[0], places), items_at(given[1], places)
-        for at, largest in enumerate((True, False)):
-            found, with_them, taken = select(
-                items, k, values, storage=scratch, largest=largest, num_valid=fx.Int32(valid)
-            )
-            put(made[3 * at], places, found)
-            put(made[3 * at + 1], places, with_them)
-            put(made[3 * at + 2], places, [flag.select(1, 0) for flag in taken])
-            fx.barrier()
+        found, with_them, taken = select(items, k, values, storage=scratch, largest=largest, num_valid=fx.Int32(valid))
+        put(made[0], places, found)
+        put(made[1], places, with_them)
+        put(made[2], places, [flag.select(1, 0) for flag in taken])
+        fx.barrier()
         only = coop.BlockTopK[fx.Float32, THREADS, ITEMS, policy]
-        put(made[6], places, only.min_keys(items, k, storage=memory(only))[0])
+        put(made[3], places, only.min_keys(items, k, storage=memory(only))[0])
 
-    got = run(body, [keys, VALUES], [keys, VALUES, VALUES] * 2 + [keys], THREADS)
-    for at, sign in ((0, -1), (3, 1)):
-        order = np.argsort(sign * keys[:valid], kind="stable")[:k]
-        order = np.sort(order) if policy is coop.BlockTopKAlgorithm.AIR else order
-        assert (got[at][:k] == keys[order]).all()
-        assert (got[at + 1][:k] == order).all()
-        assert got[at + 2].tolist() == [1] * k + [0] * (COUNT - k)
-    assert sorted(got[6][:k]) == sorted(keys)[:k]
+    got = run(body, [keys, VALUES], [keys, VALUES, VALUES, keys], THREADS)
+    order = np.argsort(-keys[:valid] if largest else keys[:valid], kind="stable")[:k]
+    order = np.sort(order) if policy is coop.BlockTopKAlgorithm.AIR else order
+    assert (got[0][:k] == keys[order]).all()
+    assert (got[1][:k] == order).all()
+    assert got[2].tolist() == [1] * k + [0] * (COUNT - k)
+    assert sorted(got[3][:k]) == sorted(keys)[:k]
 
 
 @pytest.mark.parametrize(

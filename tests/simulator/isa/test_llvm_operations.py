@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import platform
 import struct
-import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-import ziglang
 
 from flydsl.simulator import Memory, Program, launch
 from flydsl.simulator.arrays import Array
+from tests.shared_libraries import build_library
 from tests.simulator.conftest import compile_llvm_ir
 from tests.simulator.differential import samples
 from tests.simulator.llvm_operations import (
@@ -62,13 +59,10 @@ def program(arch: str, other: bool) -> Program:
 def host_library() -> ctypes.CDLL:
     """Built by zig's clang, which brings the runtime that f16 needs, for one set of features on every CPU: what LLVM
     makes of f16 with AVX512-FP16 is not right everywhere."""
-    zig = os.path.join(os.path.dirname(ziglang.__file__), "zig")
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "host.ll"), Path(folder, "host.so")
         source.write_text(host_module(list(OPERATIONS.values())))
-        cpu = "x86_64_v3" if platform.machine().lower() in ("x86_64", "amd64") else "generic"
-        options = ["-w", "-O1", f"-mcpu={cpu}", "-fno-vectorize", "-fno-slp-vectorize", "-shared"]
-        subprocess.run([zig, "cc", *options, str(source), "-o", str(target)], check=True)
+        build_library(source, target, "-w", "-fno-vectorize", "-fno-slp-vectorize")
         return ctypes.CDLL(str(target))
 
 
