@@ -56,7 +56,8 @@ def launch(
 
     backend: "native" executes compiled code on up to `threads` threads, "lockstep" computes with numpy; their results
     are equal to the bit. The defaults are FLYDSL_SIMULATOR_BACKEND and FLYDSL_SIMULATOR_THREADS, else native on every
-    core. A launch with checks always uses "lockstep".
+    core. A launch with checks uses "lockstep"; where races are all that is looked for, "native" first tries to prove
+    that there are none.
 
     Raises LaunchError for a configuration that no device accepts, and SimulatorError (see `flydsl.simulator.errors`)
     for an error of the program. Ctrl-C ends a launch within a tenth of a second; the message says how many workgroups
@@ -144,6 +145,10 @@ def _tell_observers(dispatch: Dispatch) -> None:
         observer.launch(ObservedLaunch(dispatch.kernel_name, dispatch.grid, dispatch.block, dispatch.program))
 
 
+_NATIVE = (frozenset[str](), frozenset({"races"}))
+"""The sets of checks that native code can perform, the second one as far as it proves that there is no race."""
+
+
 def _backend(name: str | None) -> str:
     """The backend of that name, by default what FLYDSL_SIMULATOR_BACKEND says; the one that has checks under checks."""
     name = name or env.simulator_backend()
@@ -151,7 +156,7 @@ def _backend(name: str | None) -> str:
         raise LaunchError(
             f"there is no simulator backend {name!r}", hint=f"it is one of {', '.join(env.SIMULATOR_BACKENDS)}"
         )
-    return "lockstep" if checks.enabled_checks() or current_observers() else name
+    return name if not current_observers() and checks.enabled_checks() in _NATIVE else "lockstep"
 
 
 def _execute(
@@ -171,6 +176,13 @@ def _run_all(
 ) -> LaunchStatistics:
     what = f"{dispatch.kernel_name} on the simulator"
     with Task(what, dispatch.workgroup_count, "workgroups", kind="simulation") as task:
+        if backend == "native" and checks.enabled_checks():
+            from flydsl.simulator.native.races import run_without_races  # brings LLVM, which lock-step does not need
+
+            statistics = run_without_races(dispatch, limit, task)
+            if statistics is not None:
+                return statistics
+            backend = "lockstep"
         if backend == "lockstep":
             from flydsl.simulator.lockstep.run import run_in_lockstep  # which a native launch does without
 

@@ -349,6 +349,19 @@ def copy_of(buffer: Buffer) -> Buffer:
     return replace(buffer, data=_copied(buffer.host_address, buffer.size_bytes))
 
 
+def writable_groups(memory: Memory) -> list[tuple[int, int, list[Buffer]]]:
+    """The host's memory that a kernel can write: start, end, and buffers, of which those of other groups share no byte.
+
+    Buffers that overlap with one that can be written are among them.
+    """
+    found = []
+    for group in overlapping(memory.buffers()):
+        buffers = [buffer for _, buffer in group if buffer.size_bytes]
+        if any(buffer.writable for buffer in buffers):
+            found.append((min(host_range(b)[0] for b in buffers), max(host_range(b)[1] for b in buffers), buffers))
+    return found
+
+
 def _copied(host_pointer: int, size_bytes: int) -> Array:
     """A copy of host memory with the same alignment as the original."""
     storage = np.empty(size_bytes + _HOST_LINE_BYTES, np.uint8)

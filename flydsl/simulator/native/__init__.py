@@ -8,7 +8,8 @@ handlers do, such as the sums of a matrix product, is a function that they share
 How to read this package: `layout` says where things lie. `shape` takes an instruction apart. `builder/` writes LLVM IR;
 with it, `generate` puts a handler together. `runtime` has the functions that handlers call and the scheduler, in C.
 `host` compiles and loads, `cache` stores, `library` finds handlers, `bound_program` makes records. `group`,
-`launch_block` and `machine` run a launch, `idle_launches` keeps it for the next one, `counting` counts what it does.
+`launch_block` and `machine` run a launch, `idle_launches` keeps it for the next one, `counting` counts what it does,
+`races` proves that its waves do not race.
 
 Native code leaves what it cannot do to the lock-step machine, one instruction of one wave at a time: the wave returns
 with FALL_BACK before the instruction has had any effect, and continues after it. This is how every error is raised, and

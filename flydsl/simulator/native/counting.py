@@ -70,10 +70,16 @@ def tracing_records(records: Array, program: Program, skipped: Array) -> Array:
 
 
 def _watched_records(records: Array, program: Program, each: int, access: int) -> Array:
+    watched = doubled(records)
+    watched[: len(program.instructions), 0] = each
+    watched[_plan(program).accessing, 0] = access
+    return watched
+
+
+def doubled(records: Array) -> Array:
+    """A copy of records, followed in memory by another one, which keeps the handlers that are replaced in the first."""
     both = aligned_zeros(2 * records.nbytes).view(np.int64).reshape(2, *records.shape)
     both[:] = records
-    both[0, : len(program.instructions), 0] = each
-    both[0, _plan(program).accessing, 0] = access
     return both[0]
 
 

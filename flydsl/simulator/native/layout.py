@@ -29,6 +29,7 @@ OPERAND_SLOTS = 5
 OFFSET_SLOT, SECOND_OFFSET_SLOT = 5, 6
 HOST_AREAS = 4
 MAX_MODES = 16
+PAGE_BYTES = 4096  # of memory that is kept as it was
 FRAGMENTS, FRAGMENT_ROWS = 8, 8  # of A and of B, that a workgroup keeps, and the most registers of one
 MAX_PARTS = 8  # accesses that one instruction makes
 MAX_BANKS = 64
@@ -42,9 +43,13 @@ DONE, SLICE_OVER, DEADLOCK, LIMIT_REACHED, WAITING = 16, 17, 18, 19, 20
 LOADS, STORES, ATOMIC = range(3)
 """The kinds of vector accesses, as `resolve` is told."""
 
-SPACES = ("global", "lds", "scratch", "flat", "tensor_global", "tensor_lds")
-"""The spaces of vector accesses, as an observer is told of them; the last two are of a whole tile, told of as lines in
-place of lanes, and bytes."""
+SPACES = ("global", "lds", "scratch", "flat", "tensor_global", "tensor_lds", "scalar")
+"""The spaces of accesses, as an observer is told of them; those of tensors are of a whole tile, told of as lines in
+place of lanes, and bytes; "scalar" is a scalar load, told of as one lane's."""
+
+DOUBTS = ("NONE", "UNORDERED", "TOGETHER", "BARRIERS", "UNKNOWN", "TOO_LONG")
+"""The reasons why a launch cannot be proved to have no race: accesses that may not be ordered, lanes that store to one
+place together, barriers that not all waves pass, memory that is not watched, numbers that ran out."""
 
 _TYPES = {"u8": c_uint8, "u32": c_uint32, "u64": c_uint64, "i64": c_int64, "double": c_double}
 _DECLARED = re.compile(r"(\*?)(\w+)((?:\[\d+\])*)")
@@ -88,10 +93,11 @@ class Wave(Shared):
     """run_start: the record where the current straight run of instructions began; executed counts those before it.
 
     stop_at: the instructions after which a taken branch returns to the scheduler. scratch_bytes is of one lane.
-    observer: the function to call after every vector access that succeeded, or null. vgpr_end: the offset in the wave
-    where the VGPRs end that the kernel was given. may_pass: whether all waves have arrived at the barrier, and this one
-    has not passed it, may_pass_cluster the same of the cluster's. lane_mask: a one for each lane that waves have.
-    snapshot: null, or how the wave was, to see whether it waits.
+    observer: the function to call for every access that is possible, before it happens, or null. vgpr_end: the offset
+    in the wave where the VGPRs end that the kernel was given. may_pass: whether all waves have arrived at the barrier,
+    and this one has not passed it, may_pass_cluster the same of the cluster's. lane_mask: a one for each lane of
+    waves. snapshot: null, or how the wave was, to see whether it waits. number: of the wave in the launch. arrivals,
+    passes: the barriers that it has arrived at and passed, of a launch that is watched for races.
     """
 
     _fields_, _points_to_ = fields(globals(), f"""
@@ -115,7 +121,8 @@ class Wave(Shared):
         Observer *observer;
         i64 vgpr_end;
         u64 may_pass, lane_mask, may_pass_cluster;
-        u8 unused[320];  // registers begin at a multiple of their size
+        u64 number, arrivals, passes;
+        u8 unused[296];  // registers begin at a multiple of their size
         u32 vgpr[{VECTOR_ROWS}][{LANES}];
     """)  # fmt: skip
 
@@ -324,12 +331,44 @@ class CountingBlock(Shared):
     """)  # fmt: skip
 
 
+class RaceRegion(Shared):
+    """Memory of the host in which accesses may race, and for each cell of 1 << shift bytes the stamp (see `races.c`) of
+    the last write, of reads and of atomics, and the number of the last store. seen: the kinds of access so far.
+
+    copy: what pages held before they were written to, those that `saved` has a 1 for; null if nobody needs to know.
+    """
+
+    _fields_, _points_to_ = fields(globals(), """
+        u64 start, size, shift, seen;
+        u32 *writers, *readers, *updaters, *serials;
+        u8 *copy, *saved;
+    """)  # fmt: skip
+
+
+class RaceBlock(Shared):
+    """The state of a launch that is watched for races, which runs on one thread, one workgroup after the other.
+
+    last: the region that was accessed last. doubt: the index in `DOUBTS`. serial: of the last access. Of the workgroup
+    in execution: first_epoch, before its first barrier, epoch, the latest of any wave, and of the waves that have ended
+    how many, and how many barriers the last one had arrived at.
+    """
+
+    _fields_, _points_to_ = fields(globals(), """
+        RaceRegion lds;
+        RaceRegion *regions;
+        u64 region_count, last, waves_per_workgroup, doubt, serial;
+        u64 workgroup, first_epoch, epoch, ended, last_arrivals;
+    """)  # fmt: skip
+
+
 assert CountingBlock.rows.offset % 64 == 0  # they are compared as vectors
 assert Workspace.unused.offset % 64 == 16
 RECORD_BYTES, ENTRIES = Record.handler.size + Record.slots.size, CountingBlock.set.offset + CountingBlock.set.size
 assert RECORD_BYTES == 64 == Entry.pattern.offset + Entry.pattern.size
 
-_FUNCTIONS = "typedef void Handler(Wave *, const Record *);\ntypedef void Observer(Wave *, u64, u64, u64);\n"
+_FUNCTIONS = """typedef void Handler(Wave *, const Record *);
+typedef void Observer(Wave *, u64 active, u64 size, u64 space, u64 access, const u64 *host);
+"""
 _C_NAMES = {kind: name for name, kind in _TYPES.items()}
 
 

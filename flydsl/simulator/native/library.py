@@ -77,6 +77,13 @@ class HandlerLibrary:
         with self._lock:
             return self._loader.load(self._translated.object_file("tracing"), names)
 
+    @cached_property
+    def races(self) -> dict[str, int]:
+        """Addresses of the functions of `runtime/races.c`, which are loaded when they are first needed."""
+        names = ("watch_access", "watch_signal", "watch_wait", "watch_barrier", "watch_end")
+        with self._lock:
+            return self._loader.load(self._translated.object_file("races"), names)
+
     def compiled(self, text: str, names: Sequence[str]) -> dict[str, int]:
         """Addresses of the functions of some other C, compiled once per machine."""
         key = hashlib.sha256(self._basis + text.encode()).hexdigest()

@@ -11,8 +11,10 @@ import numpy as np
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.decoding.program import Instruction
+from flydsl.simulator.counters.instruction_class import is_lds_atomic
+from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.isa.operations import operation_of
 from flydsl.simulator.lockstep.checked.access_history import (
     ATOMIC,
     COMPARE,
@@ -26,7 +28,7 @@ from flydsl.simulator.lockstep.checked.access_history import (
 )
 from flydsl.simulator.lockstep.checked.clocks import LIMITS, Clocks
 from flydsl.simulator.lockstep.checked.lost_update import EVERY, Load, LostUpdates
-from flydsl.simulator.memory.buffers import Buffer, Memory, host_range, overlapping
+from flydsl.simulator.memory.buffers import Memory, host_range, writable_groups
 
 
 class Role(NamedTuple):
@@ -187,6 +189,28 @@ def _role(instruction: Instruction) -> Role:
     return Role(READ, is_scalar=name.startswith("s_"))
 
 
+def is_ordered_by_barriers_alone(program: Program) -> bool:
+    """True if nothing but the barrier of its workgroup lets a wave learn what others did.
+
+    Nothing accesses memory later than its instruction then, either, and all atomics are known as such.
+    """
+    return not any(
+        role.acquires
+        or operation_of(instruction.table_name) in _GOING_ON
+        or (instruction.mnemonic.startswith("s_barrier_") and not instruction.table_name.endswith(_OF_WORKGROUP))
+        or (role.kind == READ and _updates_lds(instruction.mnemonic))
+        for instruction, role in ((i, _role(i)) for i in program.instructions)
+    )
+
+
+_GOING_ON = ("asynchronous load", "asynchronous store", "asynchronous arrival", "tile")
+_OF_WORKGROUP = ("signal/-1", "wait/-1")
+
+
+def _updates_lds(mnemonic: str) -> bool:
+    return is_lds_atomic(mnemonic) or mnemonic in ("ds_append", "ds_consume")
+
+
 def _marks(instructions: Sequence[Instruction], roles: Sequence[Role]) -> Marks:
     """The properties of instructions. CDNA 2 and RDNA 3 mark atomic loads, by glc, and not atomic stores."""
     pairs = list(zip(instructions, roles, strict=True))
@@ -208,11 +232,7 @@ def _memories(memory: Memory) -> dict[int, tuple[int, Array]]:
 
     Buffers that a kernel cannot write have no races and are left out."""
     found: dict[int, tuple[int, Array]] = {}
-    for number, group in enumerate(overlapping(memory.buffers())):
-        buffers: list[Buffer] = [buffer for _, buffer in group if buffer.size_bytes]
-        if not buffers or not any(buffer.writable for buffer in buffers):
-            continue
-        start, stop = min(host_range(b)[0] for b in buffers), max(host_range(b)[1] for b in buffers)
+    for number, (start, stop, buffers) in enumerate(writable_groups(memory)):
         whole = np.frombuffer(memoryview((ctypes.c_uint8 * (stop - start)).from_address(start)), np.uint8)
         found.update((host_range(buffer)[0], (number, whole)) for buffer in buffers)
     return found

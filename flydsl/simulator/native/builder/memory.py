@@ -52,7 +52,7 @@ class NativeMemory(NativeLanes):
         host, is_found = self._resolved(space, address, 4 * dwords, self.exec_bits, layout.LOADS)
         body.do(f"br i1 {is_found}, label %{found}, label %{one_by_one}")
         body.start_block(found)
-        self._observe(space, self.exec_bits, 4 * dwords)
+        self._observe(space, self.exec_bits, 4 * dwords, layout.LOADS, host)
         body.call_void(f"gather{dwords}", f"ptr {host}", f"ptr {data}")
         body.do(f"br label %{done}")
         body.start_block(one_by_one)
@@ -89,30 +89,34 @@ class NativeMemory(NativeLanes):
     def store(
         self, space: str, address: LlvmValue, values: Sequence[LlvmValue], where: LlvmValue | None = None
     ) -> None:
+        data = self._lay_out(values)
         host = self._resolve(space, self._vector(address), 4 * len(values), where, layout.STORES)
-        self._scatter(f"scatter{len(values)}", host, values)
+        self.body.call_void(f"scatter{len(values)}", f"ptr {host}", f"ptr {data}")
 
     def store_dwords(
         self, space: str, addresses: Sequence[LlvmValue], values: Sequence[LlvmValue], where: Sequence[LlvmValue | None]
     ) -> None:
+        data = self._lay_out(values)
         hosts = [
             self._resolve(space, self._vector(address), 4, w, layout.STORES, area=area)
             for area, (address, w) in enumerate(zip(addresses, where, strict=True))
         ]
-        for host, value in zip(hosts, values, strict=True):
-            self._scatter("scatter1", host, [value])
+        for i, host in enumerate(hosts):
+            self.body.call_void("scatter1", f"ptr {host}", f"ptr {self.body.pointer(data, layout.ROW_BYTES * i)}")
 
     def store_small(
         self, space: str, address: LlvmValue, value: LlvmValue, bytes_: int, where: LlvmValue | None = None
     ) -> None:
+        data = self._lay_out([value])
         host = self._resolve(space, self._vector(address), bytes_, where, layout.STORES)
-        self._scatter(f"scatter_bytes{bytes_}", host, [value])
+        self.body.call_void(f"scatter_bytes{bytes_}", f"ptr {host}", f"ptr {data}")
 
-    def _scatter(self, function: str, host: str, values: Sequence[LlvmValue]) -> None:
+    def _lay_out(self, values: Sequence[LlvmValue]) -> str:
+        """Put values into the workspace, before an observer is told of their addresses: it may look at them."""
         data = self.workspace_pointer(layout.Workspace.data.offset)
         for i, value in enumerate(values):
             self.store_row(value, self.body.pointer(data, layout.ROW_BYTES * i))
-        self.body.call_void(function, f"ptr {host}", f"ptr {data}")
+        return data
 
     # --- atomics
 
@@ -252,7 +256,7 @@ class NativeMemory(NativeLanes):
             self._require_alignment(self.zext(address, "i64"), size, active)
         host, is_found = self._resolved(space, address, size, active, access, area)
         self.fall_back_if(self.body.emit(f"xor i1 {is_found}, true"))
-        self._observe(space, active, size)
+        self._observe(space, active, size, access, host)
         return host
 
     def _resolved(
@@ -269,14 +273,15 @@ class NativeMemory(NativeLanes):
         )
         return host, self.body.emit(f"icmp ne i64 {resolved}, 0")
 
-    def _observe(self, space: str, active: LlvmValue, size: int) -> None:
+    def _observe(self, space: str, active: LlvmValue, size: int, access: int, host: str) -> None:
         """Call the observer, if any, for an access that succeeds: its addresses are in the workspace."""
         body = self.body
+        told = f"ptr %wave, {active}, i64 {size}, i64 {layout.SPACES.index(space)}, i64 {access}, ptr {host}"
         observer = body.load("ptr", self.wave_pointer(layout.Wave.observer.offset))
         observed, following = body.label(), body.label()
         body.do(f"br i1 {body.emit(f'icmp eq ptr {observer}, null')}, label %{following}, label %{observed}")
         body.start_block(observed)
-        body.do(f"call void {observer}(ptr %wave, {active}, i64 {size}, i64 {layout.SPACES.index(space)})")
+        body.do(f"call void {observer}({told})")
         body.do(f"br label %{following}")
         body.start_block(following)
 

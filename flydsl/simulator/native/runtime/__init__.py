@@ -1,7 +1,8 @@
 """The functions that handlers call, and the scheduler: C, compiled for the structures of `layout` by ziglang's clang.
 
 `place.c` finds an address on the host, `resolve.c` those of 64 lanes, `move.c` moves data, `tensor.c` tiles,
-`schedule.c` runs workgroups and waves, `count.c` counts, `trace.c` records what waves execute.
+`schedule.c` runs workgroups and waves, `count.c` counts, `trace.c` records what waves execute, `races.c` proves that
+they do not race.
 clang's output is LLVM IR without the host's CPU; `host` compiles it as it compiles the handlers.
 """
 
@@ -34,6 +35,7 @@ _PARTS = {
     "tiles": ("runtime.h", "place.c", "tensor.c"),
     "counting": ("runtime.h", "count.c"),
     "tracing": ("runtime.h", "place.c", "count.c", "trace.c"),
+    "races": ("runtime.h", "races.c"),
 }
 _FLAGS = (
     *("-std=c23", "-O2", "-ffreestanding", "-fno-strict-aliasing", "-fno-asynchronous-unwind-tables"),
@@ -133,11 +135,12 @@ def _constants() -> str:
         "LANE_NUMBERS": f"((u64x64){{{', '.join(map(str, lanes))}}})",
         "LANE_BEFORE": ", ".join(str(max(lane - 1, 0)) for lane in lanes),
     }
-    of_layout = ("WAVE_STRIDE", "TEMPLATE_BYTES", "SET_SIZE_LOG2", "FALL_BACK", "MODE_CHANGED", "LOADS", "STORES")
-    reasons = ("DONE", "SLICE_OVER", "DEADLOCK", "LIMIT_REACHED", "WAITING")
-    numbers |= {name: getattr(layout, name) for name in (*of_layout, *reasons)}
+    sizes = ("WAVE_STRIDE", "TEMPLATE_BYTES", "SET_SIZE_LOG2", "PAGE_BYTES")
+    reasons = ("FALL_BACK", "MODE_CHANGED", "DONE", "SLICE_OVER", "DEADLOCK", "LIMIT_REACHED", "WAITING")
+    numbers |= {name: getattr(layout, name) for name in (*sizes, *reasons, "LOADS", "STORES")}
     numbers |= {f"SPACE_{space.upper()}": number for number, space in enumerate(layout.SPACES)}
     numbers |= {f"TENSOR_{name.upper()}": f"{first}, {bits}" for name, (first, bits) in tensor.FIELDS.items()}
+    numbers |= {f"DOUBT_{doubt}": number for number, doubt in enumerate(layout.DOUBTS)}
     numbers["TENSOR_FIRST_INDEX"] = tensor.FIELDS["indices"].first // 32
     numbers |= {"MOST_TENSOR_ITERATIONS": tensor.MOST_ITERATIONS, "MOST_TENSOR_ROWS": tensor.MOST_ROWS}
     return "\n".join(f"#define {name} {value}" for name, value in numbers.items())

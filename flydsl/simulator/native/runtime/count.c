@@ -11,9 +11,6 @@ static Entry *count_execution(const Wave *wave, const Record *record) {
   return entry;
 }
 
-// The instruction's own record is as far beyond the end of the records.
-#define GO_ON __attribute__((musttail)) return record[wave->record_count].handler(wave, record)
-
 void count(Wave *wave, const Record *record) {
   count_execution(wave, record);
   GO_ON;
@@ -153,8 +150,9 @@ static void count_scratch(CountingBlock *counting, u64 active, u64 size) {
   counting->entry->pattern->scratch_bytes += (u64)__builtin_popcountll(active) * size;
 }
 
-void observe(Wave *wave, u64 active, u64 size, u64 space) {
+void observe(Wave *wave, u64 active, u64 size, u64 space, u64, const u64 *) {
   CountingBlock *counting = wave->counting;
+  if (space == SPACE_SCALAR) return;
   if (space == SPACE_TENSOR_LDS || space == SPACE_TENSOR_GLOBAL) {
     *(space == SPACE_TENSOR_LDS ? &counting->entry->lds_bytes : &counting->entry->global_bytes) += size;
     counting->entry->global_lines += active;

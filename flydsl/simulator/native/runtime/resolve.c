@@ -61,7 +61,9 @@ static int some_touch_gap(const Workspace *workspace, u64 active, const BufferEn
 // Where a scalar load reads; null where it may not.
 const void *resolve_scalar(const Wave *wave, u64 address, i64 size, u64 takes_place) {
   if (!takes_place) return wave->workspace->nowhere;
-  return (const void *)host_of(wave, address, size, 1, LOADS);
+  u64 host = host_of(wave, address, size, 1, LOADS);
+  if (wave->observer && host) wave->observer((Wave *)wave, 1, (u64)size, SPACE_SCALAR, LOADS, &host);
+  return (const void *)host;
 }
 
 // What stands in for the lanes that do not take part.

@@ -25,3 +25,6 @@ static u64x64 addresses_of(const Workspace *workspace) { return *(const u64x64 *
 static u64 first_lane(u64 active) { return (u64)__builtin_ctzll(active); }
 
 static u64 exec_of(const Wave *wave) { return *(const u64 *)&wave->sgpr[EXEC] & wave->lane_mask; }
+
+// Of handlers that go before an instruction's own one: that one's record is as far beyond the end of the records.
+#define GO_ON __attribute__((musttail)) return record[wave->record_count].handler(wave, record)

@@ -28,6 +28,7 @@ static void start_wave(const Group *group, u64 w) {
   __builtin_memcpy(wave, launch->template + w * TEMPLATE_BYTES, TEMPLATE_BYTES);
   wave->lds = lds, wave->scratch = scratch, wave->workspace = workspace, wave->counting = counting;
   wave->snapshot = snapshot;
+  wave->number = group->number * launch->wave_count + w;
   if (snapshot) snapshot->pc = 0, snapshot->executed = 0;
   set_id(wave, launch->id_x, group->number % launch->groups_x, 4);
   set_id(wave, launch->id_y, group->number / launch->groups_x % launch->groups_y, launch->id_yz_bytes);

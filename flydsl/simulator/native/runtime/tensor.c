@@ -180,8 +180,8 @@ u64 move_tensor(Wave *wave, const u32 *words, u64 is_load) {
       for (u64 row = 0; row < tile.rows; row++)
         if (!visit_row(&tile, wave, iteration, row, copies, &traffic)) return 0;
   if (wave->observer) {
-    wave->observer(wave, traffic.lines, traffic.global, SPACE_TENSOR_GLOBAL);
-    wave->observer(wave, 0, traffic.lds, SPACE_TENSOR_LDS);
+    wave->observer(wave, traffic.lines, traffic.global, SPACE_TENSOR_GLOBAL, is_load ? LOADS : STORES, 0);
+    wave->observer(wave, 0, traffic.lds, SPACE_TENSOR_LDS, is_load ? STORES : LOADS, 0);
   }
   return 1;
 }

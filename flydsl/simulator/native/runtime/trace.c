@@ -143,7 +143,8 @@ static void record_signals(Wave *wave, u64 active, u64 size) {
   log->at += count;
 }
 
-void record_access(Wave *wave, u64 active, u64 size, u64 space) {
+void record_access(Wave *wave, u64 active, u64 size, u64 space, u64, const u64 *) {
+  if (space == SPACE_SCALAR) return;
   u64x64 aperture = addresses_of(wave->workspace) & ~0xFFFFFFFFull;
   u64 lds = space == SPACE_LDS ? active : 0, scratch = space == SPACE_SCRATCH ? active : 0;
   if (space == SPACE_FLAT) {
