@@ -33,6 +33,8 @@ from kernels.mfma_products import (
 from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
 from kernels.tensor_shim import GTensor, STensor
 
+NON_TEMPORAL = 2  # a cache policy: what is loaded once is the first to leave a cache
+
 
 @dataclass(frozen=True, kw_only=True)
 class InShared:
@@ -40,7 +42,7 @@ class InShared:
 
     dtype: a key of BITS. k, tile_k: in elements. waves_n, waves_k: of the workgroup's waves, along N and K. exchanged:
     chunks of a row that change places, at most; 128 bytes meet every bank of CDNA 3, 256 those of CDNA 4.
-    asynchronous: copies are waited for by the program alone.
+    asynchronous: copies are waited for by the program alone. b_policy: the cache policy of loads of B to registers.
 
     The products of shuffled weights have the defaults on CDNA 4, too: they stand for the kernels whose times are
     measured there (`flydsl/simulator/timing/ACCURACY.md`).
@@ -57,6 +59,7 @@ class InShared:
     waves_k: int = 1
     exchanged: int = 8
     asynchronous: bool = False
+    b_policy: int = 0
 
     @property
     def row_chunks(self) -> int:
@@ -134,6 +137,7 @@ class Tiling(InShared):
 
     def __post_init__(self) -> None:
         require(self.dtype in BITS, f"in_dtype={self.dtype!r}", f"one of {', '.join(BITS)}")
+        require(self.b_policy in (0, NON_TEMPORAL), f"b_nt={self.b_policy}", f"0 or {NON_TEMPORAL}")
         require(self.stages in (1, 2), f"lds_stage={self.stages}", "1 or 2")
         require(self.tile_m > 0 and self.tile_m % 16 == 0, f"tile_m={self.tile_m}", "a multiple of 16")
         columns = 16 * self.waves_n
@@ -321,7 +325,8 @@ class TileB:
         # The instruction holds 12 bits of the offset; the rest is constant, so that a scalar register has it.
         near = offset % 4096
         soffset = row + offset - near
-        return fx.Vector(self.memory.vec_load(first + near // 4, self.load_bytes // 4, soffset_bytes=soffset))
+        how = {"soffset_bytes": soffset, "cache_modifier": self.tiling.b_policy}
+        return fx.Vector(self.memory.vec_load(first + near // 4, self.load_bytes // 4, **how))
 
     def unpacked(self, value: Any, scale: Any = None) -> Any:
         """A group as the matrix instruction takes it. scale: of int4 that become bf16, if groups have their own."""

@@ -33,6 +33,7 @@ from flydsl.expr.buffer_ops import buffer_store
 
 from .kernels_common import ceil_div, require, require_tensor
 from .launches import for_waves
+from .layout_utils import swizzled_blocks
 from .mfma_preshuffle_pipeline import MxScales, main_loop, multiply_groups, require_types
 from .mfma_products import THREADS
 from .moe_gemm_2stage import OutputTile, Plan, plan_of, stage_launcher, tuned_stage, visit
@@ -112,20 +113,35 @@ def mixed_moe_gemm_kernel(
     """The tiles of the result of persist_m blocks of rows, as far as they have any. tensors: by name."""
     require_types(plan.tiling.dtype, tensors["activations"], tensors["weights"])
     result = RoundedOutputTile if plan.out_dtype in ROUNDED else OutputTile
+    number, tile = place_of(plan)
     if fx.const_expr(persist_m == 1):
-        routes = Routes(plan, tensors, tokens, None, plan.blocks_of_unit)
+        routes = Routes(plan, tensors, tokens, number, plan.blocks_of_unit, tile)
         visit(plan, routes, tensors, product_of_micro_scales, result)
     else:
-        first = fx.Int32(fx.block_idx.y) * persist_m
+        first = number * persist_m
         for block in range(first, fx.min(first + persist_m, blocks)):
-            routes = Routes(plan, tensors, tokens, fx.Int32(block), plan.blocks_of_unit)
+            routes = Routes(plan, tensors, tokens, fx.Int32(block), plan.blocks_of_unit, tile)
             visit(plan, routes, tensors, product_of_micro_scales, result)
             fx.gpu.barrier()  # the next one's activations go where this one's result was
 
 
+def place_of(plan: Plan) -> tuple[Any, Any]:
+    """The workgroup's numbers along rows and columns, of the tiles that are computed."""
+    x, y = fx.Int32(fx.block_idx.x), fx.Int32(fx.block_idx.y)
+    if not plan.xcd_swizzle:
+        return y, x
+    columns = tiles_of_columns(plan)
+    return swizzled_blocks(y * columns + x, fx.Int32(fx.grid_dim.y) * columns, columns, plan.xcd_swizzle)
+
+
+def tiles_of_columns(plan: Plan) -> int:
+    """The tiles along the columns that count."""
+    return ceil_div(plan.columns - plan.padding, plan.tile_n)
+
+
 def product_of_micro_scales(plan: Plan, routes: Routes, a: Any, b: Any, scales: tuple[Any, Any]) -> Any:
     """The sums of a tile."""
-    place = (routes.block, routes.expert * (plan.columns // plan.tile_n) + fx.Int32(fx.block_idx.x))
+    place = (routes.block, routes.expert * (plan.columns // plan.tile_n) + routes.tile)
     micro = MxScales(
         plan.tiling, *scales, routes.sorted_rows, plan.experts * plan.rows_of_experts, place,
         plan.num_acc_n if plan.gated else 1,
@@ -157,7 +173,8 @@ def compile_mixed_moe_gemm1(
     a multiple of 32. out_dtype: f16, bf16, or fp4 and fp8 with scales in out_scale_sorted. act: silu or swiglu, whose
     limit is 7 unless swiglu_limit says another. bias (E 2I) f32, with enable_bias. gate_mode: of the weights; the
     scales are as the module says. a_scale_one: the activations' scales are 1, whatever scale_x holds. persist_m: blocks
-    of rows of a workgroup. b_nt, xcd_swizzle: hints about caches, which are not used.
+    of rows of a workgroup. b_nt: the cache policy of the weights' loads, 0, or 2 for non-temporal ones. xcd_swizzle:
+    times persist_m blocks of rows that the workgroups of a die take for each tile of columns; 0 for the grid's order.
     k_wave: waves that share columns, 1, 2 or 4. Each takes tile_k of every k_wave tile_k along K, and their sums meet
     in shared memory. A tile may be as narrow as 64 / k_wave columns, so that few tokens reach every compute unit. Needs
     results of 16 bits that go straight to memory.
@@ -178,7 +195,7 @@ def compile_mixed_moe_gemm1(
         cshuffle=rounded or (out_dtype != "f32" if k_batch > 1 else use_cshuffle_epilog), biased=enable_bias,
         swiglu_limit=(swiglu_limit or SWIGLU_LIMIT) if act == "swiglu" else None, asynchronous=use_async_copy,
         interleaved=gate_mode is GateMode.INTERLEAVE, k_batch=k_batch, paddings=(model_dim_pad, inter_dim_pad),
-        waves_k=k_wave,
+        waves_k=k_wave, b_policy=b_nt, xcd_swizzle=xcd_swizzle,
     )  # fmt: skip
     straight = k_wave == 1 or (k_batch == 1 and not plan.cshuffle)
     wanted = "alone, and results of 16 bits without use_cshuffle_epilog"
@@ -212,7 +229,7 @@ def compile_mixed_moe_gemm2(
         _in_dtype(a_dtype, b_dtype), inter_dim, (tile_m, tile_n, tile_k), columns=model_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate, cshuffle=use_cshuffle_epilog,
         biased=enable_bias, asynchronous=use_async_copy, blocks_of_unit=unit // tile_m,
-        paddings=(inter_dim_pad, model_dim_pad),
+        paddings=(inter_dim_pad, model_dim_pad), b_policy=b_nt, xcd_swizzle=xcd_swizzle,
     )  # fmt: skip
     _check(plan, persist_m)
     launch = partial(launch_tiles, persist_m=persist_m, waves_per_eu=waves_per_eu)
@@ -231,7 +248,7 @@ def launch_tiles(
     kernel = mixed_moe_gemm_kernel(tensors, tokens, blocks, plan, persist_m, value_attrs=options)
     out = tensors["out"]
     require_tensor("out", out, out.dtype if plan.out_dtype in ROUNDED else plan.out_type)
-    grid = (ceil_div(plan.columns - plan.padding, plan.tile_n), (blocks + (persist_m - 1)) // persist_m, plan.k_batch)
+    grid = (tiles_of_columns(plan), (blocks + (persist_m - 1)) // persist_m, plan.k_batch)
     kernel.launch(grid=grid, block=THREADS, stream=stream)
 
 
@@ -257,6 +274,7 @@ def _check(plan: Plan, persist_m: int) -> None:
     require(tiling.tile_k % 128 == 0, f"tile_k={tiling.tile_k}", "a multiple of 128")
     require(tiling.k % 256 == 0, f"K={tiling.k}", "a multiple of 256, whose scales share words")
     require(plan.rows_of_experts % 32 == 0, f"{plan.columns} columns", "a multiple of 32")
+    require(plan.xcd_swizzle >= 0, f"xcd_swizzle={plan.xcd_swizzle}", "0 or more")
     require(persist_m >= 1, f"persist_m={persist_m}", "at least 1")
     parts, tiles = plan.k_batch, tiling.tiles_k
     require(parts >= 1, f"k_batch={parts}", "at least 1")

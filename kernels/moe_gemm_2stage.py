@@ -98,7 +98,8 @@ class Plan(StagePlan):
     activations go past the registers. split_k: workgroups that share a tile of stage 1, along K; then the sums of gate
     and up, side by side, are added to the result as they are. group_scales: the type of the scales of groups of weights
     along K, "f32" or "bf16". padding: the last columns of the result that do not count; whole tiles of them are left
-    out. blocks_of_unit: blocks of rows that have an entry of expert_ids together.
+    out. blocks_of_unit: blocks of rows that have an entry of expert_ids together. xcd_swizzle: blocks of rows that the
+    workgroups of a die take for each tile of columns; 0 for the order of the grid.
     """
 
     tiling: Tiling
@@ -121,6 +122,7 @@ class Plan(StagePlan):
     group_scales: str | None = None
     padding: int = 0
     blocks_of_unit: int = 1
+    xcd_swizzle: int = 0
 
     @property
     def tile_m(self) -> int:
@@ -276,7 +278,7 @@ class OutputTile(TileC):
 
     def __init__(self, plan: Plan, routes: Routes, tensors: Any) -> None:
         rows, tile = routes.tokens * (1 if plan.accumulate else plan.topk), (plan.tile_m, plan.tile_n)
-        place, wave_tile = (routes.block, fx.Int32(fx.block_idx.x)), (plan.tile_m, plan.num_acc_n * 16)
+        place, wave_tile = (routes.block, routes.tile), (plan.tile_m, plan.num_acc_n * 16)
         wave = plan.tiling.wave_place()[0]
         super().__init__(tensors["out"], plan.out_type, rows, plan.out_columns, tile, place, wave_tile, wave)
         self.plan, self.routes, self.tensors = plan, routes, tensors
@@ -375,7 +377,7 @@ def moe_gemm_kernel(tensors: Any, tokens: fx.Int32, plan: fx.Constexpr[Plan], pr
 def visit(plan: Plan, routes: Routes, tensors: Any, product: Any, result: Any) -> None:
     """One tile of the result, if the block has rows. result: the class of what becomes of it."""
     if routes.exist:
-        kind, place, weights = plan.tiling.product(), fx.Int32(fx.block_idx.x), tensors["weights"]
+        kind, place, weights = plan.tiling.product(), routes.tile, tensors["weights"]
         a = GatheredA(plan, kind, tensors["activations"], routes.sources, routes)
         if plan.gated:
             b: Any = GateAndUp(plan, kind, weights, routes.expert, place)
@@ -522,13 +524,14 @@ def _split(plan: Plan, k_batch: int) -> Plan:
 def plan_of(
     in_dtype: str, k: int, tile: tuple[int, int, int], *, columns: int, k_batch: int = 1, gated: bool, out_dtype: str,
     cshuffle: bool | None = None, accumulate: bool = False, scaled: bool = True,
-    out_types: Sequence[str] = ("f16", "bf16"), paddings: tuple[int, int] = (0, 0), waves_k: int = 1, **known: Any,
+    out_types: Sequence[str] = ("f16", "bf16"), paddings: tuple[int, int] = (0, 0), waves_k: int = 1,
+    b_policy: int = 0, **known: Any,
 ) -> Plan:  # fmt: skip
     """The plan of a stage. tile: tile_m, tile_n, tile_k. scaled: whether rows and columns have scales, if numbers do.
 
     cshuffle: as the caller said, or None for stage 2's results of 16 bits. out_types: of stage 1. paddings: how many of
     the last columns of the activations do not count, and of the result's. waves_k: along K, each with a tile_k
-    at a time. Raises ArgumentError where sizes do not fit.
+    at a time. b_policy: of the caches, for loads of weights. Raises ArgumentError where sizes do not fit.
     """
     (tile_m, tile_n, tile_k), narrow = tile, out_dtype != "f32"
     if gated:
@@ -544,7 +547,7 @@ def plan_of(
     dtype, rows = "int8" if in_dtype == SMOOTH else in_dtype, tile_n * (2 if gated else 1)
     require(waves_k in (1, 2, 4), f"k_wave={waves_k}", "1, 2 or 4")
     along_k: dict[str, Any] = {"k": k, "tile_k": tile_k * waves_k, "padding": paddings[0], "waves_k": waves_k}
-    tiling = Tiling(dtype=dtype, tile_m=tile_m, tile_n=rows, waves_n=WAVES // waves_k, **along_k)
+    tiling = Tiling(dtype=dtype, tile_m=tile_m, tile_n=rows, waves_n=WAVES // waves_k, b_policy=b_policy, **along_k)
     for padding, of in zip(paddings, (k, columns), strict=True):
         fits = 0 <= padding < of and padding % GROUP == 0
         require(fits, f"padding of {padding} in {of} columns", f"a multiple of {GROUP}, and less than there are")

@@ -79,13 +79,17 @@ class StagePlan:
 class Routes:
     """The rows of a block, by default the workgroup's: which token and slot each is, and what it is multiplied by.
 
-    tensors: by the names of OPERANDS. blocks_of_unit: blocks that have an entry of expert_ids together.
+    tensors: by the names of OPERANDS. blocks_of_unit: blocks that have an entry of expert_ids together. tile: the
+    number of the workgroup's tile along the columns.
     """
 
-    def __init__(self, plan: Any, tensors: Any, tokens: Any, block: Any = None, blocks_of_unit: int = 1) -> None:
+    def __init__(
+        self, plan: Any, tensors: Any, tokens: Any, block: Any = None, blocks_of_unit: int = 1, tile: Any = None
+    ) -> None:
         sorted_ids, expert_ids, sorted_weights, num_valid = (tensors[name] for name in TABLES)
         self.plan, self.tokens, self.sorted_rows = plan, tokens, sorted_ids.shape[0]
         self.block = fx.Int32(fx.block_idx.y) if block is None else block
+        self.tile = fx.Int32(fx.block_idx.x) if tile is None else tile
         self.first = self.block * plan.tile_m
         self.ids = GTensor(sorted_ids, fx.Int32, num_records_bytes=sorted_ids.shape[0] * 4)
         self.weights = GTensor(sorted_weights, fx.Float32, num_records_bytes=sorted_weights.shape[0] * 4)

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 import torch
 
+import flydsl.compiler as flyc
 from flydsl.errors import ArgumentError
 from kernels import mixed_moe_gemm_2stage as kernel
 from kernels.moe_gemm_2stage import reference1, reference2
 from kernels.shuffles import shuffle_scale, shuffle_weight
+from tests.kernels.cases.moe import mixed_gemm
 from tests.kernels.checks import checking
 from tests.kernels.gemm import FP4, packed_fp4, powers, whole_numbers
 from tests.kernels.moe import OUT, TOLERANCES, Layer
@@ -229,6 +231,8 @@ def test_scales_of_nothing_infinity_and_nan(byte: int) -> None:
         ({"model_dim": 512, "k_batch": 2, "out_dtype": "fp4"}, "with k_batch=2"),
         ({"gate_mode": kernel.GateMode.MOCK_GATE_ONLY}, "MOCK_GATE_ONLY"),
         ({"k_wave": 3}, "k_wave=3"),
+        ({"b_nt": 1}, "b_nt=1"),
+        ({"xcd_swizzle": -1}, "xcd_swizzle=-1"),
         ({"model_dim": 1024, "k_wave": 2, "out_dtype": "fp4"}, "k_wave=2 with k_batch=1 and out_dtype='fp4'"),
         ({"model_dim": 1024, "k_wave": 2, "k_batch": 2}, "k_wave=2 with k_batch=2"),
         ({"model_dim": 512, "k_wave": 4}, "K=512"),
@@ -267,6 +271,20 @@ def test_padding_of_stage2() -> None:
 )
 def test_waves_that_share_k(a_dtype: str, tile: tuple[int, int], k: int, options: dict[str, Any], padding: int) -> None:
     Stage1(Layer.of((37, k, 128, 3, 2, 32)), a_dtype, tile, out_dtype="bf16", **options).check(padding)
+
+
+def test_orders_of_tiles() -> None:
+    """Nine tiles, one more than dies, of three blocks of rows: a die has a rest, and a group of rows, too."""
+    Stage1(Layer.of((70, 256, 384, 2, 1, 32)), "fp4", (128, 256), xcd_swizzle=2).check()
+    stage2(Layer.of((70, 384, 256, 2, 1, 32)), "fp4", (128, 256), xcd_swizzle=1, persist_m=2)
+
+
+@pytest.mark.parametrize(("b_nt", "marked"), [(0, False), (2, True)])
+def test_weights_that_do_not_stay_in_caches(b_nt: int, marked: bool) -> None:
+    launch, arguments = mixed_gemm(2, "fp4", (32, 128, 256), (256, 256, 2), {"b_nt": b_nt})
+    loads = [line for line in flyc.compile(launch, *arguments).isa.splitlines() if "buffer_load_dwordx4" in line]
+    assert any(line.endswith(" nt") for line in loads) == marked
+    assert not all(line.endswith(" nt") for line in loads)  # activations
 
 
 def test_blocks_of_rows_that_share_an_entry_of_the_tables() -> None:
