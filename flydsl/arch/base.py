@@ -38,6 +38,8 @@ class Arch:
     lds_granule_bytes: what the hardware rounds a workgroup's LDS up to.
     lds_banks: None where not known. lds_phases: "read_b128" -> groups of lanes that compete; what is not in it is not
     known (see `lds_banks`).
+    products_per_sum: products of f16 or bf16 that a matrix instruction adds at once to an f32, along K; None where not
+    known. Source: MMA-Sim (arXiv:2511.10909), after an MI300X; an instruction with a K of 16 rounds twice there.
     float8_conversions: 8-bit floats, by their MLIR names, that the compiler converts with instructions.
     instruction_sets: sets of instructions that some GPUs have and others do not, by the simulator's names for them.
 
@@ -59,6 +61,7 @@ class Arch:
     lds_phases: Mapping[str, Phases] = field(hash=False)
     instruction_sets: tuple[str, ...]
     max_workgroup_size: int = 1024
+    products_per_sum: int | None = None
     float8_conversions: tuple[str, ...] = ()
     has_cu_mode: bool = False
     has_clusters: bool = False

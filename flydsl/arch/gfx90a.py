@@ -10,6 +10,7 @@ GFX90A = replace(
     GFX942,
     name="gfx90a",
     # LDS was not measured here: taken to be as in the next generation, with the same size and banks.
+    products_per_sum=None,
     float8_conversions=(),
     instruction_sets=("cdna2",),
 )

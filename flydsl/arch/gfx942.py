@@ -33,6 +33,7 @@ GFX942 = Arch(
         ),
         "write_b128": lane_groups(64, 8),
     },
+    products_per_sum=8,
     float8_conversions=("f8E4M3FNUZ", "f8E5M2FNUZ"),
     instruction_sets=("cdna3", "xf32", "fnuz"),
 )

@@ -24,6 +24,7 @@ GFX950 = replace(
             (36, 37, 38, 39, 40, 41, 42, 43, 48, 49, 50, 51, 60, 61, 62, 63),
         ),
     },
+    products_per_sum=None,
     float8_conversions=(),
     instruction_sets=("cdna4", "cdna3", "ocp"),
 )

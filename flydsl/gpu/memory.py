@@ -30,6 +30,7 @@ class GpuMemory:
     every operator of torch, with its operands, keywords and results. on_copy: of the bytes that go from or to the host.
     waiting: launches of a benchmark that are not carried out yet (`flydsl.gpu.waiting`), false if there are none.
     put_off: lets an operator of a benchmark wait (`flydsl.gpu.put_off`). is_benchmark: whether one runs.
+    products_per_sum: of matrices, what the GPU adds at once (`Arch.products_per_sum`).
     launched: whether there was a launch since a program asked for an address.
     """
 
@@ -40,6 +41,7 @@ class GpuMemory:
         self.put_off: Callable[[Any, Any, Any, int | None], Any] | None = None
         self._thread = _Thread()
         self.capacity_bytes = 0
+        self.products_per_sum: int | None = None
         self.captured: list[Callable[[], Any]] | None = None
         self.on_copy: Callable[[int], None] | None = None
         self.on_operator: Callable[[Any, Any, Any, Any], None] | None = None

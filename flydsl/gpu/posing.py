@@ -13,6 +13,7 @@ import torch.profiler
 from torch.utils._device import _device_constructors
 
 from flydsl import env
+from flydsl.arch import get_arch
 from flydsl.arch.products import Product, product_of
 from flydsl.compiler.jit_function import JitFunction
 from flydsl.errors import ArgumentError, DeviceError
@@ -68,6 +69,7 @@ class Posing:
         leave_out(str(Path(torch.__file__).parent))  # an error below one of its functions is at the user's line
         MEMORY.current = 0
         MEMORY.capacity_bytes = self.product.memory_gib << 30
+        MEMORY.products_per_sum = get_arch(self.product.arch).products_per_sum
         CLOCK.reset()
         env.replace_everywhere({"FLYDSL_GPU_ARCH": self.product.arch})
         runtime_device.pose(True)

@@ -22,6 +22,7 @@ from torch._utils import _rebuild_device_tensor_from_cpu_tensor
 from flydsl.errors import DeviceError
 from flydsl.gpu.autocast import as_on_a_gpu
 from flydsl.gpu.gpu_only_operators import INSTEAD, refuse
+from flydsl.gpu.matrix_products import PRODUCTS, multiply
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.rounding import ROUNDED_ONCE, round_once
 from flydsl.gpu.storage import storage_of
@@ -355,6 +356,8 @@ def run_on_host(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     with torch._C._DisableTorchDispatch():
         if func in ROUNDED_ONCE:
             return round_once(func, args, kwargs)
+        if MEMORY.products_per_sum and func in PRODUCTS:
+            return multiply(func, args, kwargs, MEMORY.products_per_sum)
         if not any(tensor.is_complex() for tensor in tensors_in(args)):
             return func(*args, **kwargs)
         with _HEEDING(_KEYS.Conjugate, False), _HEEDING(_KEYS.Negative, False):
