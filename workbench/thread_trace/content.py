@@ -70,6 +70,7 @@ class Content:
             "texts": [line.text for line in lines],
             "code": [_html(line, columns, "isa", " ") for line in lines],
             "places": [self._sources.place(line.place) for line in lines],
+            "stallNames": {event: trace.stall_name(event) for event in trace.writers},
             "lineNumbers": [line.place.line if line.place is not None else 0 for line in lines],
         }
 

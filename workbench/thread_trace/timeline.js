@@ -192,7 +192,7 @@ function mountTimeline(root, meta, buffer) {
       `${trace.name}, ${trace.waveNames[waveOf(trace, event)]}`,
       `issue: cycle ${whole(trace.issue[event] + state.zero)}; latency: ${whole(trace.latency[event])} cycles; the wave goes on after ${whole(trace.length[event])}`,
       trace.stall[event]
-        ? `stall: ${whole(trace.stall[event])} cycles before, ${meta.reasons[trace.reason[event]].name}`
+        ? `stall: ${whole(trace.stall[event])} cycles before, ${trace.stallNames[event] ?? meta.reasons[trace.reason[event]].name}`
         : "no stall before",
       `unit: ${meta.units[trace.units[instruction]].name}`,
     ];

@@ -100,14 +100,14 @@ def _slices(trace: Trace) -> Iterator[dict[str, Any]]:
     rate, first = _rate(trace), span(trace)[0]
     processes = [_process(trace, wave) for wave in range(len(trace.waves))]
     columns = (trace.events[name].tolist() for name in trace.events.dtype.names or ())
-    for wave, instruction, issue, latency, stall, reason, length in zip(
-        *columns, issue_cycles(trace).tolist(), strict=True
+    for event, (wave, instruction, issue, latency, stall, reason, length) in enumerate(
+        zip(*columns, issue_cycles(trace).tolist(), strict=True)
     ):
         made = trace.instructions[instruction]
         place = {"pid": processes[wave], "tid": wave + 1}
         if stall:
             begin = max(issue - stall - first, 0)
-            name = Stall(reason).name.lower()
+            name = trace.stall_name(event) or Stall(reason).name.lower()
             arguments = {"before": made.text, "cycles": stall}
             yield (
                 {"name": name, "cat": "stall", "ph": "X", "ts": begin / rate, "dur": stall / rate}

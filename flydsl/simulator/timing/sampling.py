@@ -11,7 +11,7 @@ import copy
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,9 +35,9 @@ from flydsl.simulator.timing.instructions import described, matrix_cycles, unit_
 from flydsl.simulator.timing.left_out import LeftOut
 from flydsl.simulator.timing.recording import Lines, WaitsForOthers
 from flydsl.simulator.timing.replay import Replayed, Work, replayed
-from flydsl.simulator.timing.signals import SIGNAL_ROOM, SIGNAL_WORD, signalling_of
+from flydsl.simulator.timing.signals import SIGNAL_ROOM, SIGNAL_WORD, Signal, signalling_of
 from flydsl.simulator.timing.together import Together, record_together
-from flydsl.simulator.timing.trace import WAVE, MemoryUse, Trace, TracedInstruction
+from flydsl.simulator.timing.trace import WAVE, MemoryUse, Stall, Trace, TracedInstruction
 from flydsl.simulator.timing.workgroup_waits import Course, Grid, Waits
 
 _RECORDED_COMPUTE_UNITS = 1
@@ -354,6 +354,25 @@ class Sample:
         """The cycles of the longest wait for a signal."""
         return max((w.cycles for of in self.waits.of.values() for w in of.values()), default=0)
 
+    def writers(self, waves: Array, events: Array) -> dict[int, int]:
+        """See `Trace`: the writers of the signals that some waves wait for."""
+        awaited = defaultdict[tuple[int, int], list[tuple[int, int]]](list)
+        for workgroup, of in self.waits.of.items():
+            for index, wait in sorted(of.items()):
+                signal = self._signals[workgroup][index]
+                awaited[workgroup, signal.wave].append((signal.instruction, wait.workgroup))
+        found = {}
+        for row in np.flatnonzero(events["reason"] == Stall.SIGNAL).tolist():
+            wave = waves[events["wave"][row]]
+            to_come = awaited[int(wave["workgroup"]), int(wave["wave"])]
+            if to_come and to_come[0][0] == events["instruction"][row]:
+                found[row] = to_come.pop(0)[1]
+        return found
+
+    @property
+    def _signals(self) -> Mapping[int, list[Signal]]:
+        return {} if self._together is None else self._together.signals
+
     def _waiting(self, together: Together) -> str:
         """A clause about the waits for other workgroups."""
         if together.stuck:
@@ -416,6 +435,7 @@ def estimate(
         waves=waves,
         events=events,
         memory=sample.memory_use(replay),
+        writers=sample.writers(waves, events),
     )
 
 

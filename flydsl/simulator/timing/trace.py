@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -114,7 +114,8 @@ class Trace(Explained):
     them. error_percent, is_compared: how far off such estimates are, for this kind of kernel, see
     `flydsl.simulator.estimates`; None if unknown. origin: "model" or "rocprofv3". waves, events: arrays of
     WAVE and EVENT; events are sorted by wave, then by issue.
-    clock_mhz: NaN if unknown; the time is NaN then. memory: of the model; None of a recording.
+    clock_mhz: NaN if unknown; the time is NaN then. memory: of the model; None of a recording. writers: of rows of
+    events, the workgroup whose write ends the wait for a signal before them.
 
     Raises ArgumentError for arrays of another type, and for events in another order, or of waves, instructions or
     reasons that do not exist.
@@ -132,6 +133,7 @@ class Trace(Explained):
     events: Array
     is_compared: bool = True
     memory: MemoryUse | None = None
+    writers: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.origin not in _ORIGINS:
@@ -151,6 +153,11 @@ class Trace(Explained):
             raise ArgumentError("the events of a trace are not sorted", hint="sort them by wave, then by issue")
         if (self.waves["end"] < self.waves["start"]).any():
             raise ArgumentError("a wave of a trace ends before it starts")
+
+    def stall_name(self, event: int) -> str | None:
+        """The name of the stall before an event where it is for a signal of a known workgroup, else None."""
+        writer = self.writers.get(event)
+        return None if writer is None else f"waits for workgroup {writer}'s signal"
 
     @property
     def time_us(self) -> float:
@@ -174,6 +181,7 @@ class Trace(Explained):
         fields["clock_mhz"] = self.clock_mhz if math.isfinite(self.clock_mhz) else None  # JSON has no NaN
         fields["instructions"] = [[i.address, i.text, int(i.unit), i.file, i.line] for i in self.instructions]
         fields["memory"] = None if self.memory is None else asdict(self.memory)
+        fields["writers"] = list(self.writers.items())
         for name, array in (("waves", self.waves), ("events", self.events)):
             fields[name] = {column: array[column].tolist() for column in array.dtype.names or ()}
         return json.dumps(fields, separators=(",", ":"), allow_nan=False)
@@ -187,13 +195,14 @@ class Trace(Explained):
             waves, events = _array(fields["waves"], WAVE), _array(fields["events"], EVENT)
             scalars = _scalars(fields)
             memory = None if fields.get("memory") is None else _memory_use(fields["memory"])
+            writers = {int(row): int(workgroup) for row, workgroup in fields.get("writers", ())}
             if not all(isinstance(i.text, str) and isinstance(i.address, int) for i in instructions):
                 raise TypeError("an instruction is [address, text, unit, file, line]")
             if not all(_is_place(i.file, i.line) for i in instructions):
                 raise TypeError("the file and the line of an instruction are a text and a number, or null")
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise ArgumentError(f"this is not a trace: {error}", hint="Trace.to_json() writes one") from error
-        return cls(**scalars, instructions=instructions, waves=waves, events=events, memory=memory)
+        return cls(**scalars, instructions=instructions, waves=waves, events=events, memory=memory, writers=writers)
 
 
 _SCALARS: Mapping[str, type | tuple[type, ...]] = {

@@ -11,8 +11,9 @@ import flydsl.expr as fx
 from flydsl.simulator import tracing
 from flydsl.simulator.timing import signals
 from flydsl.simulator.timing.advice import advise
+from flydsl.simulator.timing.perfetto import chrome_trace
 from flydsl.simulator.timing.session import TracedLaunch, Tracing
-from flydsl.simulator.timing.trace import Stall
+from flydsl.simulator.timing.trace import Stall, Trace
 from tests.simulator import mistaken_kernels as kernels
 
 
@@ -78,6 +79,11 @@ def test_the_trace_shows_who_waits_for_a_signal() -> None:
     waiting = events[events["reason"] == Stall.SIGNAL]
     assert len(waiting) == 1
     assert "load" in launch.trace.instructions[int(waiting["instruction"][0])].text
+    (writer,) = launch.trace.writers.values()
+    assert writer == int(launch.trace.waves["workgroup"][0]) + 1
+    shown = f"waits for workgroup {writer}'s signal"
+    assert shown in {slice_["name"] for slice_ in chrome_trace(launch.trace)["traceEvents"]}
+    assert Trace.from_json(launch.trace.to_json()).writers == launch.trace.writers
     assert "30 workgroups wait for signals of others" in launch.trace.sampling, "all but the last, which finds its own"
     assert "waiting for signals of other workgroups" in advise(launch.trace).limit
     assert not launch.trace.is_compared, "most of it is no time that was compared with a GPU"

@@ -40,6 +40,12 @@ def decoded(data: bytes, traces: list[Trace]) -> list[dict[str, np.ndarray]]:
     return found
 
 
+def test_the_script_gets_who_ends_a_wait_for_a_signal() -> None:
+    trace = dataclasses.replace(synthetic(waves=2, iterations=1), writers={1: 12})
+    (found,) = json.loads(json.dumps(Content([trace], ["one"]).meta()))["traces"]
+    assert found["stallNames"] == {"1": "waits for workgroup 12's signal"}
+
+
 def test_the_columns_are_those_of_the_traces() -> None:
     traces = [synthetic(waves=5, iterations=3), synthetic(waves=2, iterations=1, seed=2)]
     content = Content(traces, ["one", "other"])
