@@ -8,10 +8,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 from flydsl.codegen import CodeObject
 from flydsl.interrupts import holding
 from flydsl.places import user_frame
+
+if TYPE_CHECKING:
+    from flydsl.simulator.waits.missing import MissingWait
 
 _ASSEMBLY = "ASMSTART"
 _MAY_MISS = re.compile(
@@ -47,9 +51,32 @@ def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> Non
     text = code.listing if registers else _COMPUTES.sub("", code.listing)
     for missing in reports_of_missing_waits(read_listing(text), code.arch, registers=registers):
         at = missing.at or missing.started_at
+        why = _around_assembly(code.listing, missing) if is_from_llvm else ""
         warnings.warn_explicit(
-            f"a wait is missing: {missing}", UserWarning, *((at.file, at.line) if at else _calling_line())
+            f"a wait is missing: {missing}{why}", UserWarning, *((at.file, at.line) if at else _calling_line())
         )
+
+
+def _around_assembly(text: str, missing: MissingWait) -> str:
+    """What to change in inline assembly that misses wait states before or behind it, where LLVM inserts none: its
+    hazard recognizer does not look into the text. It puts copies of the operands there, which the source does not show.
+    """
+    if missing.counter:
+        return ""
+    lines = text.splitlines()
+    if _is_assembly(lines, missing.started_line):
+        place = "at the end of the assembly's text"
+    elif _is_assembly(lines, missing.isa_line):
+        place = "at the start of the assembly's text"
+    else:
+        return ""
+    return f"; write it {place}: LLVM inserts no wait states around inline assembly, and may copy its operands there"
+
+
+def _is_assembly(lines: list[str], number: int) -> bool:
+    """True if a line of a listing, counted from 1, is between the marks of inline assembly."""
+    marks = (line for line in reversed(lines[:number]) if "ASMSTART" in line or "ASMEND" in line)
+    return _ASSEMBLY in next(marks, "")
 
 
 def may_miss(text: str) -> bool:

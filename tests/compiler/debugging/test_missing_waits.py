@@ -57,6 +57,32 @@ def test_assembly_that_waits_is_left_alone() -> None:
         lowered("s_waitcnt vmcnt(0)")
 
 
+@flyc.kernel
+def multiplying(x: fx.Tensor, before: fx.Constexpr[str], behind: fx.Constexpr[str]):
+    lane = fx.thread_idx.x
+    pair = fx.Vector.filled(4, fx.Float16(1.0), fx.Float16).bitcast(fx.Int32).ir_value()
+    sums = fx.Vector.filled(4, x[lane] + 1.0, fx.Float32).ir_value()
+    text = f"{before}v_mfma_f32_16x16x16_f16 $0, $1, $2, $3{behind}"
+    x[lane] = fx.Vector(llvm.inline_asm(fx.T.VectorType.get([4], fx.T.f32), [pair, pair, sums], text, "=a,v,v,0"))[0]
+
+
+@flyc.jit
+def multiply(x: fx.Tensor, before: fx.Constexpr[str], behind: fx.Constexpr[str]):
+    multiplying(x, before, behind).launch(grid=1, block=64)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "place"),
+    [("s_nop 1\n", "", "at the end"), ("", "\ns_nop 15", "at the start"), ("s_nop 1\n", "\ns_nop 15", "")],
+)
+def test_wait_states_around_assembly_go_into_its_text(before: str, behind: str, place: str) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert multiply.lower(torch.zeros(64), before, behind, arch="gfx942").artifact
+    assert len(told) == bool(place)
+    assert all(f"write it {place} of the assembly's text" in str(one.message) for one in told)
+
+
 _PROGRAM = """
 import torch
 from tests.compiler.debugging.test_missing_waits import launch
