@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -50,6 +51,13 @@ class ReductionOp(Enum):
     AND = "and"
     OR = "or"
     XOR = "xor"
+
+
+_OPERATORS = (
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+    operator.lshift, operator.rshift, operator.and_, operator.or_, operator.xor,
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -219,6 +227,19 @@ class Vector(ArithValue):
         attributes = {"mask": ir.DenseI64ArrayAttr.get([int(i) for i in mask])}
         result = vector_type([len(mask)], self.dtype)
         return Vector(emit("vector.shuffle", [self.value, second.value], [result], attributes).result, dtype=self.dtype)
+
+    def apply_op(self, op: Callable[[Any, Any], Any], other: Any, flip: bool = False) -> Any:
+        """`op(self, other)`, or with `flip` `op(other, self)`, for an operator of Python's module `operator`.
+
+        op: one on two numbers, such as `operator.add`, or a comparison. other: a vector or a scalar.
+        Raises ArgumentError for another function.
+        """
+        if op not in _OPERATORS:
+            names = ", ".join(function.__name__.strip("_") for function in _OPERATORS)
+            raise argument_error(
+                f"apply_op takes a function of Python's module operator, got {op!r}", hint=f"one of {names}"
+            )
+        return op(other, self) if flip else op(self, other)
 
     def reduce(self, op: ReductionOp | Enum | str, init_val: Any = None, *, fastmath: Any = None) -> Any:
         """Combine all elements to one scalar.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,20 @@ def test_shapes_slices_and_broadcasting(elementwise: Elementwise) -> None:
         ]  # fmt: skip
 
     expected = [B + 2 + 60, A + 10, B + 2, A + 2, A + 2, B + 2, B + 2, A + 1, B + 1, A + 1]
+    assert torch.equal(elementwise(function, A, B, torch.float32), torch.stack(expected))
+
+
+def test_operators_as_functions(elementwise: Elementwise) -> None:
+    def function(x: Any, y: Any) -> list[Any]:
+        v, w = fx.Vector.from_elements([x, y]), fx.Vector.from_elements([y, x])
+        with pytest.raises(ArgumentError, match="apply_op takes a function of Python's module operator"):
+            v.apply_op(max, w)
+        return [
+            v.apply_op(operator.sub, w)[0], v.apply_op(operator.sub, 1.0, flip=True)[1],
+            v.apply_op(operator.lt, w)[1].select(v[0], v[1]), v.apply_op(operator.lt, 2.0, flip=True)[0].select(x, y),
+        ]  # fmt: skip
+
+    expected = [A - B, 1 - B, torch.where(B < A, A, B), torch.where(A > 2, A, B)]
     assert torch.equal(elementwise(function, A, B, torch.float32), torch.stack(expected))
 
 
