@@ -12,7 +12,8 @@ def language(release: str) -> AbstractContextManager[None]:
     """Inside the `with` block, programs are taken as written for a release of FlyDSL: 0.5.0, 0.4.2 or 0.2.2.
 
     It holds for this thread. 0.2.2 differs from the others in the types that operators give
-    (`flydsl.expr.numbers.promotion`), and 0.4.2 from 0.5.0 in nothing but `flydsl.__version__`, which is the release.
+    (`flydsl.expr.numbers.promotion`) and in register tensors that are read before they are written, which are zeros
+    with a warning; and 0.4.2 from 0.5.0 in nothing but `flydsl.__version__`, which is the release.
     What counts is the release while a launcher is called, which is when it is traced; its code is kept apart from that
     of the others. `FLYDSL_LANGUAGE` is the same for a whole process; 0.5.0 where it is not set.
 

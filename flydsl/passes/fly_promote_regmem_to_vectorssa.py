@@ -29,7 +29,8 @@ becomes
       return %w : vector<4xf32>
     }
 
-A load of elements that nothing can have written yet is an error. A piece that only some paths write starts as zeros:
+A load of elements that nothing can have written yet is an error; in the language of FlyDSL 0.2.2 it gives zeros and a
+warning. A piece that only some paths write starts as zeros:
 from an undefined value LLVM could conclude that the other paths are never taken.
 
 Others stay memory: convert-fly-to-rocdl makes them private allocas, which LLVM promotes where it can.
@@ -37,12 +38,14 @@ Others stay memory: convert-fly-to-rocdl makes them private allocas, which LLVM 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from mlir import ir
 
+from flydsl import env
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import allocated_elements
@@ -73,7 +76,9 @@ def apply(module: ir.Operation, arch: Arch) -> None:
                     _check_stored(op)
         if pieces_of:
             plan = _plan(entry_block(function), pieces_of)
-            _check_written(plan, set(), set())
+            unwritten: list[ir.Operation] = []
+            _check_written(plan, set(), set(), unwritten)
+            _warn_of_zeros(unwritten)
             _promote(plan, {})
     erase_dead(module)
 
@@ -217,8 +222,9 @@ def _plan(block: ir.Block, pieces_of: dict[ir.Operation, tuple[int, list[_Piece]
     return steps
 
 
-def _check_written(steps: list[_Step], written: set[_Piece], ever: set[_Piece]) -> None:
-    """Raise CompileError for a load of elements that nothing can have written. Both sets grow by what the steps store.
+def _check_written(steps: list[_Step], written: set[_Piece], ever: set[_Piece], unwritten: list[ir.Operation]) -> None:
+    """Raise CompileError for a load of elements that nothing can have written; in the language of FlyDSL 0.2.2,
+    `unwritten` lists it instead. Both sets grow by what the steps store.
 
     written: pieces that a path to here may have stored; in the body of a loop, to its first round. ever: those that an
     earlier round of an enclosing loop may have stored, too. An operation that runs in some rounds only need not run in
@@ -226,13 +232,15 @@ def _check_written(steps: list[_Step], written: set[_Piece], ever: set[_Piece]) 
     """
     for step in steps:
         if step.inside is None and not step.stored and written.isdisjoint(step.pieces):
-            raise _never_written(step.op)
+            if not env.is_language_0_2_2():
+                raise _never_written(step.op)
+            unwritten.append(step.op)
         first = set(ever)
         for plan in step.inside or ():
             if step.op.name == "scf.if":
-                _check_written(plan, set(ever), set(ever))
+                _check_written(plan, set(ever), set(ever), unwritten)
             else:  # of a while loop, first the condition and then the body
-                _check_written(plan, first, ever | set(step.stored))
+                _check_written(plan, first, ever | set(step.stored), unwritten)
         written.update(step.stored)
         ever.update(step.stored)
 
@@ -259,6 +267,17 @@ def _never_written(load: ir.Operation) -> CompileError:
         at=source_location(load.location),
         hint="give it a start, such as tensor.fill(0)",
     )
+
+
+def _warn_of_zeros(loads: Sequence[ir.Operation]) -> None:
+    """Warn at each line of loads that give zeros: FlyDSL 0.2.2 takes such programs, its third example among them."""
+    places = (source_location(load.location) for load in loads)
+    for file, line in dict.fromkeys((at.file, at.line) if at else ("<kernel>", 1) for at in places):
+        message = (
+            "a register tensor is read here before anything wrote these elements of it: they are zeros; compiled by "
+            "FlyDSL 0.2.2 they are undefined; give it a start, such as tensor.fill(0)"
+        )
+        warnings.warn_explicit(message, UserWarning, file, line)
 
 
 def _promote(steps: list[_Step], state: _State) -> None:

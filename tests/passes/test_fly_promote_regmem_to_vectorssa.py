@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 
 import pytest
+import torch
 
+import flydsl
+import flydsl.compiler as flyc
+import flydsl.expr as fx
 from flydsl.errors import CompileError
 
 pytestmark = pytest.mark.slow
@@ -192,6 +197,27 @@ def branch(*body: str) -> str:
 def test_a_read_of_what_nothing_can_have_written(check: Callable[..., str], body: str) -> None:
     with pytest.raises(CompileError, match="read here before anything wrote these elements"):
         check(HEAD + body + "\nreturn }", PASS)
+
+
+@flyc.kernel
+def adding_to_nothing(x: fx.Tensor):
+    sums = fx.make_rmem_tensor(fx.make_layout(2, 1), fx.Float32)
+    x[fx.thread_idx.x] = sums[0] + sums[1] + 2.0  # reads both
+
+
+@flyc.jit
+def launch(x: fx.Tensor):
+    adding_to_nothing(x).launch(grid=1, block=64)
+
+
+def test_what_nothing_can_have_written_is_zero_in_the_older_language() -> None:
+    x = torch.zeros(64)
+    with pytest.raises(CompileError, match="read here before anything wrote these elements"):
+        launch(x)
+    with flydsl.language("0.2.2"), pytest.warns(UserWarning, match="they are zeros; compiled by FlyDSL 0.2.2") as told:
+        launch(x)
+    assert [linecache.getline(one.filename, one.lineno).rstrip()[-12:] for one in told] == ["# reads both"]
+    assert torch.equal(x, torch.full((64,), 2.0))
 
 
 @pytest.mark.parametrize(
