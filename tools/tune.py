@@ -109,6 +109,7 @@ def half_neighbours(options: Options) -> Iterator[Options]:
     # Half the depth of tiles, twice as many of them: as much on its way.
     yield {**other, "stages": stages * 2 if tile_k == 128 else max(2, stages // 2)}
     yield from ({**options, "stages": value} for value in beside("stages", stages))
+    yield {**options, "b_to_lds": not options["b_to_lds"]}
     yield from ({**options, "waves": list(waves)} for waves in WAVES)
 
 
