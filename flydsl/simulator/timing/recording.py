@@ -10,7 +10,7 @@ import copy
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from ctypes import addressof
+from ctypes import addressof, c_uint32, sizeof
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,6 +121,11 @@ class Place:
         else:
             for stream, at in zip(self._streams, self._waited_at, strict=True):
                 stream.at = at
+
+    def longest(self, beginnings: Sequence[int]) -> int:
+        """The words of the longest stream, kept or not. beginnings: see `log_signals`."""
+        ends = ((stream.at or 0) - begin for stream, begin in zip(self._streams, beginnings, strict=True))
+        return max(ends) // sizeof(c_uint32)
 
     def streams(self) -> list[Array]:
         """The streams of the workgroup's waves. SimulatorError where one executes too much to be kept."""

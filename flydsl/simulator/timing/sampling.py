@@ -45,6 +45,8 @@ _EVENT_ROOM = 400_000
 _STEP_PERCENT = 5
 _OPERATIONS_PER_BYTE = 4096
 """With more of them per byte from LDS and L1, a launch is no product: one with tiles of 256 x 256 has 128."""
+_WAITING_WORDS = 2_000
+"""Words of rounds of loops that wait, as they are in the lengths of streams."""
 _WORDS = 40_000_000
 """Words of all streams that are kept at once: what does not fit is left to fewer compute units."""
 
@@ -115,6 +117,7 @@ class Sample:
 
         self._signalling = signalling_of(dispatch.program)
         self._together: Together | None = None
+        self._unlike: dict[int, int] = {}
         self.waits = Waits()
 
     def _record(self, workgroups: Sequence[int]) -> list[list[Array]]:
@@ -127,6 +130,11 @@ class Sample:
         if self._together is None or not known.keys() >= set(workgroups):
             wanted = {*workgroups, *known, *self._whole_plan.chosen, *self._others}
             self._together = record_together(self.dispatch, wanted, self._limit, self._signalling)
+            if not known:
+                self._unlike = self._unlike_others(self._together)
+            if self._unlike and not known:
+                wanted |= set(self._unlike.values())
+                self._together = record_together(self.dispatch, wanted, self._limit, self._signalling)
         return [self._together.streams[w] for w in workgroups]
 
     @cached_property
@@ -213,40 +221,52 @@ class Sample:
         found = replayed(gpu, work, **recorded)
         if not signals:
             return found
-        self.waits = self._waits(found)
+        courses = self._courses(found, self.plan.chosen)
+        if apart := sorted(set(self._unlike.values()) - courses.keys()):
+            alone = Work(self._record(apart), instructions, self.lines.bases, self.first_shares, np.zeros_like(pauses))
+            courses |= self._courses(replayed(gpu, alone, recorded_compute_units=0, event_room=1), apart)
+        self.waits = self._waits(courses, int(gpu.start_cycles))
         for number, (workgroup, index) in enumerate(signals):
             awaited = self.waits.of.get(workgroup, {}).get(index)
             pauses[number] = 0 if awaited is None else awaited.cycles
         return replayed(gpu, work, **recorded) if pauses.any() else found
 
-    def _waits(self, found: Replayed) -> Waits:
-        """The waits of all workgroups, from a replay in which none waits."""
+    def _courses(self, found: Replayed, workgroups: Sequence[int]) -> dict[int, Course]:
+        """The courses of some workgroups, by a replay of them in which none waits."""
         assert self._together is not None
         numbers = defaultdict[int, list[int]](list)
         for number, (workgroup, _) in enumerate(self._together.numbered):
             numbers[workgroup].append(number)
-        courses = {
-            workgroup: Course(
-                start, end, found.asks[numbers[workgroup]].tolist(), found.written[numbers[workgroup]].tolist()
-            )
-            for workgroup, start, end in zip(self.plan.chosen, found.starts.tolist(), found.ends.tolist(), strict=True)
+        return {
+            w: Course(start, end, found.asks[numbers[w]].tolist(), found.written[numbers[w]].tolist())
+            for w, start, end in zip(workgroups, found.starts.tolist(), found.ends.tolist(), strict=True)
         }
+
+    def _waits(self, courses: Mapping[int, Course], between: int) -> Waits:
+        """The waits of all workgroups."""
         count = self.dispatch.workgroup_count
         places = int(self.timing.compute_units_per_xcd.value) * self.per_compute_unit
-        grid = Grid(
-            count, self.dies, places, int(found.gpu.start_cycles), self._together.signals, courses,
-            [self._like(w) for w in range(count)],
-        )  # fmt: skip
-        return grid.waits()
+        likeness = [self._unlike.get(w) or self._like(w, self.plan) for w in range(count)]
+        return Grid(count, self.dies, places, between, self._signals, courses, likeness).waits()
 
-    def _like(self, workgroup: int) -> int:
+    def _unlike_others(self, together: Together) -> dict[int, int]:
+        """For workgroups that execute much more or less than those replayed in their place, one to replay for them."""
+        chosen, found = self._whole_plan.chosen, dict[int, int]()
+        first_of = dict[int, int]()
+        for workgroup, length in sorted(together.lengths.items()):
+            usual = together.lengths.get(self._like(workgroup, self._whole_plan), length)
+            if workgroup not in chosen and abs(length - usual) > _WAITING_WORDS + usual / 4:
+                found[workgroup] = first_of.setdefault(round(4 * math.log2(length + 1)), workgroup)
+        return found
+
+    def _like(self, workgroup: int, plan: Plan) -> int:
         """The replayed workgroup that a workgroup does as."""
-        chosen, size = self.plan.chosen, self.plan.round_size
+        chosen, size = plan.chosen, plan.round_size
         units = int(self.timing.compute_units_per_xcd.value)
-        place = workgroup // self.dies // -(-units // self.plan.compute_units)
-        if not self.plan.skipped_rounds:
+        place = workgroup // self.dies // -(-units // plan.compute_units)
+        if not plan.skipped_rounds:
             return chosen[min(place, len(chosen) - 1)]
-        last = (self.plan.skipped_rounds + 2) * size
+        last = (plan.skipped_rounds + 2) * size
         if place >= last:
             return chosen[min(2 * size + place - last, len(chosen) - 1)]
         return chosen[place if place < size else size + place % size]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ class Together:
 
     signals: of all workgroups. numbered: of the chosen ones, by number, as workgroup and index in `signals`. too_many:
     whether they are more accesses than are kept, so that no signal is known. stuck: workgroups that wait for what no
-    workgroup of the launch does; their streams end there.
+    workgroup of the launch does; their streams end there. lengths: of all workgroups, the words of the longest stream.
     """
 
     streams: dict[int, list[Array]]
@@ -48,6 +48,7 @@ class Together:
     numbered: list[tuple[int, int]]
     too_many: bool
     stuck: int
+    lengths: Mapping[int, int]
 
 
 def record_together(
@@ -76,7 +77,7 @@ def record_together(
         w: [with_signals(stream, keep[w][i], of_wave.get((w, i), ())) for i, stream in enumerate(waves)]
         for w, waves in streams.items()
     }
-    return Together(kept, signals, numbered, recorder.log.is_full, recorder.stuck)
+    return Together(kept, signals, numbered, recorder.log.is_full, recorder.stuck, recorder.lengths)
 
 
 class _Recorder(Execution):
@@ -89,7 +90,7 @@ class _Recorder(Execution):
         self._at_work: list[Place] = []
         self._free: list[Place] = []
         self._found: dict[int, list[Array]] = {}
-        self.stuck = 0
+        self.stuck, self.lengths = 0, dict[int, int]()
         self.launch.block.turn = _TURN
 
     @IeeeFloats()
@@ -131,7 +132,8 @@ class _Recorder(Execution):
             if self._continue(place.slot):
                 self._at_work.remove(place)
                 self._free.append(place)
-                self._found[place.slot.number] = place.streams()
+                number = place.slot.number
+                self._found[number], self.lengths[number] = place.streams(), place.longest(self._beginnings[number])
                 return True
             place.forget_waiting()
             if place.slot.is_waiting:

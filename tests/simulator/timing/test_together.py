@@ -103,10 +103,10 @@ def test_more_signals_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @flyc.kernel
-def produce_kernel(data: fx.Tensor, flag: fx.Tensor, rounds: fx.Int32):
-    """The first block reads one word after the other; all others wait for it."""
+def produce_kernel(data: fx.Tensor, flag: fx.Tensor, rounds: fx.Int32, producer: fx.Int32):
+    """One block reads one word after the other; all others wait for it."""
     if fx.thread_idx.x == 0:
-        if fx.block_idx.x == 0:
+        if fx.block_idx.x == producer:
             at = fx.Int32(0)
             for _ in range(rounds):
                 at = fx.Int32(data[at])
@@ -116,13 +116,13 @@ def produce_kernel(data: fx.Tensor, flag: fx.Tensor, rounds: fx.Int32):
 
 
 @flyc.jit
-def produce(data: fx.Tensor, flag: fx.Tensor, rounds: fx.Int32):
-    produce_kernel(data, flag, rounds).launch(grid=64, block=64)
+def produce(data: fx.Tensor, flag: fx.Tensor, rounds: fx.Int32, producer: fx.Int32):
+    produce_kernel(data, flag, rounds, producer).launch(grid=64, block=64)
 
 
-def produced(rounds: int, *, flag: int) -> TracedLaunch:
+def produced(rounds: int, *, flag: int, producer: int = 0) -> TracedLaunch:
     with tracing() as traced:
-        produce(zeros(64), torch.full((1,), flag, dtype=torch.int32), rounds)
+        produce(zeros(64), torch.full((1,), flag, dtype=torch.int32), rounds, producer)
     return traced.launches[0]
 
 
@@ -133,6 +133,41 @@ def test_many_consumers_wait_for_one_producer() -> None:
     of_producer = not_waiting.time_us
     assert of_producer < waiting.time_us < of_producer + 2
     assert produced(20, flag=0).time_us < waiting.time_us / 3
+
+
+def test_the_producer_may_be_on_a_die_that_is_not_replayed() -> None:
+    times = [produced(1000, flag=0, producer=producer).time_us for producer in (0, 5, 63)]
+    assert times == pytest.approx([times[0]] * 3, rel=0.1)
+
+
+@flyc.kernel
+def uneven_barrier_kernel(data: fx.Tensor, count: fx.Tensor, rounds: fx.Int32, late: fx.Int32):
+    """A barrier of 64 blocks to which one comes late."""
+    if fx.thread_idx.x == 0:
+        at = fx.Int32(0)
+        if fx.block_idx.x == late:
+            for _ in range(rounds):
+                at = fx.Int32(data[at])
+        fx.atomic_add(fx.get_iter(count), at + 1)
+        kernels.wait_until(fx.get_iter(count), 64)
+
+
+@flyc.jit
+def uneven_barrier(data: fx.Tensor, count: fx.Tensor, rounds: fx.Int32, late: fx.Int32):
+    uneven_barrier_kernel(data, count, rounds, late).launch(grid=64, block=64)
+
+
+@pytest.mark.parametrize("late", [0, 5])
+def test_all_wait_for_the_last_one_at_a_barrier(late: int) -> None:
+    def traced(rounds: int) -> TracedLaunch:
+        with tracing() as found:
+            uneven_barrier(zeros(64), zeros(1), rounds, late)
+        return found.launches[0]
+
+    even, uneven = traced(0), traced(1000)
+    assert "63 workgroups wait" in uneven.trace.sampling
+    assert uneven.time_us > even.time_us + 20, "1000 loads, one after the other"
+    assert set(uneven.trace.writers.values()) <= {late}
 
 
 @flyc.kernel
