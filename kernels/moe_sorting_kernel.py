@@ -286,9 +286,8 @@ def rank_slices(tables: Tables, counts: Any) -> None:
     own = wave * spec.experts
     for expert in range(lane, spec.experts, WAVE):
         counts.store(own + expert, fx.Int32(0))
-    for step in range_constexpr(SLICE // WAVE):
-        item = number * SLICE + (step * WAVE + lane)
-        expert = tables.ids.load(item)
+    items = [number * SLICE + (done + lane) for done in range(0, SLICE, WAVE)]
+    for item, expert in [(item, tables.ids.load(item)) for item in items]:
         is_kept = (item < tables.items) & (expert >= 0) & (expert < spec.experts) & tables.kept(expert)
         alike = votes_alike(expert, is_kept, spec)
         within = lanes_before(alike)
