@@ -108,7 +108,7 @@ class _Block(BlockPrimitive):
     @classmethod
     def _raked(cls, own: Any, storage: Any) -> tuple[Slots, int, Any]:
         """All values in shared memory, how many each lane of the first wave takes, and whether this thread is one."""
-        slots, lanes = cls.memory(storage, "slots"), cls.warp_threads()
+        slots, lanes = cls.memory(storage, "slots"), cls.warp_threads
         slots[cls.thread()] = own
         barrier()
         return slots, cls.block_threads // lanes, cls.thread() < lanes
@@ -145,7 +145,7 @@ class BlockReduce(_Block):
             own = (cls.thread() < valid_items).select(own, cls._identity(items, op, identity))
         if cls._rakes():
             return cls._by_raking(own, op, storage)
-        total = warp_reduce(own, op, width=cls.warp_threads())
+        total = warp_reduce(own, op, width=cls.warp_threads)
         if cls._waves() == 1:
             return total
         slots, waves = cls._put(total, storage), cls._waves()
@@ -171,7 +171,7 @@ class BlockReduce(_Block):
         with only_where(rakes):
             first = cls.thread() * share
             part = reduce(combination(op), (slots[first + i] for i in range(share)))
-            slots[cls.block_threads] = warp_reduce(part, op, width=cls.warp_threads())
+            slots[cls.block_threads] = warp_reduce(part, op, width=cls.warp_threads)
         barrier()
         return slots[cls.block_threads]
 
@@ -301,7 +301,7 @@ class BlockScan(_Block):
         inclusive, exclusive, total = cls._scan_threads(reduce(combine, items), op, storage, neutral)
         everything, slots = total(), cls.memory(storage, "slots")
         barrier()  # all have read the totals
-        with only_where(cls.thread() < cls.warp_threads()):
+        with only_where(cls.thread() < cls.warp_threads):
             prefix = cls.dtype(callback(everything))
             with only_where(cls.thread() == 0):
                 slots[0] = prefix
@@ -316,7 +316,7 @@ class BlockScan(_Block):
         cls, number: Any, op: Any, storage: Any, start: Any
     ) -> tuple[Result, Result, Callable[[], Result]]:
         """The inclusive and the exclusive scan, and what reads the sum of the waves where it is asked for."""
-        combine, lanes = combination(op), cls.warp_threads()
+        combine, lanes = combination(op), cls.warp_threads
         if cls._rakes():
             return cls._by_raking(number, op, storage, start)
         if cls._waves() == 1:
@@ -340,7 +340,7 @@ class BlockScan(_Block):
         with only_where(rakes):
             first = cls.thread() * share
             part = [slots[first + i] for i in range(share)]
-            _, before, total = warp_scan_with_aggregate(reduce(combine, part), op, width=cls.warp_threads(), init=start)
+            _, before, total = warp_scan_with_aggregate(reduce(combine, part), op, width=cls.warp_threads, init=start)
             if cls.algorithm is BlockScanAlgorithm.RAKING:
                 part = [slots[first + i] for i in range(share)]
             for i, number in enumerate(part):

@@ -109,7 +109,7 @@ class BlockExchange(BlockPrimitive):
         slots, tile = cls.memory(storage, "slots"), cls.tile_size()
         if cls.algorithm is BlockExchangeAlgorithm.SHARED_MEMORY:
             return like(value, through(slots, items, ranks, places, _Window(cls, 0, tile, flags, default)), cls.dtype)
-        size = cls.warp_threads() * cls.items_per_thread
+        size = cls.warp_threads * cls.items_per_thread
         moved: list[Any] = [cls.dtype(0)] * len(items)
         for first in range(0, tile, size):
             window = _Window(cls, first, size, flags or [True] * len(items), default)
@@ -187,7 +187,7 @@ class WarpExchange(WarpPrimitive):
     @classmethod
     def blocked_to_striped(cls, value: Any, *, storage: Any = None) -> Any:
         """Items that lie blocked, striped."""
-        lane, items, width = cls.lane(), cls.items_per_thread, cls.warp_threads()
+        lane, items, width = cls.lane(), cls.items_per_thread, cls.warp_threads
         blocked, striped = [lane * items + i for i in range(items)], [lane + i * width for i in range(items)]
         source = [(place // items, place % items) for place in striped]
         return cls._moved(value, blocked, striped, source, storage)
@@ -195,7 +195,7 @@ class WarpExchange(WarpPrimitive):
     @classmethod
     def striped_to_blocked(cls, value: Any, *, storage: Any = None) -> Any:
         """Items that lie striped, blocked."""
-        lane, items, width = cls.lane(), cls.items_per_thread, cls.warp_threads()
+        lane, items, width = cls.lane(), cls.items_per_thread, cls.warp_threads
         blocked, striped = [lane * items + i for i in range(items)], [lane + i * width for i in range(items)]
         source = [(place % width, place // width) for place in blocked]
         return cls._moved(value, striped, blocked, source, storage)
@@ -204,7 +204,7 @@ class WarpExchange(WarpPrimitive):
     def scatter_to_striped(cls, value: Any, ranks: Any, *, storage: Any = None) -> Any:
         """Items at the places that `ranks` gives them, striped: a permutation in each group. Not by SHUFFLE."""
         places = cls.items_of("ranks", ranks, Int32, cls.items_per_thread)
-        striped = [cls.lane() + i * cls.warp_threads() for i in range(cls.items_per_thread)]
+        striped = [cls.lane() + i * cls.warp_threads for i in range(cls.items_per_thread)]
         return cls._moved(value, places, striped, None, storage)
 
     @classmethod
@@ -213,7 +213,7 @@ class WarpExchange(WarpPrimitive):
         if cls.algorithm is WarpExchangeAlgorithm.SHUFFLE:
             if source is None:
                 raise argument_error(f"{cls.__name__} to given places by SHUFFLE", "take WarpExchangeAlgorithm.SHARED")
-            return like(value, gathered(items, source, cls.warp_threads()), cls.dtype)
+            return like(value, gathered(items, source, cls.warp_threads), cls.dtype)
         slots = cls.memory(storage, "slots")
         for item, rank in zip(items, ranks, strict=True):
             slots[rank] = item

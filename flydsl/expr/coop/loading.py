@@ -154,7 +154,7 @@ class _WarpAccess(WarpPrimitive):
     def _places(cls) -> list[Any]:
         lane, items = cls.lane(), cls.items_per_thread
         if cls.algorithm.name in ("STRIPED", "TRANSPOSE"):
-            return [lane + i * cls.warp_threads() for i in range(items)]
+            return [lane + i * cls.warp_threads for i in range(items)]
         return [lane * items + i for i in range(items)]
 
     @classmethod

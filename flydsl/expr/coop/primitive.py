@@ -44,6 +44,16 @@ class _PrimitiveMeta(type):
         """The type of the shared memory that a call needs, on the target."""
         return cls.storage_type()
 
+    @property
+    def warp_threads(cls) -> int:
+        """The lanes of a wave of the block, or of a group, on the target."""
+        return cls.lanes_of_warp()
+
+    @property
+    def num_warps(cls) -> int:
+        """The waves of the block, on the target."""
+        return cls.warps_of_block()
+
     def __getattr__(cls, name: str) -> Any:
         if name in _OF_SPECIALISED:
             raise argument_error(
@@ -210,9 +220,14 @@ class BlockPrimitive(Primitive):
         return Int32(thread_idx.x) + Int32(thread_idx.y) * x + Int32(thread_idx.z) * (x * y)
 
     @classmethod
-    def warp_threads(cls) -> int:
+    def lanes_of_warp(cls) -> int:
         """The lanes of a wave of the block, which may be smaller than a wave."""
         return min(cls.block_threads, warp_size())
+
+    @classmethod
+    def warps_of_block(cls) -> int:
+        """The waves of the block."""
+        return -(-cls.block_threads // cls.lanes_of_warp())
 
     @classmethod
     def tile_size(cls) -> int:
@@ -233,7 +248,7 @@ class BlockPrimitive(Primitive):
     @classmethod
     def warp_striped(cls, thread: Any) -> list[Any]:
         """The places of a thread's items in a tile, a wave apart in the part of its wave."""
-        lanes = cls.warp_threads()
+        lanes = cls.warp_threads
         start = thread // lanes * (lanes * cls.items_per_thread) + thread % lanes
         return [start + i * lanes for i in range(cls.items_per_thread)]
 
@@ -252,14 +267,14 @@ class WarpPrimitive(Primitive):
         return size
 
     @classmethod
-    def warp_threads(cls) -> int:
+    def lanes_of_warp(cls) -> int:
         """The lanes of a group."""
         return lanes_of(cls.__name__, cls.width)
 
     @classmethod
     def lane(cls) -> Any:
         """This lane's number in its group."""
-        return lane_id() & (cls.warp_threads() - 1)
+        return lane_id() & (cls.warp_threads - 1)
 
 
 @cache

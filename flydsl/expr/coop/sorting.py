@@ -299,7 +299,7 @@ class _WarpSort(WarpPrimitive):
     ) -> Any:
         """The keys in order, with their values if there are any."""
         columns = columns_of(cls, keys, values)
-        made = bitonic_sorted(columns, cls.warp_threads(), compare_op, valid_items, cls.is_blocked)
+        made = bitonic_sorted(columns, cls.warp_threads, compare_op, valid_items, cls.is_blocked)
         kinds: list[type[Numeric]] = [cls.dtype, *([] if cls.value_dtype is None else [cls.value_dtype])]
         vectors = [Vector.from_elements(column, kind) for column, kind in zip(made, kinds, strict=True)]
         return vectors[0] if values is None else tuple(vectors)

@@ -166,6 +166,22 @@ def test_a_scan_without_init_begins_with_what_changes_nothing(
     assert torch.equal(total, expected(a)[-1].expand(128))
 
 
+@pytest.mark.parametrize(("arch", "lanes"), [("gfx942", 64), ("gfx1201", 32)])
+def test_the_waves_of_a_block_are_those_of_the_target(
+    arch: str, lanes: int, trace: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARCH", arch)
+
+    def function(A: Any, Out: Any) -> None:
+        for threads, waves in ((16, 1), (lanes, 1), (256, 256 // lanes)):
+            kind = fx.coop.BlockScan[fx.Float32, threads]
+            assert (kind.num_warps, kind.warp_threads) == (waves, min(threads, lanes))
+        assert fx.coop.WarpReduce[fx.Float32, 8].warp_threads == 8
+        assert not hasattr(fx.coop.WarpReduce[fx.Float32, 8], "num_warps")
+
+    trace(function)
+
+
 def test_shared_memory_need_not_be_peeked() -> None:
     kind = fx.BlockReduce[fx.Float32, 128]
     a = numbers(128)
