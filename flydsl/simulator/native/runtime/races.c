@@ -11,7 +11,7 @@ enum { READ = 1, WRITE = 2, UPDATE = 4 };
 enum { MOST_STORED_BYTES = 16 };
 enum { LDS_WAVE_BITS = 6, LDS_FIELD = (1 << LDS_WAVE_BITS) - 1, MOST_EPOCHS = 1 << (32 - LDS_WAVE_BITS) };
 
-// now: the first stamp since the wave's last barrier.
+// now: the first stamp since the wave's last barrier. serial: of the instruction, where lanes may store to one place; else 0.
 typedef struct {
   u32 own, floor, now, field, serial;
   u64 kind;
@@ -51,11 +51,12 @@ static void put(u32 *cells, u64 cell, u32x8 is_meant, u32x8 stamps) {
 // Record a store of one instruction. Where several lanes store to a place that the wave, or any other, has read since its
 // barrier, each may add to what was there: then one of the sums is lost.
 static void note_store(const RaceRegion *region, u64 cell, u32x8 is_meant, Access access, Found *found) {
+  put(region->writers, cell, is_meant, access.own);
+  if (!access.serial) return;
   u32x8 together = (u32x8)(*at(region->serials, cell) == access.serial) & is_meant;
   found->together |= together;
   if (region->seen & READ) found->bad |= together & (u32x8)(*at(region->readers, cell) >= access.now);
   put(region->serials, cell, is_meant, access.serial);
-  put(region->writers, cell, is_meant, access.own);
 }
 
 // Record an access to some of eight cells.
@@ -184,9 +185,21 @@ static Access access_of(RaceBlock *block, const Wave *wave, u64 kind, int is_lds
   return access;
 }
 
+// Whether every lane accesses what lies after that of the lane before: then no two of them access one place.
+static int are_apart(u64 active, u64 size, const u64 *host) {
+  u64 end = 0;
+  for (u64 rest = active; rest; rest &= rest - 1) {
+    u64 start = host[first_lane(rest)];
+    if (start < end) return 0;
+    end = start + size;
+  }
+  return 1;
+}
+
 // Record what lanes access, those whose memories follow each other at once. Whether several store to one place.
 static int visit_lanes(RaceBlock *block, u64 active, u64 size, const u64 *host, Access access, int is_lds) {
   int together = 0;
+  if (access.kind == WRITE && are_apart(active, size, host)) access.serial = 0;
   for (u64 rest = active; rest;) {
     u64 start = host[first_lane(rest)], end = start + size;
     for (rest &= rest - 1; rest && host[first_lane(rest)] == end; rest &= rest - 1) end += size;
