@@ -360,6 +360,8 @@ class Sample:
             text += f"; {self.plan.skipped_rounds} rounds of workgroups between are as long as the replayed one"
         if self._together is not None:
             text += f"; {self._waiting(self._together)}"
+        if self.takes_tickets:
+            text += "; workgroups take work from a counter, of which the replayed ones take more than their share"
         if not replay.complete:
             text += f"; the first {len(replay.events)} instructions are shown"
         return text
@@ -373,6 +375,14 @@ class Sample:
     def longest_wait(self) -> int:
         """The cycles of the longest wait for a signal."""
         return max((w.cycles for of in self.waits.of.values() for w in of.values()), default=0)
+
+    @property
+    def takes_tickets(self) -> bool:
+        """True if a replayed wave takes more than one piece of work from a counter that all workgroups share."""
+        tickets = self._signalling.tickets
+        if not tickets or self.dispatch.workgroup_count == 1:
+            return False
+        return any(np.isin(stream, tickets).sum() > 1 for workgroup in self.streams for stream in workgroup)
 
     def writers(self, waves: Array, events: Array) -> dict[int, int]:
         """See `Trace`: the writers of the signals that some waves wait for."""
@@ -440,7 +450,7 @@ def estimate(
     kind = kind_of(replay, cycles / clock, adds=dispatch.program.has_global_atomics, waiting=waiting)
     compared = error_percent(sample.arch, kind) if sample.is_standard and not cold else None
     uncertain = None if left_out is None else _depends(sample, left_out)
-    is_unknown = bool(uncertain) or sample.is_partial
+    is_unknown = bool(uncertain) or sample.is_partial or sample.takes_tickets
     waves, events = _shown(sample, replay)
     return Trace(
         kernel=dispatch.kernel_name,

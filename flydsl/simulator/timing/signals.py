@@ -67,7 +67,8 @@ def _as_integer(value: int, bits: int, *, is_signed: bool) -> int:
 class Signalling:
     """The instructions of a program that give and await signals. polls: those that await them, and what each compares.
 
-    writers: those that write. ignored: atomic operations that only look.
+    writers: those that write. tickets: atomic operations in loops that do more than wait, whose results are compared:
+    whoever comes takes the next piece of work.
     """
 
     def __init__(self, program: Program) -> None:
@@ -80,6 +81,10 @@ class Signalling:
         self.polls = {i: self._comparison(i) for i in polls}
         writers = {i for i, kind in enumerate(kinds) if kind in ("VMEM store", "VMEM atomic")}
         self.writers = {i for i in writers if i not in polls or "swap" in self._instructions[i].mnemonic}
+        returning = [i for i, kind in enumerate(kinds) if kind == "VMEM atomic" and self._instructions[i].results]
+        counting = [i for i in returning if i not in waiting and "swap" not in self._instructions[i].mnemonic]
+        loops = _loops(program) if counting else []
+        self.tickets = [i for i in counting if any(i in loop for loop in loops) and self._decides(program, i)]
 
     @cached_property
     def watched(self) -> Array:
@@ -96,6 +101,23 @@ class Signalling:
         found = np.zeros(len(self._instructions) + 1, np.uint8)
         found[[i for i in self.polls if i not in self.writers]] = 1
         return found
+
+    def _decides(self, program: Program, atomic: int) -> bool:
+        """Whether what follows from the result of an atomic operation is compared soon."""
+        known = register_bits(o.atom for o in self._instructions[atomic].results if isinstance(o.atom, Register))
+        at = atomic + 1
+        for _ in range(_NEAR):
+            if at == len(self._instructions):
+                return False
+            instruction = self._instructions[at]
+            effect = effects(instruction)
+            if effect.reads & known:
+                if _COMPARISON.match(instruction.mnemonic):
+                    return True
+                known |= effect.writes
+            target = branch_target(program, instruction) if instruction.mnemonic == "s_branch" else None
+            at = at + 1 if target is None else target
+        return False
 
     def _comparison(self, load: int) -> Comparison | None:
         """The first comparison of what an instruction loads; None where it is none with a constant or a register."""
@@ -129,16 +151,19 @@ def is_coherent(instruction: Instruction) -> bool:
     return any(word in instruction.listed.text for word in _SCOPES)
 
 
+def _loops(program: Program) -> list[range]:
+    """The instructions between each branch back and its target."""
+    targets = [(branch_target(program, branch), end) for end, branch in enumerate(program.instructions)]
+    return [range(target, end + 1) for target, end in targets if target is not None and target <= end]
+
+
 def _in_waiting_loops(program: Program, kinds: list[str]) -> list[int]:
     """The accesses of loops that do nothing but look at memory that others write."""
     found = []
-    for end, branch in enumerate(program.instructions):
-        target = branch_target(program, branch)
-        if target is None or target > end:
-            continue
-        accesses = [i for i in range(target, end) if kinds[i].startswith("VMEM")]
-        others = [i for i in range(target, end) if kinds[i] in _WORK and i not in accesses]
-        barriers = [i for i in range(target, end) if "barrier" in program.instructions[i].mnemonic]
+    for loop in _loops(program):
+        accesses = [i for i in loop if kinds[i].startswith("VMEM")]
+        others = [i for i in loop if kinds[i] in _WORK and i not in accesses]
+        barriers = [i for i in loop if "barrier" in program.instructions[i].mnemonic]
         is_look = all(
             kinds[i] == "VMEM load" or (kinds[i] == "VMEM atomic" and program.instructions[i].results) for i in accesses
         )

@@ -191,3 +191,27 @@ def test_the_first_workgroup_may_be_the_only_one_that_does_not_wait() -> None:
     (launch,) = traced.launches
     assert set(launch.trace.waves["workgroup"].tolist()) <= set(range(0, 64, 8)), "those of one die"
     assert launch.time_us < 10
+
+
+@flyc.kernel
+def tickets_kernel(data: fx.Tensor, count: fx.Tensor, tickets: fx.Int32):
+    """Each block takes tickets until there are none."""
+    if fx.thread_idx.x == 0:
+        ticket = fx.Int32(fx.atomic_add(fx.get_iter(count), fx.Int32(1)))
+        while ticket < tickets:
+            data[ticket] = ticket
+            ticket = fx.Int32(fx.atomic_add(fx.get_iter(count), fx.Int32(1)))
+
+
+@flyc.jit
+def take_tickets(data: fx.Tensor, count: fx.Tensor, tickets: fx.Int32, blocks: fx.Int32):
+    tickets_kernel(data, count, tickets).launch(grid=blocks, block=64)
+
+
+@pytest.mark.parametrize("blocks", [1, 8])
+def test_who_takes_how_many_tickets_is_not_known(blocks: int) -> None:
+    with tracing() as traced:
+        take_tickets(zeros(40), zeros(1), 40, blocks)
+    (launch,) = traced.launches
+    assert ("take work from a counter" in launch.trace.sampling) == (blocks > 1)
+    assert (launch.trace.error_percent is None) == (blocks > 1)
