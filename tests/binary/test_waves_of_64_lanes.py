@@ -149,6 +149,7 @@ def test_matrix_products(arch: str) -> None:
     assert torch.equal(ci.long(), ai.long() @ bi.long().T)
 
 
+@pytest.mark.diagonal(2)
 def test_groups_of_opencl(arch: str) -> None:
     module = compile_opencl(OPENCL, arch=arch, options=["-mwavefrontsize64"])
     x = torch.randint(-1000, 1000, (2, 128), generator=torch.Generator().manual_seed(3), dtype=torch.int32)

@@ -56,6 +56,7 @@ def test_equals_torch(dtype: str, length: int, dims: tuple[int, int], causal: bo
 
 
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
+@pytest.mark.diagonal(2)
 def test_shapes(shape: tuple[int, ...]) -> None:
     batch, *sizes = shape
     compare("bf16", batch, tuple(sizes[:2]), tuple(sizes[2:]), (64, 64), causal=True)

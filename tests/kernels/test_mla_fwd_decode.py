@@ -57,6 +57,7 @@ def assert_close(found: torch.Tensor, expected: torch.Tensor) -> None:
     [pytest.param(shape, marks=pytest.mark.sweep if len(shape[0]) == 1 else ()) for shape in kernel.SHAPES],
     ids=str,
 )
+@pytest.mark.diagonal(2)
 def test_equals_torch(shape: tuple[tuple[int, ...], int]) -> None:
     contexts, num_cu = shape
     given = Requests.of(contexts)

@@ -124,6 +124,7 @@ def test_scaled_types(number: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("out_dtype", [*OUT])
+@pytest.mark.diagonal(2)
 def test_a_row_for_each_slot(out_dtype: str) -> None:
     """Rows of each slot, and their sum."""
     stage2(Layer.of((9, 256, 128, 4, 3, 16)), "bf16", accumulate=False, out_dtype=out_dtype, weighted=False)

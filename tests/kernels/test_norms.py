@@ -28,7 +28,7 @@ def run(norm: Norm, given: dict[str, Any], m: int) -> None:
 @pytest.mark.checked("all")
 @EVERY_NORM
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(rmsnorm_kernel.SHAPES)], ids=str)
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(3)
 def test_equals_torch(name: str, number: int, shape: tuple[int, int]) -> None:
     """The types take turns; all of them at all lengths are in the sweep."""
     m, n = shape

@@ -48,7 +48,7 @@ def test_rows(quant: str, dtype: str) -> None:
 @pytest.mark.checked
 @pytest.mark.parametrize("quant", kernel.GROUPS)
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.BLOCK_SHAPES)], ids=str)
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_groups(number: int, shape: tuple[int, int, int], quant: str) -> None:
     m, n, group = shape
     dtype, mx = kernel.DTYPES[number % 3], quant.startswith("mx")

@@ -42,7 +42,7 @@ def operands(tokens: int, topk: int, inter: int, quant: str) -> dict[str, Any]:
 @pytest.mark.checked
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
-@pytest.mark.diagonal(3)
+@pytest.mark.diagonal(5)
 def test_equals_torch(number: int, shape: tuple[int, int, int], case: tuple[str, bool, str, bool]) -> None:
     (tokens, topk, inter), (quant, gui, act, bias) = shape, case
     given = operands(*shape, quant)

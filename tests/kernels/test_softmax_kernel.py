@@ -14,7 +14,7 @@ EVERY_DTYPE = pytest.mark.parametrize("dtype", kernel.DTYPES)
 @pytest.mark.checked("all")
 @EVERY_DTYPE
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
-@pytest.mark.diagonal(3)
+@pytest.mark.diagonal(5)
 def test_equals_torch(shape: tuple[int, int], dtype: str) -> None:
     m, n = shape
     a, c = matrix(m, n, dtype, scale=2), torch.full((m, n), torch.nan, dtype=matrix(1, 1, dtype).dtype)

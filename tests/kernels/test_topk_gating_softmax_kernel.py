@@ -25,7 +25,7 @@ def different(t: int, e: int, dtype: str) -> torch.Tensor:
 @pytest.mark.checked
 @pytest.mark.parametrize("renormalize", [True, False])
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_equals_torch(number: int, shape: tuple[int, int, int], renormalize: bool) -> None:
     t, e, k = shape
     dtype = kernel.DTYPES[0] if e > 256 else kernel.DTYPES[number % 3]

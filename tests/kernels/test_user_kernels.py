@@ -195,6 +195,7 @@ def make_layernorm(width: int, threads: int = 256, eps: float = 1e-5) -> Any:
 
 @pytest.mark.checked
 @pytest.mark.parametrize("width", [256, 1000, 7])
+@pytest.mark.diagonal(2)
 def test_layernorm(width: int) -> None:
     X, weight, bias, Y = random(3, width), random(width), random(width) / 2, unwritten(3, width)
     make_layernorm(width)(X, weight, bias, Y)

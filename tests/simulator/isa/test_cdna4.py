@@ -498,6 +498,7 @@ def test_rows_change_places_with_inactive_lanes(on_gfx950: Run, modifier: str, m
 
 
 @pytest.mark.parametrize("bits", [16, 8, 6, 4])
+@pytest.mark.diagonal(2)
 def test_a_matrix_is_read_transposed(on_gfx950: Run, bits: int) -> None:
     """Each 16 lanes read rows of 16 elements; lane i gets column i."""
     dwords = 3 if bits == 6 else 2

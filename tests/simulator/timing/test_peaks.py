@@ -62,6 +62,7 @@ def test_matrix_instructions_of_rdna4(instruction: str, registers: tuple[int, in
 
 
 @pytest.mark.parametrize(("arch", "tera"), [("gfx1100", 122.9), ("gfx1151", 59.4)])
+@pytest.mark.diagonal(2)
 def test_matrix_instructions_of_rdna3(arch: str, tera: float) -> None:
     """512 operations of f16 in a clock of a compute unit: 96 at 2.5 GHz and 40 at 2.9 GHz."""
     assert wmma_tera(arch, "v_wmma_f32_16x16x16_f16", (8, 8)) == pytest.approx(tera, rel=0.1)
@@ -83,6 +84,7 @@ def trace_of_rdna(body: str, clobbers: str, arch: str = "gfx1201", **options: An
 
 
 @pytest.mark.parametrize(("name", "operations", "tera"), [("fmac_f32", 2, 48.7), ("dot2acc_f32_f16", 4, 97.3)])
+@pytest.mark.diagonal(2)
 def test_pairs_of_vector_instructions(name: str, operations: int, tera: float) -> None:
     """AMD's specifications of the RX 9070 XT: two operations of every lane in a cycle."""
     pairs = [f"v_dual_{name} v{40 + 2 * i}, v16, v17 :: v_dual_{name} v{41 + 2 * i}, v18, v19" for i in range(8)]
@@ -106,6 +108,7 @@ def test_waves_of_64_lanes() -> None:
 @pytest.mark.parametrize(
     ("features", "units"), [("", "32 of 32 workgroup processors"), ("+cumode", "64 of 64 compute units")]
 )
+@pytest.mark.diagonal(2)
 def test_lds_of_rdna(features: str, units: str) -> None:
     """128 bytes a cycle of each half of a workgroup processor's LDS: the RDNA white paper."""
     body = lines("v_lshlrev_b32 v40, 4, $1") + "\\0A" + lines("ds_load_b128 v[16:19], v40", times=32)
@@ -121,6 +124,7 @@ def test_lds() -> None:
 
 
 @pytest.mark.parametrize(("store", "part"), [("ds_write_b32 v40, v16", 0.5), ("ds_write_b128 v40, v[16:19]", 0.8)])
+@pytest.mark.diagonal(2)
 def test_stores_to_lds(store: str, part: float) -> None:
     """ROCm Compute Profiler: 64 stores of 4 bytes take 8 cycles of a port, half of its peak; those of 16 bytes 20."""
     width = int(store.partition("_b")[2].split()[0]) // 8

@@ -33,6 +33,7 @@ def test_missing_waits_are_told_and_right_programs_left_alone(gpu: str, name: st
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("gpu", "name"), _CASES)
+@pytest.mark.diagonal(2)
 def test_late_loads_change_the_numbers_of_wrong_programs_alone(gpu: str, name: str) -> None:
     text = spelled(stored(WRITTEN[name].text), gpu)
     changes = not np.array_equal(run(gpu, text, "late"), run(gpu, text, "alignment"))

@@ -125,6 +125,7 @@ KERNELS = [(vector_add, [torch.ones(4096) for _ in range(3)]), (tiledCopy, [torc
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
 @pytest.mark.parametrize(("launcher", "arguments"), KERNELS, ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.diagonal(2)
 def test_no_more_registers_are_live_than_the_compiler_allocated(launcher, arguments, arch):
     (analysis,) = analyses(launcher.lower(*arguments, arch=arch).artifact.code)
     resources = analysis.kernel.resources
