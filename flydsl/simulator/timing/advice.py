@@ -64,7 +64,8 @@ REASON_NAMES = {
 class Finding:
     """A reason to stall, in the part that is looked at. sentence: what it costs, and what would help.
 
-    reason: None for all waves of a SIMD together, which stall for different ones, and for waits that are too strong.
+    reason: None for all waves of a SIMD together, which stall for different ones, for waits that are too strong, and
+    for compute units without work.
     stall_cycles: of a wave in one run of the part; hidden_cycles: those of them that the change would hide, at most,
     None where the trace cannot say. share: of the cycles of the part. instructions: that stalled, the most costly
     first; causes: those that they waited for. Both are indices into `Trace.instructions`.
@@ -116,7 +117,10 @@ class _Adviser:
         worth = [r for r in reasons if stalls[r] >= _LEAST_SHARE * self.region.cost.cycles]
         findings = [self._finding(reason) for reason in worth]
         return Advice(
-            self._limit(findings), self.region, self.utilisation, (*findings, *self._strong_waits(), *self._occupancy())
+            self._limit(findings),
+            self.region,
+            self.utilisation,
+            (*findings, *self._strong_waits(), *self._occupancy(), *self._idle_compute_units()),
         )
 
     @property
@@ -336,6 +340,17 @@ class _Adviser:
             f"One more wave would issue in up to {filled:.0%} of the cycles."
         )
         yield Finding(None, sentence, idle * self.cycles, filled * self.cycles, idle, ())
+
+    def _idle_compute_units(self) -> Iterator[Finding]:
+        """Workgroups that are fewer than the GPU's compute units."""
+        idle = self.trace.idle_compute_units
+        if not idle:
+            return
+        sentence = (
+            f"{idle} compute units of the GPU have no workgroup. Smaller tiles, or a split of the longest loop between "
+            f"workgroups, would give them work."
+        )
+        yield Finding(None, sentence, 0.0, None, 0.0, ())
 
 
 def _place(file: str, line: int) -> str:

@@ -120,6 +120,11 @@ class Sample:
         self._unlike: dict[int, int] = {}
         self.waits = Waits()
 
+    @property
+    def idle_compute_units(self) -> int:
+        """Those of the GPU that the launch has no workgroup for."""
+        return max(0, self.dies * int(self.timing.compute_units_per_xcd.value) - self.dispatch.workgroup_count)
+
     def _record(self, workgroups: Sequence[int]) -> list[list[Array]]:
         known = {} if self._together is None else self._together.streams
         if self._together is None and not self._signalling.waits:
@@ -466,6 +471,7 @@ def estimate(
         events=events,
         memory=sample.memory_use(replay),
         writers=sample.writers(waves, events),
+        idle_compute_units=sample.idle_compute_units,
     )
 
 

@@ -115,7 +115,8 @@ class Trace(Explained):
     `flydsl.simulator.estimates`; None if unknown. origin: "model" or "rocprofv3". waves, events: arrays of
     WAVE and EVENT; events are sorted by wave, then by issue.
     clock_mhz: NaN if unknown; the time is NaN then. memory: of the model; None of a recording. writers: of rows of
-    events, the workgroup whose write ends the wait for a signal before them.
+    events, the workgroup whose write ends the wait for a signal before them. idle_compute_units: those of the GPU that
+    no workgroup of the launch runs on, 0 where it is not known.
 
     Raises ArgumentError for arrays of another type, and for events in another order, or of waves, instructions or
     reasons that do not exist.
@@ -134,6 +135,7 @@ class Trace(Explained):
     is_compared: bool = True
     memory: MemoryUse | None = None
     writers: Mapping[int, int] = field(default_factory=dict)
+    idle_compute_units: int = 0
 
     def __post_init__(self) -> None:
         if self.origin not in _ORIGINS:
@@ -214,12 +216,16 @@ _SCALARS: Mapping[str, type | tuple[type, ...]] = {
     "error_percent": (int, float, type(None)),
     "sampling": str,
     "is_compared": bool,
+    "idle_compute_units": int,
 }
+_LATER: Mapping[str, Any] = {"is_compared": True, "idle_compute_units": 0}
+"""What traces have that were written before a field was there."""
 
 
 def _scalars(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are no arrays, checked."""
-    found = {name: fields.get(name, True) if name == "is_compared" else fields[name] for name in _SCALARS}
+    fields = {**_LATER, **fields}
+    found = {name: fields[name] for name in _SCALARS}
     wrong = next((name for name, kind in _SCALARS.items() if not isinstance(found[name], kind)), None)
     if wrong is not None:
         raise TypeError(f"{wrong} is {found[wrong]!r}")

@@ -104,3 +104,10 @@ def test_a_trace_without_instructions_has_no_advice() -> None:
     trace = synthetic(waves=1)
     empty = Trace("k", "gfx942", 1.0, "model", 0, None, "nothing", (), trace.waves[:0], trace.events[:0])
     assert advise(empty).findings == ()
+
+
+def test_compute_units_without_work_are_named() -> None:
+    trace = synthetic(waves=4, iterations=10)
+    assert not any("have no workgroup" in finding.sentence for finding in advise(trace).findings)
+    last = advise(replace(trace, idle_compute_units=192)).findings[-1]
+    assert last.sentence.startswith("192 compute units of the GPU have no workgroup.")

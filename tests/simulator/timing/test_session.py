@@ -225,6 +225,13 @@ def test_what_is_too_much_is_left_to_fewer_compute_units(monkeypatch: pytest.Mon
     assert times[0] == pytest.approx(times[1], rel=0.2)
 
 
+@pytest.mark.parametrize(("workgroups", "idle"), [(64, 304 - 64), (400, 0)])
+def test_compute_units_without_a_workgroup_are_counted(workgroups: int, idle: int) -> None:
+    with tracing() as traced:
+        double(np.zeros(256 * workgroups, np.int32))
+    assert traced.launches[0].trace.idle_compute_units == idle
+
+
 def test_errors_of_the_launch_are_raised() -> None:
     x = np.zeros(256, np.int32)
     with tracing() as traced, pytest.raises(MemoryFault, match="outside of x"):
