@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from flydsl.arch.products import Product
 from flydsl.errors import ArchError, FlyError
@@ -88,6 +88,7 @@ class Launches:
         self.times: WeakKeyDictionary[Program, dict[Sizes, KernelTime | str]] = WeakKeyDictionary()
         self.table: list[KernelTime] = []
         self.not_timed: Counter[str] = Counter()
+        self._by_address: WeakSet[Program] = WeakSet()  # which work on memory that is not among their arguments
         self._seen: WeakKeyDictionary[Program, set[Sizes]] = WeakKeyDictionary()
         self._unchanging: set[tuple[Program, Sizes, Contents]] = set()
         self._fixed: dict[Call, int] = {}
@@ -143,7 +144,7 @@ class Launches:
 
     def _waits(self, dispatch: Dispatch, kernarg: bytes, memory: Memory, run: Callable[[], LaunchStatistics]) -> bool:
         """Time a launch by some of its workgroups, and let it wait. False if it has to be carried out now."""
-        if _why_not_timed() or enabled_checks() or not is_of_tensors(memory):
+        if _why_not_timed() or enabled_checks() or dispatch.program in self._by_address or not is_of_tensors(memory):
             return False
         WAITING.forget()
         sizes, times = _sizes(dispatch, kernarg), self.times.setdefault(dispatch.program, {})
@@ -185,6 +186,8 @@ class Launches:
                 times[sizes] = self._kept(dispatch, found.estimate, found.bound)
             except ArchError as reason:  # a GPU whose figures are not published
                 times[sizes] = _unknown(reason)
+        if dispatch.memory.in_place:
+            self._by_address.add(dispatch.program)
         self._advance(dispatch, sizes)
         return statistics
 

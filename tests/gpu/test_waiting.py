@@ -154,3 +154,28 @@ def test_a_fault_is_told_to_whoever_asks_first() -> None:
     with pytest.raises(SimulatorError, match=r"outside"):
         y.sum()
     assert not WAITING
+
+
+@flyc.kernel
+def of_table_kernel(places: fx.Tensor):
+    lane = fx.thread_idx.x
+    numbers = fx.PointerType.get(fx.Int32.ir_type, fx.AddressSpace.Global, 4)
+    fx.ptr_store(fx.ptr_load(fx.inttoptr(numbers, places[0]) + lane) + 1, fx.inttoptr(numbers, places[1]) + lane)
+
+
+@flyc.jit
+def of_table(places: fx.Tensor):
+    of_table_kernel(places).launch(grid=1, block=64)
+
+
+def test_a_launch_whose_memory_is_in_a_table_of_addresses_does_not_wait() -> None:
+    x, y = torch.arange(64, dtype=torch.int32, device="cuda"), torch.zeros(64, dtype=torch.int32, device="cuda")
+    places = torch.tensor([x.data_ptr(), y.data_ptr()], device="cuda")
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    of_table(places)
+    end.record()
+    assert start.elapsed_time(end) > 0.001
+    do_bench(lambda: of_table(places))
+    assert not WAITING  # it cannot be known whether its memory is still there
+    assert y.tolist() == list(range(1, 65))
