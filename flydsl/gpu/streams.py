@@ -193,8 +193,8 @@ def time_ms(call: Callable[[], Any], is_trial: bool = False) -> float:
 
     is_trial: whether the call is one of several configurations, which reports leave out.
     """
-    start, end = Event(enable_timing=True), Event(enable_timing=True)
     with benchmark(is_trial):
+        start, end = Event(enable_timing=True), Event(enable_timing=True)
         CLOCK.synchronize()
         start.record()
         call()
@@ -205,7 +205,7 @@ def time_ms(call: Callable[[], Any], is_trial: bool = False) -> float:
 
 @contextmanager
 def benchmark(is_trial: bool = False) -> Iterator[None]:
-    """Run a block as a benchmark, with the clock."""
+    """Run a block as a benchmark, with the clock; events that it makes count for no longer than the block."""
     before = CLOCK.is_watched, CLOCK.is_trial, MEMORY.is_benchmark
     CLOCK.is_watched, CLOCK.is_trial, MEMORY.is_benchmark = True, is_trial, True
     try:
