@@ -137,9 +137,9 @@ class Depends(LeftOut):
 
     buffer: str | None = None
 
-    def decides(self, dispatch: Dispatch, streams: Any) -> str | None:
+    def decides(self, dispatch: Dispatch, streams: Any, *, is_known: bool = False) -> str | None:
         """Note the buffer, and say nothing of it: the launch is timed again after those that it depends on."""
-        self.buffer = super().decides(dispatch, streams)
+        self.buffer = super().decides(dispatch, streams, is_known=is_known)
         return None
 
 

@@ -1,6 +1,7 @@
 """Memory that the launches of a session would have written, had they been carried out.
 
-A launch whose branches or addresses depend on such memory is timed with what was there before.
+A launch whose branches or addresses depend on such memory is timed with what was there before, or with zeros where it
+fails with that.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ class LeftOut:
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int]] = []
 
-    def decides(self, dispatch: Dispatch, streams: Sequence[Sequence[Array]]) -> str | None:
+    def decides(self, dispatch: Dispatch, streams: Sequence[Sequence[Array]], *, is_known: bool = False) -> str | None:
         """The name of a buffer that such a launch stores to and that decides what this one executes, if there is one.
 
-        streams: of the recorded workgroups, wave by wave. The stores of this launch are left out from now on, too.
+        streams: of the recorded workgroups, wave by wave. is_known: that there is one, so that any of those that they
+        store to is named rather than none. The stores of this launch are left out from now on, too.
         """
         read = _deciding_buffers(dispatch, streams) if self._ranges else []
+        if is_known:
+            read += dispatch.memory.buffers().values()
         found = next((buffer.name for buffer in read if self._overlaps(buffer)), None)
         self._ranges += map(host_range, _touched_buffers(dispatch, streams, _of_classes(dispatch, *_STORES)))
         return found
@@ -43,6 +47,16 @@ class LeftOut:
     def concerns(self, memory: Memory) -> bool:
         """True if such launches store to memory of a launch."""
         return any(self._overlaps(buffer) for buffer in memory.buffers().values())
+
+    def emptied(self, memory: Memory) -> Memory:
+        """A copy of a launch's memory with zeros wherever such launches store."""
+        copy = memory.with_copied_content()
+        copies = copy.buffers()
+        for place, buffer in memory.buffers().items():
+            for start, stop in self._ranges:
+                first, last = (min(max(end - buffer.host_address, 0), buffer.size_bytes) for end in (start, stop))
+                copies[place].data[first:last] = 0
+        return copy
 
     def _overlaps(self, buffer: Buffer) -> bool:
         start, stop = host_range(buffer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ctypes import addressof, c_uint32, sizeof
 from dataclasses import dataclass
 
@@ -164,9 +164,13 @@ class _Recorder(Execution):
 
 
 def record(
-    dispatch: Dispatch, workgroups: Sequence[int], instruction_limit: int, threads: int | None
+    dispatch: Dispatch,
+    workgroups: Sequence[int],
+    instruction_limit: int,
+    threads: int | None,
+    copied: Callable[[Memory], Memory] = Memory.with_copied_content,
 ) -> list[list[Array]]:
-    """The streams of some workgroups, wave by wave. The launch's memory is not changed.
+    """The streams of some workgroups, wave by wave. They change the memory that `copied` makes of the launch's.
 
     Instructions whose results decide neither control flow nor addresses are recorded, but not executed. Raises what
     the launch would raise, SimulatorError for waves that execute too much, and WaitsForOthers.
@@ -174,7 +178,7 @@ def record(
     needed = needed_instructions(dispatch)
     lines = Lines.of(dispatch.memory)
     work, memory = copy.copy(dispatch), dispatch.memory
-    work.memory = memory.with_copied_content() if needed.content else with_empty_content(memory)
+    work.memory = copied(memory) if needed.content else with_empty_content(memory)
     # All of them before the first one runs: code must not be loaded while other loaded code is being executed.
     count = _threads(threads, len(workgroups))
     recorders = [_Recorder(work, lines, needed, instruction_limit) for _ in range(count)]

@@ -11,7 +11,7 @@ import copy
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,12 +22,13 @@ from flydsl.arch.instruction_costs import matrix_element, mfma_operations
 from flydsl.arch.occupancy import occupancy
 from flydsl.arch.products import Product, product_of
 from flydsl.arch.timing import Timing
+from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.errors import MemoryFault
-from flydsl.simulator.memory.buffers import Buffer
+from flydsl.simulator.memory.buffers import Buffer, Memory
 from flydsl.simulator.timing import recording
 from flydsl.simulator.timing.accuracy import LEAST_PERCENT, error_percent, kind_of
 from flydsl.simulator.timing.gpu import die, timing_of
@@ -96,7 +97,7 @@ def workgroups_per_compute_unit(dispatch: Dispatch) -> int:
 
 
 class Sample:
-    """A launch with some recorded workgroups."""
+    """A launch with some recorded workgroups. copied: makes the memory that they work on."""
 
     def __init__(
         self,
@@ -106,9 +107,10 @@ class Sample:
         product: Product | None = None,
         *,
         cold: bool = False,
+        copied: Callable[[Memory], Memory] = Memory.with_copied_content,
     ) -> None:
         self.dispatch, self._limit, self._threads, self._product = dispatch, instruction_limit, threads, product
-        self._cold = cold
+        self._cold, self._copied = cold, copied
         self.arch = arch_of(dispatch)
         self.timing: Timing = timing_of(self.arch, product)
         self.lines = Lines.of(dispatch.memory)
@@ -129,18 +131,21 @@ class Sample:
         known = {} if self._together is None else self._together.streams
         if self._together is None and not self._signalling.waits:
             try:
-                return recording.record(self.dispatch, workgroups, self._limit, self._threads)
+                return recording.record(self.dispatch, workgroups, self._limit, self._threads, self._copied)
             except WaitsForOthers:
                 pass
         if self._together is None or not known.keys() >= set(workgroups):
             wanted = {*workgroups, *known, *self._whole_plan.chosen, *self._others}
-            self._together = record_together(self.dispatch, wanted, self._limit, self._signalling)
+            self._together = self._record_together(wanted)
             if not known:
                 self._unlike = self._unlike_others(self._together)
             if self._unlike and not known:
                 wanted |= set(self._unlike.values())
-                self._together = record_together(self.dispatch, wanted, self._limit, self._signalling)
+                self._together = self._record_together(wanted)
         return [self._together.streams[w] for w in workgroups]
+
+    def _record_together(self, chosen: Collection[int]) -> Together:
+        return record_together(self.dispatch, chosen, self._limit, self._signalling, self._copied)
 
     @cached_property
     def _first(self) -> list[Array]:
@@ -448,13 +453,13 @@ def estimate(
     launches before it, where they were not carried out, either: it warns if the launch depends on them. ArchError for a
     GPU without figures; whatever error the launch's workgroups run into.
     """
-    sample, replay = _replay_with_host_memory(dispatch, instruction_limit, threads, product, cold)
+    sample, replay, is_guessed = _replay_of_what_is_known(dispatch, instruction_limit, threads, product, cold, left_out)
     clock = sample.timing.clock_mhz.value
     cycles = round(sample.launch_cycles(replay))
     waiting = sample.longest_wait / cycles
     kind = kind_of(replay, cycles / clock, adds=dispatch.program.has_global_atomics, waiting=waiting)
     compared = error_percent(sample.arch, kind) if sample.is_standard and not cold else None
-    uncertain = None if left_out is None else _depends(sample, left_out)
+    uncertain = None if left_out is None else _depends(sample, left_out, is_guessed=is_guessed)
     is_unknown = bool(uncertain) or sample.is_partial or sample.takes_tickets
     waves, events = _shown(sample, replay)
     return Trace(
@@ -475,26 +480,61 @@ def estimate(
     )
 
 
-def _depends(sample: Sample, left_out: LeftOut) -> str | None:
-    """A sentence, which is also a warning, if launches that were left out decide what the sampled one executes."""
-    buffer = left_out.decides(sample.dispatch, sample.streams)
+def _depends(sample: Sample, left_out: LeftOut, *, is_guessed: bool) -> str | None:
+    """A sentence, which is also a warning, if launches that were left out decide what the sampled one executes.
+
+    is_guessed: whether it was recorded with zeros for what they would have written.
+    """
+    buffer = left_out.decides(sample.dispatch, sample.streams, is_known=is_guessed)
     if buffer is None:
         return None
     sentence = f"what it executes depends on {buffer}, which an earlier launch of the block would have written"
+    if is_guessed:
+        sentence += " and which has zeros here, as the launch fails with what is there"
     name = sample.dispatch.kernel_name
     warnings.warn(f"the time of {name}: {sentence}; tracing(execute=True) carries launches out", stacklevel=2)
     return sentence
 
 
+def _replay_of_what_is_known(
+    dispatch: Dispatch,
+    instruction_limit: int,
+    threads: int | None,
+    product: Product | None,
+    cold: bool,
+    left_out: LeftOut | None,
+) -> tuple[Sample, Replayed, bool]:
+    """A sample, its replay, and whether what launches before it would have written is guessed.
+
+    What is there instead may be anything, an address or the end of a loop: where the launch fails with it, zeros are
+    tried. The error is raised if it fails with them, too.
+    """
+    launch = (dispatch, instruction_limit, threads, product, cold)
+    try:
+        return *_replay_with_host_memory(*launch, Memory.with_copied_content), False
+    except SimulatorError as error:
+        if left_out is None or not left_out.concerns(dispatch.memory):
+            raise
+        try:
+            return *_replay_with_host_memory(*launch, left_out.emptied), True
+        except SimulatorError:
+            raise error from None
+
+
 def _replay_with_host_memory(
-    dispatch: Dispatch, instruction_limit: int, threads: int | None, product: Product | None, cold: bool
+    dispatch: Dispatch,
+    instruction_limit: int,
+    threads: int | None,
+    product: Product | None,
+    cold: bool,
+    copied: Callable[[Memory], Memory],
 ) -> tuple[Sample, Replayed]:
     """A sample and its replay, with the memory of the host that the kernel uses by its address, and no other."""
     used: list[Buffer] = []
     while True:
         work = copy.copy(dispatch)
         work.memory = dispatch.memory.with_in_place(used)
-        sample = Sample(work, instruction_limit, threads, product, cold=cold)
+        sample = Sample(work, instruction_limit, threads, product, cold=cold, copied=copied)
         try:
             return sample, sample.replay()
         except MemoryFault as fault:

@@ -80,7 +80,8 @@ def tracing(
     Launches are timed and not carried out: of a large grid only some workgroups run, on a copy, and tensors keep their
     values. With execute=True launches are also carried out as always, for programs where one depends on another's
     results: otherwise a launch whose branches or addresses depend on what an earlier one would have written is warned
-    of, and its error is not known. Launches on a GPU are not timed.
+    of, and its error is not known; if it fails with what is there instead, it is timed with zeros there. Launches on a
+    GPU are not timed.
 
     gpu: a product, such as "mi308x" or "MI325X", whose compute units, clock and memory count; by default the one that
     stands for the architecture that a launch is compiled for (MI300X, MI355X, RX 9070 XT, ...).

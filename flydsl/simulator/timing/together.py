@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from flydsl.simulator.counters.instruction_class import instruction_class
 from flydsl.simulator.decoding.program import Instruction
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.float_environment import IeeeFloats
+from flydsl.simulator.memory.buffers import Memory
 from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.timing.needed import unneeded_products
 from flydsl.simulator.timing.recording import Lines, Place, TracingWatch
@@ -52,15 +53,19 @@ class Together:
 
 
 def record_together(
-    dispatch: Dispatch, chosen: Collection[int], instruction_limit: int, signalling: Signalling
+    dispatch: Dispatch,
+    chosen: Collection[int],
+    instruction_limit: int,
+    signalling: Signalling,
+    copied: Callable[[Memory], Memory] = Memory.with_copied_content,
 ) -> Together:
     """The streams of the chosen workgroups while all workgroups run, and the signals of all.
 
-    The launch's memory is not changed. Matrix instructions are recorded, but not executed where they decide nothing.
-    Raises what the launch would raise.
+    They change the memory that `copied` makes of the launch's. Matrix instructions are recorded, but not executed where
+    they decide nothing. Raises what the launch would raise.
     """
     work = copy.copy(dispatch)
-    work.memory = dispatch.memory.with_copied_content()
+    work.memory = copied(dispatch.memory)
     recorder = _Recorder(work, Lines.of(dispatch.memory), instruction_limit, signalling)
     streams = recorder.record(frozenset(chosen))
     signals = signals_of(recorder.log.accesses(), signalling, recorder.beginning_of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import warnings
 from typing import Any
@@ -17,7 +18,7 @@ from flydsl.arch import ARCHS, GFX942, get_arch
 from flydsl.arch.timing import is_timed, timing
 from flydsl.codegen import compile_llvm_ir
 from flydsl.errors import ArchError, LaunchError, SimulatorError
-from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, launch, tracing
+from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, launch, limited, tracing
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.estimates import Estimate
 from flydsl.simulator.memory.buffers import Buffer
@@ -142,6 +143,47 @@ def test_a_launch_that_depends_on_one_that_was_left_out_is_warned_of() -> None:
         loop_as_counted(ends, y, z)
     assert carried_out.launches[1].trace.estimate.error_percent is not None
     assert carried_out.launches[1].time_us > traced.launches[1].time_us
+
+
+@flyc.kernel
+def start_lists(first: fx.Tensor, ends: fx.Tensor):
+    if fx.thread_idx.x == 0:
+        first[fx.block_idx.x] = fx.block_idx.x
+        ends[fx.block_idx.x] = 3
+
+
+@flyc.kernel
+def follow_list(first: fx.Tensor, ends: fx.Tensor, y: fx.Tensor, beyond: fx.Int32):
+    place = first[fx.block_idx.x] + beyond
+    for i in range(0, ends[fx.block_idx.x] + 1, 1):
+        y[place + i] = i
+
+
+@flyc.jit
+def lists(first: fx.Tensor, ends: fx.Tensor, y: fx.Tensor, beyond: fx.Int32):
+    start_lists(first, ends).launch(grid=(2,), block=(64,))
+    follow_list(first, ends, y, beyond).launch(grid=(2,), block=(64,))
+
+
+# The end of a loop that executes too much for its limit; a place outside of y.
+@pytest.mark.parametrize("unwritten", [(0, 1 << 30), (1 << 20, 3)])
+def test_a_launch_that_fails_as_others_were_left_out_has_an_unknown_error(unwritten: tuple[int, int]) -> None:
+    first, ends = (torch.full((2,), word, dtype=torch.int32) for word in unwritten)
+    before = first.clone(), ends.clone()
+    with limited(instructions=10_000), tracing() as traced, pytest.warns(UserWarning, match="which has zeros here"):
+        lists(first, ends, torch.zeros(8, dtype=torch.int32), 0)
+    writes, follows = traced.launches
+    assert writes.trace.error_percent is not None
+    assert follows.trace.error_percent is None
+    assert re.search(r"depends on (first|ends), which an earlier launch", follows.trace.sampling)
+    assert all(map(torch.equal, before, (first, ends)))
+
+
+def test_a_launch_that_fails_in_any_case_is_an_error() -> None:
+    first, ends = torch.zeros(2, dtype=torch.int32), torch.zeros(2, dtype=torch.int32)
+    with tracing(), pytest.raises(MemoryFault, match="outside of y") as caught:
+        lists(first, ends, torch.zeros(8, dtype=torch.int32), 1 << 20)
+    assert "execute=True" in str(caught.value)
 
 
 def test_what_parts_are_added_to_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
