@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -12,6 +13,8 @@ import torch
 import torch.distributed as dist
 
 from flydsl.errors import ArgumentError, DeviceError
+from flydsl.simulator import tracing
+from flydsl.simulator.memory.allocations import allocations
 from flydsl.simulator.memory.peers import PeerLost
 from kernels import custom_all_reduce_kernel as kernel
 from kernels.custom_all_reduce import FlyDSLAllreduce
@@ -104,6 +107,32 @@ def captured(rank: int, world: int) -> list[str]:
     return wrong
 
 
+def timed(rank: int, world: int) -> list[str]:
+    """The launchers that change memory of any rank when one of them times its launch."""
+    reduce, changed = make(rank, world), []
+    given = inputs(world, 4104, "f16")[rank]
+    for choice in ("run_1stage_arr", "run_2stage_arr", "run_2stage_write_mode"):
+        reduce._choice = lambda size, choice=choice: choice  # type: ignore[method-assign]
+        reduce.custom_all_reduce(given)
+        dist.barrier()
+        before = _shared()
+        dist.barrier()
+        if rank == 0:
+            with tracing() as traced:
+                reduce.custom_all_reduce(given)
+            changed += [] if traced.launches[0].time_us > 0 else [f"{choice} has no time"]
+        dist.barrier()
+        changed += [] if before == _shared() else [choice]
+        dist.barrier()
+    reduce.close()
+    return changed
+
+
+def _shared() -> list[bytes]:
+    """What all ranks have in the memory that this one shares with them and opened."""
+    return [ctypes.string_at(buffer.base, buffer.size_bytes) for buffer in allocations.memory().in_place]
+
+
 def refusals(rank: int, world: int) -> list[str]:
     """Calls that should be refused, and are not."""
     reduce = make(rank, world)
@@ -137,6 +166,7 @@ def everything(rank: int, world: int, cases: list[tuple[int, str]]) -> dict[str,
         "launchers": every_launcher(rank, world),
         "parts": parts(rank, world),
         "captured": captured(rank, world),
+        "timed": timed(rank, world),
         "refusals": refusals(rank, world),
     }
 
