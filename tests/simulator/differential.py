@@ -113,6 +113,7 @@ def run(
     scratch_bytes: int = 0,
     exec_bits: int | None = (1 << 64) - 1,
     waves: int = WAVES,
+    vgprs: int = 128,
     arch: Arch | None = None,
 ) -> Waves:
     """Run instructions on registers of u32: vectors (waves, lanes), scalars (waves,). exec_bits None: as in scalars."""
@@ -121,7 +122,7 @@ def run(
     state = Waves(
         [(0, 0, 0)],
         (arch.wave_size * waves, 1, 1),
-        vgprs=128,
+        vgprs=vgprs,
         agprs=0,
         lds_bytes=len(lds),
         scratch_bytes=scratch_bytes,
@@ -366,7 +367,7 @@ def _attempt_scalar(mnemonic: str, case: Case, constant: int, arch: Arch | None,
             texts.append(f"s[{first}:{first + 1}]" if wide else f"s{first}")
     text = f"{mnemonic} {', '.join(texts)}"
     exec_bits = None if "exec" in case.operands else (1 << 64) - 1
-    state = run(text, scalars=scalars, scc=scc, exec_bits=exec_bits, waves=waves, arch=arch, mode=mode)
+    state = run(text, scalars=scalars, scc=scc, exec_bits=exec_bits, waves=waves, vgprs=1, arch=arch, mode=mode)
     return _scalar_disagreements(text, case, operands, scc, state, mode)
 
 
