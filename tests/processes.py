@@ -1,6 +1,6 @@
 """Python programs in processes of their own that begin at once: copies of one that has loaded torch and the compiler.
 
-Loading these takes three seconds, which a program that is about something else need not spend. What a program finds is
+Loading these takes four seconds, which a program that is about something else need not spend. What a program finds is
 as at the start of Python, but for these modules, the simulator's runtime and LLVM's process, which are there already.
 A test that is about what is loaded, or when, starts Python itself.
 """
@@ -76,6 +76,10 @@ def _get_ready() -> None:
     import pytest  # noqa: F401
     import torch  # noqa: F401
 
+    import flydsl.compiler
+    import flydsl.expr
+    import flydsl.runtime.simulated
+    import flydsl.simulator.timing.session  # noqa: F401
     from flydsl.codegen import llvm_process
     from flydsl.simulator.native.library import library
 

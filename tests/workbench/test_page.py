@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import subprocess
-import sys
 import zlib
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +15,7 @@ import workbench
 from flydsl.errors import ArgumentError
 from tests.kernels.cases import every_case
 from tests.kernels.test_figures import PLACES
+from tests.processes import run_python
 from tests.stages import STAGE_COUNT
 from workbench.__main__ import main
 from workbench.machine_code import content as machine_code
@@ -273,7 +272,6 @@ def test_export_of_a_script_that_fails_to_trace(script, tmp_path, capsys):
 
 
 def test_the_module_is_a_command(script, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "workbench", "export", "--help"], capture_output=True, text=True, check=True
-    )
+    done = run_python("-m", "workbench", "export", "--help")
+    assert done.returncode == 0, done.stderr
     assert "self-contained page" in done.stdout

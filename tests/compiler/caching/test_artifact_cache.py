@@ -433,14 +433,13 @@ def test_processes_share_artifacts(tmp_path: Path) -> None:
     environment = os.environ | {"FLYDSL_RUNTIME_CACHE_DIR": str(tmp_path / "cache")}
     environment["FLYDSL_SIMULATOR_BACKEND"] = "lockstep"
 
-    def output() -> str:
-        return run_python(script, env=environment).stdout.strip()
+    def starting() -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=environment)
 
     script.write_text(SCRIPT)
-    command = [sys.executable, str(script)]
-    racing = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
+    racing = [starting() for _ in range(2)]
     printed = [process.communicate(timeout=300)[0].strip() for process in racing]
     assert [line.partition(" ")[2] for line in printed] == ["[1.0]"] * 2
-    assert output() == "0 [1.0]"
+    assert starting().communicate(timeout=300)[0].strip() == "0 [1.0]"
     script.write_text(SCRIPT.replace("+ 1.0", "+ 2.0"))
-    assert output() == "1 [2.0]"
+    assert run_python(script, env=environment).stdout.strip() == "1 [2.0]"

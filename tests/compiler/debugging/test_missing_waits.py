@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import linecache
 import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -162,6 +160,5 @@ def test_code_that_needs_no_look_does_not_load_what_looks(tmp_path: Path) -> Non
     program.write_text(_PLAIN)
     environment = {**os.environ, "COMPILE_ONLY": "1", "FLYDSL_RUNTIME_CACHE_DIR": str(tmp_path / "cache")}
     twice = "import runpy, sys; runpy.run_path(sys.argv[1]); runpy.run_path(sys.argv[1])"  # compiled, and from the disk
-    command = [sys.executable, "-c", twice, str(program)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["[]", "[]"]
+    done = run_python("-c", twice, program, env=environment)
+    assert done.stdout.split() == ["[]", "[]"], done.stderr
