@@ -34,7 +34,7 @@ OTHER_PLACES = [place for place in _EVERY if place not in PLACES]
 
 
 @pytest.mark.parametrize(("name", "arch"), PLACES)
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_machine_code_is_at_least_as_good(name: str, arch: str) -> None:
     """Instructions, VGPRs and scratch at most the original's, occupancy at least, as many MFMA; the table is true.
 

@@ -15,7 +15,8 @@ import kernels
 from flydsl.autotune import Autotuner
 from flydsl.simulator import launch
 from flydsl.testing import Checker
-from flydsl.testing.check import Outcome
+from flydsl.testing.cases import launched_in
+from flydsl.testing.check import Outcome, modules_in
 from tests.kernels.cases import gemm, gfx1250, rdna, rows
 
 HERE = Path(__file__).parent
@@ -57,9 +58,9 @@ def module(name: str) -> Any:
     return importlib.import_module(f"kernels.{name}")
 
 
-def check(gpus: tuple[str, ...], shapes: int) -> list[Outcome]:
+def check(gpus: tuple[str, ...], shapes: int, path: Path = LIBRARY) -> list[Outcome]:
     """`workbench check kernels --cases tests/kernels/checked`, without what is compared elsewhere."""
-    found = Checker(gpus, ("races", "uninitialized"), shapes, HERE / "checked").check(LIBRARY)
+    found = Checker(gpus, ("races", "uninitialized"), shapes, HERE / "checked").check(path)
     return [outcome for outcome in found if outcome.module.removeprefix("kernels.") not in COMPARED_ELSEWHERE]
 
 
@@ -69,6 +70,22 @@ def _one_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flydsl.runtime.simulated, "launch", launch)
 
 
+def test_every_kernel_has_cases() -> None:
+    """Or a test of its own; without running them."""
+    launching = {file.stem for file in modules_in(LIBRARY) if launched_in(module(file.stem))}
+    assert {"softmax_kernel", "preshuffle_gemm"} <= launching
+    assert launching <= {*COMPARED_ELSEWHERE, *(file.stem for file in (HERE / "checked").glob("*.py"))}
+
+
+@pytest.mark.usefixtures("_one_backend")
+@pytest.mark.parametrize("name", ["softmax_kernel", "preshuffle_gemm", "flash_attn_generic"])
+def test_a_kernel_is_right_in_its_cases(name: str) -> None:
+    """The first of its shapes. All kernels, which have tests of their own, are checked so by `make sweep`."""
+    outcomes = check(GPUS[:1], 1, LIBRARY / f"{name}.py")
+    assert {outcome.state for outcome in outcomes} == {"ok"}, [str(outcome) for outcome in outcomes]
+
+
+@pytest.mark.sweep
 @pytest.mark.usefixtures("_one_backend")
 def test_every_kernel_is_right_on_its_gpus() -> None:
     """The first of its shapes. A new kernel without cases fails, too."""

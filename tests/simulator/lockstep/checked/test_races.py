@@ -43,7 +43,7 @@ def right(block: int = 64, grid: int = 1) -> Callable[[Body], Body]:
     return register
 
 
-def launch(body: Body, block: int, grid: int) -> tuple[torch.Tensor, torch.Tensor]:
+def launch_of(body: Body, block: int, grid: int) -> Callable[[], tuple[torch.Tensor, torch.Tensor]]:
     """A holds 1, 2, ..., C and K (whole numbers) zeros; each has 512 elements. There are 4 KiB of shared memory."""
 
     traced = flyc.jit(body)  # its branches and loops are of the kernel
@@ -53,9 +53,13 @@ def launch(body: Body, block: int, grid: int) -> tuple[torch.Tensor, torch.Tenso
         traced(A, C, K)
 
     run = launcher_of(kernel, grid=grid, block=block, smem=4096)
-    a, c, i = torch.arange(1.0, N + 1), torch.zeros(N), torch.zeros(N, dtype=torch.int32)
-    run(a, c, i)
-    return c, i
+
+    def launch() -> tuple[torch.Tensor, torch.Tensor]:
+        a, c, i = torch.arange(1.0, N + 1), torch.zeros(N), torch.zeros(N, dtype=torch.int32)
+        run(a, c, i)
+        return c, i
+
+    return launch
 
 
 def shared(length: int = N, dtype: Any = fx.Float32) -> Any:
@@ -300,8 +304,9 @@ def marked(body: Body) -> dict[str, list[int]]:
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong(name: str) -> None:
     body, kind, block, grid = WRONG[name]
+    launch = launch_of(body, block, grid)
     with checking(), pytest.raises(kind) as caught:
-        launch(body, block, grid)
+        launch()
     error, marks = caught.value, marked(body)
     assert error.at is not None
     if "here" in marks:
@@ -545,10 +550,10 @@ def shared_operands(A, C, K):
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_right(name: str) -> None:
-    body, block, grid = RIGHT[name]
+    launch = launch_of(*RIGHT[name])
     with checking() as found:
-        checked = launch(body, block, grid)
+        checked = launch()
     assert str(found) == ""
     if name not in ("stream_compaction", "tickets"):  # whose order is any
-        for one, other in zip(checked, launch(body, block, grid), strict=True):
+        for one, other in zip(checked, launch(), strict=True):
             assert torch.equal(one, other)
