@@ -9,12 +9,14 @@ from flydsl.hsaco import KernelDescriptor
 _ROUND = ("near_even", "plus_infinity", "minus_infinity", "zero")
 _DENORM = ("flush_src_dst", "flush_dst", "flush_src", "flush_none")
 _DX10_CLAMP_BIT, _IEEE_BIT, _FP16_OVERFLOW_BIT = 8, 9, 23
+LARGEST_F16 = 65504.0
 
 
 @dataclass(frozen=True)
 class FloatMode:
     """Bits: 1:0 f32 rounding, 3:2 f16 and f64 rounding, 5:4 f32 denormals, 7:6 f16 and f64 denormals, 8 DX10_CLAMP
-    (clamp takes NaN to 0), 9 IEEE, 23 FP16_OVFL (a conversion that overflows gives the largest number)."""
+    (clamp takes NaN to 0), 9 IEEE, 23 FP16_OVFL (an f16 result that overflows is the largest number; infinite operands
+    and divisions by zero give infinity: LLVM, "User Guide for AMDGPU Backend", FP16_OVFL)."""
 
     bits: int
 

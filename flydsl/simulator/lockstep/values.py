@@ -15,7 +15,7 @@ import numpy as np
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa import elementary
 from flydsl.simulator.lockstep import exact, rounding
-from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.modes import LARGEST_F16, FloatMode
 
 DTYPES: dict[str, Any] = {
     "i1": np.dtype(np.bool_),
@@ -89,7 +89,7 @@ class NumpyValues:
     def fptrunc(self, x: Array, type_: str) -> Array:
         if type_ == "f16":
             x = exact.quiet(x)
-            x = np.where(np.isinf(x), x, np.clip(x, -65504, 65504)) if self.saturate_f16 else x
+            x = np.where(np.isinf(x), x, np.clip(x, -LARGEST_F16, LARGEST_F16)) if self.saturate_f16 else x
         target = DTYPES[type_]
         return self._flush_out(rounding.narrowed(self._flush_in(x), target, self._rounding(target)))
 
@@ -99,7 +99,7 @@ class NumpyValues:
     def uitofp(self, x: Array, type_: str) -> Array:
         target = DTYPES[type_]
         result = rounding.from_integer(x, target, self._rounding(target))
-        return np.minimum(result, target.type(65504)) if target == np.float16 and self.saturate_f16 else result
+        return np.minimum(result, target.type(LARGEST_F16)) if target == np.float16 and self.saturate_f16 else result
 
     def fptosi(self, x: Array, type_: str) -> Array:
         bits = 8 * DTYPES[type_].itemsize
@@ -187,22 +187,20 @@ class NumpyValues:
     # --- floats
 
     def fadd(self, x: Array, y: Array) -> Array:
-        self._check_overflow_mode(x)
         if self._rounding(x.dtype) != rounding.NEAREST:
             return self.fma(x, x.dtype.type(1), y)
         x, y = self._flush_in(x), self._flush_in(y)
-        return self._flush_out(self.settle_nan(x + y, x, y))
+        return self._flush_out(self.settle_nan(self._saturate(x + y, x, y), x, y))
 
     def fsub(self, x: Array, y: Array) -> Array:
         return self.fadd(x, -y)
 
     def fmul(self, x: Array, y: Array) -> Array:
-        self._check_overflow_mode(x)
         if self._rounding(x.dtype) != rounding.NEAREST:
             product_sign = np.signbit(x) ^ np.signbit(y)
             return self.fma(x, y, np.where(product_sign, x.dtype.type(-0.0), x.dtype.type(0)))
         x, y = self._flush_in(x), self._flush_in(y)
-        return self._flush_out(self.settle_nan(x * y, x, y))
+        return self._flush_out(self.settle_nan(self._saturate(x * y, x, y), x, y))
 
     def float_op(self, operation: str, x: Array, y: Array) -> Array:
         """fadd, fsub, fmul or fdiv, independent of the float mode."""
@@ -213,9 +211,9 @@ class NumpyValues:
         return np.rint(x)
 
     def fma(self, x: Array, y: Array, z: Array) -> Array:
-        self._check_overflow_mode(x)
         x, y, z = self._flush_in(x), self._flush_in(y), self._flush_in(z)
-        return self._flush_out(self.settle_nan(rounding.fma(x, y, z, self._rounding(x.dtype)), x, y, z))
+        result = self._saturate(rounding.fma(x, y, z, self._rounding(x.dtype)), x, y, z)
+        return self._flush_out(self.settle_nan(result, x, y, z))
 
     def scaled_fma(self, x: Array, y: Array, z: Array, exponent: Array) -> Array:
         result = rounding.scaled_fma(x, y, z, signed(exponent), self._rounding(x.dtype))
@@ -300,7 +298,8 @@ class NumpyValues:
         """x times two to the (signed) exponent, rounded once."""
         bounded = np.clip(signed(exponent).astype(np.int32), -4096, 4096)
         x = self._flush_in(x)
-        return self._flush_out(self.settle_nan(rounding.ldexp(x, bounded, self._rounding(x.dtype)), x))
+        result = self._saturate(rounding.ldexp(x, bounded, self._rounding(x.dtype)), x)
+        return self._flush_out(self.settle_nan(result, x))
 
     def frexp(self, x: Array) -> tuple[Array, Array]:
         """Mantissa in [0.5, 1) and i32 exponent; for 0, infinity and NaN the value itself and 0."""
@@ -311,11 +310,18 @@ class NumpyValues:
     def _through_double(self, function: Any, x: Array) -> Array:
         """Evaluate in f64 and round once: within 0.51 ulp for narrower types, inside what the ISA documents."""
         x = self._flush_in(x)
-        return self._flush_out(self.settle_nan(np.asarray(function(x.astype(np.float64))).astype(x.dtype), x))
+        result = np.asarray(function(x.astype(np.float64))).astype(x.dtype)
+        result = self._saturate(result, np.where(x == 0, x.dtype.type(np.inf), x))  # 1 / 0 is no overflow
+        return self._flush_out(self.settle_nan(result, x))
 
-    def _check_overflow_mode(self, x: Array) -> None:
-        if self.saturate_f16 and x.dtype == np.float16:
-            raise NotImplementedError("f16 arithmetic with MODE.FP16_OVFL")
+    def _saturate(self, result: Array, *operands: Array) -> Array:
+        """The largest f16 instead of an infinity that finite operands gave, where MODE.FP16_OVFL asks for it."""
+        if not (self.saturate_f16 and result.dtype == np.float16):
+            return result
+        overflowed = np.isinf(result)
+        for x in operands:
+            overflowed = overflowed & np.isfinite(x)
+        return np.where(overflowed, np.copysign(np.float16(LARGEST_F16), result), result)
 
     def _rounding(self, dtype: Any) -> int:
         return self.mode.rounding_f32 if dtype == np.float32 else self.mode.rounding_f16_f64

@@ -18,6 +18,7 @@ DTYPE = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 MANTISSA = {"f16": 10, "f32": 23, "f64": 52}
 EXPONENT = {"f16": 5, "f32": 8, "f64": 11}
 FLUSH_F32 = 0x3C0  # the MODE register with f32 denormals flushed
+SATURATE = 0x3F0 | 1 << 23  # the MODE register with FP16_OVFL
 
 
 def unsigned(type_: str) -> Any:
@@ -191,6 +192,32 @@ def test_packed_f16_with_selected_and_negated_halves(run: Run) -> None:
     after = run("v_pk_add_f16 v2, v0, 1.0 op_sel_hi:[1,0]\nv_pk_max_f16 v3, v0, v1", v=vectors)
     np.testing.assert_array_equal(after.v(2), halves(a + np.float16(1), b + np.float16(1)))
     np.testing.assert_array_equal(after.v(3), halves(np.maximum(a, c), np.maximum(b, d)))
+
+
+@pytest.mark.parametrize("name", ["v_add_f16", "v_sub_f16", "v_mul_f16", "v_fma_f16"])
+def test_f16_that_overflows_is_the_largest_number_where_the_mode_saturates(run: Run, name: str) -> None:
+    x, y = pairs("f16")
+    sources = (x, y, -y) if name == "v_fma_f16" else (x, y)
+    plain, saturated = compute(run, name, "f16", *sources), compute(run, name, "f16", *sources, mode=SATURATE)
+    overflows = np.isinf(plain) & np.all(np.isfinite(sources), axis=0)
+    assert overflows.any()
+    assert (np.isinf(plain) & ~overflows).any()
+    np.testing.assert_array_equal(saturated, np.where(overflows, np.copysign(np.float16(65504), plain), plain))
+
+
+def test_packed_and_elementary_f16_saturate_but_for_a_division_by_zero(run: Run) -> None:
+    large, few = np.full(64, 60000, np.float16), np.full(64, 2, np.float16)
+    after = run(
+        "v_pk_mul_f16 v2, v0, v1 neg_lo:[1,0]\nv_pk_fma_f16 v3, v0, v1, v0\nv_exp_f16 v4, v1\nv_rcp_f16 v5, v6\n"
+        "v_rcp_f16 v7, 0\nv_ldexp_f16 v8, v0, v1\nv_mul_f32 v9, v10, v10",
+        v={0: halves(large, large), 1: halves(few * 50, few), 6: np.uint32(1), 10: np.float32(2.0**100)},
+        mode=SATURATE,
+    )
+    np.testing.assert_array_equal(after.v(2), halves(np.float16([-65504]), np.float16([65504])).repeat(64))
+    np.testing.assert_array_equal(after.v(3), halves(np.float16([65504]), np.float16([65504])).repeat(64))
+    for register, value in ((4, 65504), (5, 65504), (7, np.inf), (8, 65504)):
+        np.testing.assert_array_equal(after.v(register, np.float16), np.float16(value))
+    assert np.isinf(after.v(9, np.float32)).all()  # f32 is as ever
 
 
 def test_packed_f32(run: Run) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from flydsl.simulator.isa import elementary
-from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.modes import LARGEST_F16, FloatMode
 from flydsl.simulator.native.builder.ir import LlvmValue, constant
 from flydsl.simulator.native.builder.values import NativeValues, bits_of
 
@@ -58,10 +58,15 @@ class NativeFloats(NativeValues):
         if rounding:
             raise NotImplementedError(f"{type_} in rounding mode {rounding}")
 
-    def _check_overflow_mode(self, x: LlvmValue) -> None:
-        if self._mode.overflow_saturates and x.type == "f16":
-            raise NotImplementedError("f16 arithmetic with MODE.FP16_OVFL")
-        self._check_mode(x.type)
+    def _saturate(self, result: LlvmValue, *operands: LlvmValue) -> LlvmValue:
+        """The largest f16 instead of an infinity that finite operands gave, where MODE.FP16_OVFL asks for it."""
+        if not (self._mode.overflow_saturates and result.type == "f16"):
+            return result
+        infinity = constant("f16", math.inf)
+        overflowed = self.float_compare("oeq", self.fabs(result), infinity)
+        for x in operands:
+            overflowed = self.and_(overflowed, self.float_compare("olt", self.fabs(x), infinity))
+        return self.select(overflowed, self.copysign(constant("f16", LARGEST_F16), result), result)
 
     def settle_nan(self, result: LlvmValue, *operands: LlvmValue) -> LlvmValue:
         integer = f"i{bits_of(result.type)}"
@@ -74,26 +79,26 @@ class NativeFloats(NativeValues):
     # --- arithmetic
 
     def fadd(self, x: LlvmValue, y: LlvmValue) -> LlvmValue:
-        self._check_overflow_mode(x)
+        self._check_mode(x.type)
         x, y = self.flush_in(x), self.flush_in(y)
-        return self.flush_out(self.settle_nan(self.float_op("fadd", x, y), x, y))
+        return self.flush_out(self.settle_nan(self._saturate(self.float_op("fadd", x, y), x, y), x, y))
 
     def fsub(self, x: LlvmValue, y: LlvmValue) -> LlvmValue:
         return self.fadd(x, self.fneg(y))
 
     def fmul(self, x: LlvmValue, y: LlvmValue) -> LlvmValue:
-        self._check_overflow_mode(x)
+        self._check_mode(x.type)
         x, y = self.flush_in(x), self.flush_in(y)
-        return self.flush_out(self.settle_nan(self.float_op("fmul", x, y), x, y))
+        return self.flush_out(self.settle_nan(self._saturate(self.float_op("fmul", x, y), x, y), x, y))
 
     def fma(self, x: LlvmValue, y: LlvmValue, z: LlvmValue) -> LlvmValue:
-        self._check_overflow_mode(x)
+        self._check_mode(x.type)
         x, y, z = self.flush_in(x), self.flush_in(y), self.flush_in(z)
         if x.type == "f16":
             total = self._convert("fptrunc", self._sum_to_odd(x, y, z, "f32"), "f16")
         else:
             total = self.intrinsic("fma", x, y, z)
-        return self.flush_out(self.settle_nan(total, x, y, z))
+        return self.flush_out(self.settle_nan(self._saturate(total, x, y, z), x, y, z))
 
     def scaled_fma(self, x: LlvmValue, y: LlvmValue, z: LlvmValue, exponent: LlvmValue) -> LlvmValue:
         self._check_mode(x.type)
@@ -152,7 +157,7 @@ class NativeFloats(NativeValues):
         self._check_mode(type_)
         x = self.flush_in(x)
         if type_ == "f16" and self._mode.overflow_saturates:
-            limit = constant(x.type, 65504.0)
+            limit = constant(x.type, LARGEST_F16)
             magnitude = self.fabs(x)
             beyond = self.float_compare("ogt", magnitude, limit)
             infinite = self.float_compare("oeq", magnitude, constant(x.type, math.inf))
@@ -188,7 +193,7 @@ class NativeFloats(NativeValues):
         self._check_mode(type_)
         result = self._convert(operation, x, type_)
         if type_ == "f16" and self._mode.overflow_saturates:
-            largest = constant("f16", 65504.0)
+            largest = constant("f16", LARGEST_F16)
             result = self.select(self.float_compare("ogt", result, largest), largest, result)
         return result
 
@@ -217,7 +222,8 @@ class NativeFloats(NativeValues):
             return self.flush_out(self.settle_nan(self._ldexp_f64(x, exponent), x))
         wide = self._convert("fpext", x, "f64")
         bounded = self._clamp_signed(exponent, -1000, 900)
-        return self.flush_out(self.settle_nan(self.fptrunc_exactly(self.scale(wide, bounded), x.type), x))
+        result = self._saturate(self.fptrunc_exactly(self.scale(wide, bounded), x.type), x)
+        return self.flush_out(self.settle_nan(result, x))
 
     def _ldexp_f64(self, x: LlvmValue, exponent: LlvmValue) -> LlvmValue:
         """In steps that fit an f64's exponent. Only the last one may round: before it, a number that a step of -969
@@ -288,4 +294,6 @@ class NativeFloats(NativeValues):
     def _through_double(self, function: Callable[[LlvmValue], LlvmValue], x: LlvmValue) -> LlvmValue:
         x = self.flush_in(x)
         result = self.fptrunc_exactly(function(self._convert("fpext", x, "f64")), x.type)
+        is_zero = self.float_compare("oeq", x, constant(x.type, 0.0))
+        result = self._saturate(result, self.select(is_zero, constant(x.type, math.inf), x))  # 1 / 0 is no overflow
         return self.flush_out(self.settle_nan(result, x))
