@@ -129,7 +129,7 @@ class Sample:
 
     def _record(self, workgroups: Sequence[int]) -> list[list[Array]]:
         known = {} if self._together is None else self._together.streams
-        if self._together is None and not self._signalling.waits:
+        if self._together is None and not self._signalling.waits and not self.takes_turns:
             try:
                 return recording.record(self.dispatch, workgroups, self._limit, self._threads, self._copied)
             except WaitsForOthers:
@@ -137,7 +137,7 @@ class Sample:
         if self._together is None or not known.keys() >= set(workgroups):
             wanted = {*workgroups, *known, *self._whole_plan.chosen, *self._others}
             self._together = self._record_together(wanted)
-            if not known:
+            if not known and not self.takes_turns:
                 self._unlike = self._unlike_others(self._together)
             if self._unlike and not known:
                 wanted |= set(self._unlike.values())
@@ -145,7 +145,19 @@ class Sample:
         return [self._together.streams[w] for w in workgroups]
 
     def _record_together(self, chosen: Collection[int]) -> Together:
-        return record_together(self.dispatch, chosen, self._limit, self._signalling, self._copied)
+        places = self._places if self.takes_turns else None
+        return record_together(self.dispatch, chosen, self._limit, self._signalling, self._copied, places)
+
+    @property
+    def _places(self) -> int:
+        """The workgroups that fit on the GPU at once."""
+        return self.dies * int(self.timing.compute_units_per_xcd.value) * self.per_compute_unit
+
+    @property
+    def takes_turns(self) -> bool:
+        """True if workgroups take pieces of work from a counter, and wait for nothing, so that they may take turns."""
+        signalling = self._signalling
+        return bool(signalling.tickets) and not signalling.waits and self.dispatch.workgroup_count > 1
 
     @cached_property
     def _first(self) -> list[Array]:
@@ -368,9 +380,11 @@ class Sample:
             text += f" of an {self._product.name}"
         if self.plan.skipped_rounds:
             text += f"; {self.plan.skipped_rounds} rounds of workgroups between are as long as the replayed one"
-        if self._together is not None:
+        if self._together is not None and (self._together.stuck or not self.takes_turns):
             text += f"; {self._waiting(self._together)}"
-        if self.takes_tickets:
+        if self.takes_turns:
+            text += "; workgroups take work from a counter in turns, after as many instructions each"
+        elif self.takes_tickets:
             text += "; workgroups take work from a counter, of which the replayed ones take more than their share"
         if not replay.complete:
             text += f"; the first {len(replay.events)} instructions are shown"
@@ -382,17 +396,17 @@ class Sample:
         return self._together is not None and bool(self._together.stuck or self._together.too_many)
 
     @property
+    def takes_tickets(self) -> bool:
+        """True if a replayed wave takes more than one piece of work from a counter, and more than its share."""
+        tickets = self._signalling.tickets
+        if not tickets or self.takes_turns or self.dispatch.workgroup_count == 1:
+            return False
+        return any(np.isin(stream, tickets).sum() > 1 for workgroup in self.streams for stream in workgroup)
+
+    @property
     def longest_wait(self) -> int:
         """The cycles of the longest wait for a signal."""
         return max((w.cycles for of in self.waits.of.values() for w in of.values()), default=0)
-
-    @property
-    def takes_tickets(self) -> bool:
-        """True if a replayed wave takes more than one piece of work from a counter that all workgroups share."""
-        tickets = self._signalling.tickets
-        if not tickets or self.dispatch.workgroup_count == 1:
-            return False
-        return any(np.isin(stream, tickets).sum() > 1 for workgroup in self.streams for stream in workgroup)
 
     def writers(self, waves: Array, events: Array) -> dict[int, int]:
         """See `Trace`: the writers of the signals that some waves wait for."""
@@ -458,7 +472,7 @@ def estimate(
     cycles = round(sample.launch_cycles(replay))
     waiting = sample.longest_wait / cycles
     kind = kind_of(replay, cycles / clock, adds=dispatch.program.has_global_atomics, waiting=waiting)
-    compared = error_percent(sample.arch, kind) if sample.is_standard and not cold else None
+    compared = error_percent(sample.arch, kind) if sample.is_standard and not cold and not sample.takes_turns else None
     uncertain = None if left_out is None else _depends(sample, left_out, is_guessed=is_guessed)
     is_unknown = bool(uncertain) or sample.is_partial or sample.takes_tickets
     waves, events = _shown(sample, replay)

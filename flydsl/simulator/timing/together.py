@@ -33,6 +33,8 @@ from flydsl.simulator.timing.signals import (
 )
 
 _SLICE, _TURN, _PATIENCE_SLICES = 20_000, 500, 20
+_TICKET_TURN = 64
+"""Instructions of a wave's turn where workgroups take work from a counter: less than most pieces of work have."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +60,24 @@ def record_together(
     instruction_limit: int,
     signalling: Signalling,
     copied: Callable[[Memory], Memory] = Memory.with_copied_content,
+    places: int | None = None,
 ) -> Together:
     """The streams of the chosen workgroups while all workgroups run, and the signals of all.
 
     They change the memory that `copied` makes of the launch's. Matrix instructions are recorded, but not executed where
     they decide nothing. Raises what the launch would raise.
+
+    places: of workgroups on the GPU, where they take work from a counter, and give no signals: so many of them go on
+    for a few instructions each in turn, so that each takes its share.
     """
     work = copy.copy(dispatch)
     work.memory = copied(dispatch.memory)
-    recorder = _Recorder(work, Lines.of(dispatch.memory), instruction_limit, signalling)
+    recorder = _Recorder(work, Lines.of(dispatch.memory), instruction_limit, signalling, places)
     streams = recorder.record(frozenset(chosen))
-    signals = signals_of(recorder.log.accesses(), signalling, recorder.beginning_of)
+    has_signals, log = places is None, recorder.log
+    signals = signals_of(log.accesses(), signalling, recorder.beginning_of) if has_signals else {}
     loads = [i.index for i in dispatch.program.instructions if _reads_what_others_write(i)]
+    loads = [load for load in loads if load not in signalling.tickets]
     keep = {w: [_without_waiting(stream, loads) for stream in waves] for w, waves in streams.items()}
     for w in signals.keys() & streams.keys():
         signals[w] = [s for s in signals[w] if is_in(s, streams[w][s.wave], keep[w][s.wave])]
@@ -82,13 +90,15 @@ def record_together(
         w: [with_signals(stream, keep[w][i], of_wave.get((w, i), ())) for i, stream in enumerate(waves)]
         for w, waves in streams.items()
     }
-    return Together(kept, signals, numbered, recorder.log.is_full, recorder.stuck, recorder.lengths)
+    return Together(kept, signals, numbered, has_signals and log.is_full, recorder.stuck, recorder.lengths)
 
 
 class _Recorder(Execution):
     """Executes all workgroups of a launch, another one whenever one waits."""
 
-    def __init__(self, work: Dispatch, lines: Lines, instruction_limit: int, signalling: Signalling) -> None:
+    def __init__(
+        self, work: Dispatch, lines: Lines, instruction_limit: int, signalling: Signalling, places: int | None
+    ) -> None:
         super().__init__(work, instruction_limit, watch=TracingWatch(unneeded_products(work)))
         self._lines, self.log = lines, Log(signalling)
         self._beginnings = dict[int, list[int]]()
@@ -97,6 +107,10 @@ class _Recorder(Execution):
         self._found: dict[int, list[Array]] = {}
         self.stuck, self.lengths = 0, dict[int, int]()
         self.launch.block.turn = _TURN
+        self._slice, self._patience_slices = _SLICE, _PATIENCE_SLICES
+        if places is not None:
+            self.launch.block.turn, self._most_groups = _TICKET_TURN, places
+            self._slice, self._patience_slices = _TICKET_TURN * self.launch.template.count, 1
 
     @IeeeFloats()
     def record(self, chosen: Collection[int]) -> dict[int, list[Array]]:
@@ -105,7 +119,7 @@ class _Recorder(Execution):
             self._go_on(self._started(number, is_kept=number in chosen))
             while len(self._at_work) >= self._most_groups and self._anyone_goes_on():
                 pass
-        while self._anyone_goes_on():
+        while self._anyone_goes_on() or self._anyone_goes_on():
             pass
         if self._at_work:
             self.stuck = len(self._at_work)
@@ -132,8 +146,8 @@ class _Recorder(Execution):
 
     def _go_on(self, place: Place) -> bool:
         """Execute a workgroup until it ends or waits, or for some slices. True if it did more than wait."""
-        for slice_ in range(_PATIENCE_SLICES):
-            place.slot.block.budget = _SLICE
+        for slice_ in range(self._patience_slices):
+            place.slot.block.budget, was_waiting = self._slice, place.slot.is_waiting
             if self._continue(place.slot):
                 self._at_work.remove(place)
                 self._free.append(place)
@@ -143,7 +157,7 @@ class _Recorder(Execution):
             place.forget_waiting()
             if place.slot.is_waiting:
                 return slice_ > 0
-        return True
+        return not was_waiting  # whether it waits still is only seen when all its waves had their turns
 
 
 def _without_waiting(stream: Array, loads: list[int]) -> Array:

@@ -208,10 +208,54 @@ def take_tickets(data: fx.Tensor, count: fx.Tensor, tickets: fx.Int32, blocks: f
     tickets_kernel(data, count, tickets).launch(grid=blocks, block=64)
 
 
-@pytest.mark.parametrize("blocks", [1, 8])
-def test_who_takes_how_many_tickets_is_not_known(blocks: int) -> None:
+def of_tickets(tickets: int, blocks: int) -> TracedLaunch:
+    count = zeros(1)
     with tracing() as traced:
-        take_tickets(zeros(40), zeros(1), 40, blocks)
+        take_tickets(zeros(tickets), count, tickets, blocks)
+    assert not count.any()
     (launch,) = traced.launches
-    assert ("take work from a counter" in launch.trace.sampling) == (blocks > 1)
-    assert (launch.trace.error_percent is None) == (blocks > 1)
+    return launch
+
+
+@pytest.mark.parametrize("blocks", [8, 304])
+def test_workgroups_take_as_many_tickets_each(blocks: int) -> None:
+    """All are at work at once."""
+    together = of_tickets(5 * blocks, blocks)
+    (atomic,) = [i for i, one in enumerate(together.trace.instructions) if "atomic_add" in one.text][1:]
+    executions = np.bincount(together.trace.events["wave"][together.trace.events["instruction"] == atomic])
+    assert (abs(executions - 5) <= 2).all()
+    assert "take work from a counter in turns" in together.trace.sampling
+    assert together.trace.error_percent is not None
+    assert not together.trace.is_compared
+
+
+def test_workgroups_that_share_tickets_take_as_long_as_one_with_its_share() -> None:
+    together, alone = of_tickets(40, 8), of_tickets(5, 1)
+    assert together.time_us == pytest.approx(alone.time_us, rel=0.1)
+    assert "counter" not in alone.trace.sampling
+
+
+@flyc.kernel
+def tickets_after_flag_kernel(data: fx.Tensor, count: fx.Tensor, tickets: fx.Int32):
+    """The first block lets the others take tickets."""
+    if fx.thread_idx.x == 0:
+        if fx.block_idx.x == 0:
+            fx.generic_store(fx.get_iter(count) + 1, fx.Int32(1), memory_order="release", syncscope="agent")
+        kernels.wait_until(fx.get_iter(count) + 1, 1)
+        ticket = fx.Int32(fx.atomic_add(fx.get_iter(count), fx.Int32(1)))
+        while ticket < tickets:
+            data[ticket] = ticket
+            ticket = fx.Int32(fx.atomic_add(fx.get_iter(count), fx.Int32(1)))
+
+
+@flyc.jit
+def take_tickets_after_flag(data: fx.Tensor, count: fx.Tensor, tickets: fx.Int32, blocks: fx.Int32):
+    tickets_after_flag_kernel(data, count, tickets).launch(grid=blocks, block=64)
+
+
+def test_who_takes_how_many_tickets_is_not_known_where_workgroups_wait_too() -> None:
+    with tracing() as traced:
+        take_tickets_after_flag(zeros(40), zeros(2), 40, 8)
+    (launch,) = traced.launches
+    assert "more than their share" in launch.trace.sampling
+    assert launch.trace.error_percent is None
