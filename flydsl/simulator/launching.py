@@ -213,8 +213,8 @@ def _trace(dispatch: Dispatch, limit: int, threads: int | None, tracing: Tracing
             "a launch cannot be checked and timed at once",
             hint="launch twice: once inside tracing(), once inside checking()",
         )
+    from flydsl.simulator.timing.estimating import estimate  # brings LLVM, too
     from flydsl.simulator.timing.left_out import LeftOut
-    from flydsl.simulator.timing.sampling import estimate  # brings LLVM, too
 
     if not tracing.execute:
         tracing.left_out = tracing.left_out or LeftOut()
