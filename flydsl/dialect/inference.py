@@ -332,12 +332,17 @@ def infer_load(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 
 
 def _check_bounds(coordinate: Any, shape: Any, memref: MemRefType) -> None:
-    """Raise LayoutError if a known coordinate is outside a known extent. It may be nested in another way."""
+    """Raise LayoutError if a known coordinate is outside a known extent. It may be nested in another way.
+
+    In a buffer, a mode of one element counts steps of its stride, as in FlyDSL; the descriptor bounds them.
+    """
     if isinstance(coordinate, tuple):
         for part, extent in zip(coordinate, shape, strict=True) if _has_modes(shape, len(coordinate)) else ():
             _check_bounds(part, extent, memref)
         return
     extent = algebra.size(shape)
+    if memref.space == BUFFER and extent == 1 and isinstance(coordinate, int) and coordinate > 0:
+        return
     if isinstance(coordinate, int) and (coordinate < 0 or (isinstance(extent, int) and coordinate >= extent)):
         raise LayoutError(
             f"index {coordinate} is outside of 0 to {extent} (exclusive) in {memref}",

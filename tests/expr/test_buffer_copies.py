@@ -311,6 +311,31 @@ def _copy_with_offsets(into_lds: Any) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("interpreted", [False, True], ids=["machine code", "interpreted"])
+def test_a_mode_of_one_element_counts_steps_in_a_buffer(trace: Callable[..., Any], interpreted: bool) -> None:
+    """A table of groups behind an address, taken by numbers that are known: its descriptor is the only bound."""
+
+    def layout() -> Any:
+        return fx.make_layout((4, 1), (1, 4))
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        groups = fx.rocdl.make_buffer_tensor(fx.get_iter(A).view(layout()), num_records_bytes=40)
+        four = fx.make_rmem_tensor(4, fx.Float32)
+        for i in fx.range_constexpr(3):
+            fx.copy(fx.make_copy_atom(fx.rocdl.BufferCopy128b(), fx.Float32), groups[None, i], four)
+            for j in fx.range_constexpr(4):
+                Out[4 * i + j] = four[j]
+
+    launch = launcher_of(kernel, grid=1, block=1)
+    a, out = torch.arange(1.0, 13.0), torch.full((12,), -1.0)
+    with flydsl.interpreting() if interpreted else nullcontext():
+        launch(a, out)
+    assert out.tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 0]
+    with pytest.raises(LayoutError, match=r"index 1 is outside of 0 to 1 \(exclusive\)"):
+        trace(lambda A, Out: fx.get_iter(A).view(layout())[None, 1])
+
+
+@pytest.mark.parametrize("interpreted", [False, True], ids=["machine code", "interpreted"])
 def test_an_offset_in_the_instruction_counts_for_both_addresses(interpreted: bool) -> None:
     launch = _copy_with_offsets(fx.rocdl.BufferCopyLDS32b)
     a, out = torch.arange(300.0), torch.zeros(256)
