@@ -27,6 +27,7 @@ from flydsl.dialect.text import written_form
 from flydsl.errors import ArgumentError, CompileError, did_you_mean
 from flydsl.passes import (
     PASSES,
+    blocks_apart,
     convert_fly_to_rocdl,
     float_remainder,
     fly_canonicalize,
@@ -141,15 +142,21 @@ def _mlir(phase: str, pipeline: str, summary: str) -> StageSpec:
 
 def stages(arch: Arch) -> list[StageSpec]:
     """The pipeline for an architecture."""
+    to_branches = "convert-scf-to-cf,cse"
     to_rocdl = (
-        f"convert-scf-to-cf,cse,convert-gpu-to-rocdl{{chipset={arch.name} index-bitwidth=0 runtime=HIP "
-        "use-bare-ptr-memref-call-conv=true}"
+        f"convert-gpu-to-rocdl{{chipset={arch.name} index-bitwidth=0 runtime=HIP use-bare-ptr-memref-call-conv=true}}"
     )
     in_gpu_module = StageSpec(
-        f"gpu.module({to_rocdl},{fly_rocdl_cluster_attr.name})",
+        f"gpu.module({to_branches},{to_rocdl},{fly_rocdl_cluster_attr.name})",
         "A",
         "structured control flow to branches, GPU intrinsics to ROCDL",
-        (f"gpu.module({to_rocdl})", float_remainder, fly_rocdl_cluster_attr),
+        (
+            f"gpu.module({to_branches})",
+            blocks_apart,
+            f"gpu.module({to_rocdl})",
+            float_remainder,
+            fly_rocdl_cluster_attr,
+        ),
     )
     bare = "{use-bare-pointers-for-host=true use-bare-pointers-for-kernels=true}"
     debug = [_mlir("B", "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}", "debug scopes")]
