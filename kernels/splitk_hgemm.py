@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 from kernels import hgemm_splitk
-from kernels.hgemm_splitk import SHAPES, hgemm, hgemm_splitk_, reference
+from kernels.hgemm_splitk import SHAPES, hgemm, hgemm_of_size, hgemm_splitk_, reference
 from kernels.kernels_common import require
 
-__all__ = ["SHAPES", "compile_hgemm_kernel", "hgemm", "hgemm_splitk_", "reference"]
+__all__ = ["SHAPES", "compile_hgemm_kernel", "hgemm", "hgemm_of_size", "hgemm_splitk_", "reference"]
 
 
 def compile_hgemm_kernel(
