@@ -111,7 +111,7 @@ def integers(shape: tuple[int, ...], dtype: torch.dtype, seed: int) -> torch.Ten
 
 
 @pytest.mark.parametrize("op", ON_GFX942, ids=str)
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(3)
 def test_an_instruction_through_its_layouts_is_a_product(op: MFMA) -> None:
     a = integers((op.blocks, op.m, op.k), DTYPES[op.a][1], 1)
     b = integers((op.blocks, op.n, op.k), DTYPES[op.b][1], 2)

@@ -40,7 +40,7 @@ def test_text_is_read_back(op: MmaOp) -> None:
 
 
 @EVERY_OP
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_lanes_hold_every_element_equally_often(op: MmaOp) -> None:
     m, n, k = op.shape_mnk
     for operand, size in (("a", m * k), ("b", n * k), ("c", m * n)):
@@ -51,7 +51,7 @@ def test_lanes_hold_every_element_equally_often(op: MmaOp) -> None:
 
 
 @EVERY_OP
-@pytest.mark.diagonal(2)
+@pytest.mark.diagonal(4)
 def test_a_and_b_have_the_same_k_in_the_same_place(op: MmaOp) -> None:
     """Else the sum over k would multiply elements of different k."""
     m, n, k = op.shape_mnk

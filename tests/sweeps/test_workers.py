@@ -6,8 +6,6 @@ import json
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -22,6 +20,7 @@ from flydsl import Config
 from flydsl.errors import ArgumentError, DeviceError, LaunchError
 from flydsl.sweeps import Table
 from flydsl.sweeps.workers import Lost, results
+from tests.processes import run_python
 from tests.shared_memory import needs_shared_memory
 from tests.sweeps.launchers import doubled, scale, tensors
 
@@ -90,7 +89,7 @@ def test_functions_of_main_go_to_processes_that_do_not_have_it(tmp_path: Path) -
     """Spawned ones import the script under another name; the source comes along, for loops and for messages."""
     script = tmp_path / "script.py"
     script.write_text(_SCRIPT)
-    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    ran = run_python(script)
     assert ran.stdout.startswith("None LaunchError: block=(2048, 1, 1)"), ran.stderr
     assert "kernel(x, n, block).launch(grid=1, block=block)" in ran.stdout
 
@@ -258,7 +257,7 @@ flydsl.sweep(scale, {"block": [64, 128, 192, 256, 320]}, {"n": [64]}, arguments=
 def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "sweep.jsonl"
     root = Path(__file__).parents[2]
-    ended = subprocess.run([sys.executable, "-c", _KILLED, path], timeout=120, check=False, cwd=root)
+    ended = run_python("-c", _KILLED, path, cwd=root)
     assert ended.returncode == -signal.SIGKILL
     configs, shapes = {"block": [64, 128, 192, 256, 320]}, {"n": [64]}
     table = flydsl.sweep(scale, configs, shapes, arguments=tensors, path=path)

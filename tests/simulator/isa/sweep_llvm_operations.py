@@ -1,4 +1,4 @@
-"""The operations of LLVM IR that `make test` leaves out on gfx1250: `make sweep`."""
+"""The operations of LLVM IR that `make test` leaves out on gfx942 and gfx1250: `make sweep`."""
 
 from __future__ import annotations
 
@@ -12,5 +12,6 @@ def test_operation(name: str, arch: str) -> None:
     check(name, arch)
 
 
-def test_every_instruction_that_llvm_chose_is_known() -> None:
-    assert not [i.listed.text for i in program("gfx1250", True).unknown_instructions()]
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1250"])
+def test_every_instruction_that_llvm_chose_is_known(arch: str) -> None:
+    assert not [i.listed.text for i in program(arch, True).unknown_instructions()]

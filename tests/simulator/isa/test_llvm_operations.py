@@ -30,14 +30,11 @@ pytestmark = pytest.mark.slow
 
 COUNT = 256
 OPERATIONS = {o.name: o for o in all_operations()}
-# All of them on one GPU, and every seventh, some of each type, on another, and some on RDNA 3. What is left of the
-# second is in sweep_llvm_operations.
-PLACES = [
-    *((name, "gfx942") for name in OPERATIONS),
-    *((name, "gfx1250") for name in list(OPERATIONS)[::7]),
-    *((name, "gfx1151") for name in list(OPERATIONS)[1::20]),
-]
-OTHER_PLACES = [(name, "gfx1250") for name in OPERATIONS if (name, "gfx1250") not in PLACES]
+# Each of them on one GPU: every seventh, some of each type, on gfx1250, some on RDNA 3, and the others on gfx942. What
+# is left of gfx942 and gfx1250 is in sweep_llvm_operations.
+_ELSEWHERE = dict.fromkeys(list(OPERATIONS)[1::20], "gfx1151") | dict.fromkeys(list(OPERATIONS)[::7], "gfx1250")
+PLACES = [(name, _ELSEWHERE.get(name, "gfx942")) for name in OPERATIONS]
+OTHER_PLACES = [(name, arch) for arch in ("gfx942", "gfx1250") for name in OPERATIONS if (name, arch) not in PLACES]
 # The host's own lowering rounds twice here.
 ROUNDED_TWICE_ON_THE_HOST = {"fma_f16_f16", "fma_v2f16_v2f16"}
 _OPEN_ZEROS = ("minnum", "maxnum", "clamp")
