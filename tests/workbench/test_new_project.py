@@ -54,6 +54,12 @@ def test_its_tests_pass_and_its_workflow_runs(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PYTEST_PLUGINS", "flydsl.testing.plugin,workbench.pytest_pages")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     project = tmp_path / "my-kernels"
+
+    def run(command: list[str], cwd: Path, check: bool) -> subprocess.CompletedProcess[str]:
+        assert (command[0], check) == (sys.executable, False)
+        return run_python(*command[1:], cwd=cwd)
+
+    monkeypatch.setattr(subprocess, "run", run)  # without the start of Python
     assert main(["new", str(project)]) == 0
     assert "time_us" in (project / "tests" / "test_row_sums.figures.txt").read_text()
     workflow = (project / ".github" / "workflows" / "kernels.yml").read_text()
