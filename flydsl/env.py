@@ -24,6 +24,7 @@
 | `FLYDSL_INTERPRET` | 0 | run launches as Python, for debuggers: see `flydsl.interpreting` |
 | `FLYDSL_RUNTIME_CACHE_DIR` | `~/.flydsl/cache` | where caches are kept |
 | `FLYDSL_RUNTIME_ENABLE_CACHE` | 1 | keep compiled code there (what a process has compiled, it keeps anyway) |
+| `FLYDSL_EXTRA_SOURCE_DIRS` | | nothing: FlyDSL needs it to notice that helpers changed, which is always noticed here |
 | `FLYDSL_RUNTIME_RUN_ONLY` | 0 | compile nothing: what is not in the cache is an error |
 | `FLYDSL_RUNTIME_KIND` | `rocm` | the kind of devices, one of `flydsl.runtime.device_runtime` |
 | `FLYDSL_AUTOTUNE` | 0 | `flydsl.autotune` searches once more in each process, and writes what it chose |
