@@ -89,8 +89,6 @@ def _define(shape: MatrixShape, a: _Side, c: _Side, form: str) -> None:
     is_mixed = a.format_.bits != c.format_.bits  # else both have the same order, whichever it is
 
     def product(b: Builder, left: Any, right: Any, total: tuple[Value, ...]) -> tuple[Value, ...]:
-        if b.overflow_saturates():
-            raise NotImplementedError("MFMA with MODE.FP16_OVFL")
         return b.matmul(left, right, total, shape)
 
     def ordered(b: Builder, side: _Side, elements: list[Value]) -> list[Value]:

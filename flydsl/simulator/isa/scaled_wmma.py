@@ -115,8 +115,6 @@ def _scale(b: Builder, code: Value, format_: str) -> Value:
 def _product(
     b: Builder, a: _Side, c: _Side, left: list[Value], right: list[Value], total: Sequence[Value], modifiers: Any
 ) -> tuple[Value, ...]:
-    if b.overflow_saturates():
-        raise NotImplementedError("WMMA with MODE.FP16_OVFL")
     if any(modifiers.bits(name, 3)[i] for name in ("neg_lo", "neg_hi") for i in range(2)):
         raise NotImplementedError("the negation of elements of 8 bits or less, which is not defined")
     if a.piece != c.piece:  # else both have the same order, whichever it is

@@ -189,8 +189,8 @@ def accumulate(
     b: Builder, left: Any, right: Any, c: Sequence[Value], shape: WaveMatrixShape, types: str, m: Any
 ) -> tuple[Value, ...]:
     """The product plus C. types: of D and, where it is another, of C, as the mnemonic names them."""
-    if b.overflow_saturates():
-        raise NotImplementedError("WMMA with MODE.FP16_OVFL")
+    if types in SIXTEEN_BITS and b.overflow_saturates():
+        raise NotImplementedError(f"WMMA to {types} with MODE.FP16_OVFL")
     if types == "i32":
         return _whole(b, left, right, c, shape, saturates=m.flag("clamp"))
     wide = signed_f32(b, wide_c(b, c, types) if types in ("f16", "bf16") else c, m)

@@ -287,3 +287,14 @@ def test_f32_denormals_follow_the_mode_on_input_only(run: Run) -> None:
     vectors = {0: tiny, 1: np.ones(64, "f4"), **dict.fromkeys(range(4, 8), tiny)}
     assert (run(text, v=vectors).v(8, np.float32) == 5 * tiny).all()
     assert (run(text, v=vectors, mode=0x3C0).v(12, np.float32) == tiny).all()
+
+
+def test_f32_result_does_not_saturate_with_halves(run: Run) -> None:
+    """MODE.FP16_OVFL, which Triton sets for conversions to 8-bit floats, is about results of 16 bits and less."""
+    large = np.full(64, 0x7BFF7BFF, np.uint32)  # 65504, the largest f16
+    text = "v_mfma_f32_16x16x16_f16 v[8:11], v[0:1], v[0:1], v[4:7]"
+    vectors = {0: large, 1: large, **dict.fromkeys(range(4, 8), np.full(64, np.inf, np.float32))}
+    found = run(text, v=vectors, mode=0x3F0 | 1 << 23)
+    assert np.isinf(found.v(8, np.float32)).all()
+    vectors |= dict.fromkeys(range(4, 8), np.zeros(64, np.float32))
+    assert (run(text, v=vectors, mode=0x3F0 | 1 << 23).v(8, np.float32) == np.float32(16 * 65504.0**2)).all()
