@@ -1,6 +1,6 @@
 """The model of time against published measurements.
 
-python -m tests.benchmarks.timing_accuracy [preshuffle_gemm, hgemm or gdr_decode [every nth [first]]]
+python -m tests.benchmarks.timing_accuracy [preshuffle_gemm, hgemm, mixed_moe or gdr_decode [every nth [first]]]
 
 `kernels/tuned` has times of FlyDSL's kernels on an MI355X, from AMD's tuning tables. Our own kernels with the same
 tiles and options are timed by the model. Nothing in the model is fitted to these rows.
@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class Compared:
             return "parts of K"
         if self.measured_us <= SHORT_US:
             return "short"
+        if "stage" in self.row:
+            return f"stage {self.row['stage']}"
         if "state_bits" in self.row:
             return f"state of {self.row['state_bits']} bits"
         return "few rows" if int(self.row["M"]) <= 128 else "some rows" if int(self.row["M"]) <= 1024 else "many rows"
@@ -124,9 +126,46 @@ def gdr_decode(row: Mapping[str, str]) -> None:
     launch(query, key, value, a, b, bias, torch.empty(v_heads), numbers, state, torch.empty_like(value), batch)
 
 
+def mixed_moe(row: Mapping[str, str]) -> None:
+    """Launch a stage of FlyDSL's mixture of experts with weights of fp4 of a row. Tokens go to experts at random."""
+    import torch
+
+    from kernels import mixed_moe_gemm_2stage as mixed
+    from tests.benchmarks.amd_times import routed
+
+    tokens, model, inter, experts, topk, unit = (
+        int(row[name]) for name in ("tokens", "model_dim", "inter_dim", "experts", "topk", "unit")
+    )
+    is_first, rounded = row["stage"] == "1", row["out"] in mixed.ROUNDED
+    sizes: dict[str, Any] = {name: int(row[name]) for name in (*_TILE, "experts", "topk", "xcd_swizzle", "b_nt")}
+    sizes |= {"model_dim": model, "inter_dim": inter, "a_dtype": row["a"], "out_dtype": row["out"]}
+    sizes |= {"waves_per_eu": int(row["waves_per_eu"]) or None}
+    if is_first:
+        mode = mixed.GateMode.INTERLEAVE if row["interleaved"] == "1" else mixed.GateMode.SEPARATED
+        launch = mixed.compile_mixed_moe_gemm1(
+            doweight_stage1=False, act=row["act"], gate_mode=mode, k_wave=int(row["k_wave"]), **sizes
+        )
+    else:
+        launch = mixed.compile_mixed_moe_gemm2(
+            doweight_stage2=True, accumulate=row["accumulate"] == "1", persist_m=1, sort_block_m=unit, **sizes
+        )
+    n, k, rows_of_a = (inter, model, tokens) if is_first else (model, inter, tokens * topk)
+    columns, bits = 2 * n if is_first else n, 4 if row["a"] == "fp4" else 8
+    ids, numbers = routed(tokens, experts, topk, unit)
+    counts = (rows_of_a * k * bits // 8, experts * columns * k // 2, len(ids) * k // 32, experts * columns * k // 32)
+    activations, weights, *scales = (torch.zeros(count, dtype=torch.uint8) for count in counts)
+    weights = weights.view(experts, -1)  # may be more elements than a mode can have
+    whole = tokens * n if not is_first and row["accumulate"] == "1" else tokens * topk * n
+    out = torch.zeros(whole, dtype=torch.uint8 if rounded else torch.bfloat16)
+    tables = (ids, numbers, torch.ones(len(ids)), torch.tensor([len(ids), tokens], dtype=torch.int32))
+    bias, out_scales = torch.zeros(1), torch.zeros(len(ids) * 8 * -(-n // 256), dtype=torch.uint8)
+    extra = (bias, out_scales) if is_first else (bias,)
+    launch(out, activations, weights, *scales, *tables, *extra, tokens, columns, k, len(numbers))
+
+
 _TILE = ("tile_m", "tile_n", "tile_k")
 FAMILIES: Mapping[str, Callable[[Mapping[str, str]], None]] = {
-    "preshuffle_gemm": preshuffle_gemm, "hgemm": hgemm, "gdr_decode": gdr_decode,
+    "preshuffle_gemm": preshuffle_gemm, "hgemm": hgemm, "mixed_moe": mixed_moe, "gdr_decode": gdr_decode,
 }  # fmt: skip
 
 
