@@ -146,17 +146,14 @@ def mixed_moe(row: Mapping[str, str]) -> None:
             doweight_stage1=False, act=row["act"], gate_mode=mode, k_wave=int(row["k_wave"]), **sizes
         )
     else:
-        launch = mixed.compile_mixed_moe_gemm2(
-            doweight_stage2=True, accumulate=row["accumulate"] == "1", persist_m=1, sort_block_m=unit, **sizes
-        )
+        launch = mixed.compile_mixed_moe_gemm2(doweight_stage2=True, persist_m=1, sort_block_m=unit, **sizes)
     n, k, rows_of_a = (inter, model, tokens) if is_first else (model, inter, tokens * topk)
     columns, bits = 2 * n if is_first else n, 4 if row["a"] == "fp4" else 8
     ids, numbers = routed(tokens, experts, topk, unit)
     counts = (rows_of_a * k * bits // 8, experts * columns * k // 2, len(ids) * k // 32, experts * columns * k // 32)
     activations, weights, *scales = (torch.zeros(count, dtype=torch.uint8) for count in counts)
     weights = weights.view(experts, -1)  # may be more elements than a mode can have
-    whole = tokens * n if not is_first and row["accumulate"] == "1" else tokens * topk * n
-    out = torch.zeros(whole, dtype=torch.uint8 if rounded else torch.bfloat16)
+    out = torch.zeros(tokens * n * (topk if is_first else 1), dtype=torch.uint8 if rounded else torch.bfloat16)
     tables = (ids, numbers, torch.ones(len(ids)), torch.tensor([len(ids), tokens], dtype=torch.int32))
     bias, out_scales = torch.zeros(1), torch.zeros(len(ids) * 8 * -(-n // 256), dtype=torch.uint8)
     extra = (bias, out_scales) if is_first else (bias,)
