@@ -85,20 +85,14 @@ class Grid:
         self._found, self._todo = Waits(), list[tuple[int, int, int, _Going]]()
         self._written = defaultdict[int, list[tuple[int, int]]](list)
         self._waiting = defaultdict[int, list[tuple[int, _Going]]](list)
-        self._order, self._next_of_die = (
-            0,
-            [min(d + self._dies * self._places, self._past(d)) for d in range(self._dies)],
-        )
+        self._order = 0
+        self._next_of_die = [min(d + self._dies * self._places, self._count + d) for d in range(self._dies)]
         for workgroup in range(min(self._count, self._dies * self._places)):
             self._start(workgroup, self._courses[self._likeness[workgroup]].start)
         while self._todo:
             self._step(*heapq.heappop(self._todo))
         self._found.endless = sum(map(len, self._waiting.values()))
         return self._found
-
-    def _past(self, die: int) -> int:
-        """A number past the last workgroup of a die."""
-        return self._count + die
 
     def _form(self, workgroup: int) -> tuple[tuple[int, int], ...]:
         return tuple((s.wave, s.instruction) for s in self._signals.get(workgroup, ()))
