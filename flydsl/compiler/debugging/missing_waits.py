@@ -58,7 +58,7 @@ def warn_of_missing_waits(code: CodeObject, *, is_from_llvm: bool = True) -> Non
 
 
 def _around_assembly(text: str, missing: MissingWait) -> str:
-    """What to change in inline assembly that misses wait states before or behind it, where LLVM inserts none: its
+    """The change to inline assembly that misses wait states before or behind it, where LLVM inserts none: its
     hazard recognizer does not look into the text. It puts copies of the operands there, which the source does not show.
     """
     if missing.counter:

@@ -42,7 +42,7 @@ _SCOPES = ("sc0", "sc1", "glc", "scope:")
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is done with a loaded value. other: a constant, or a register, which it is compared with. comes_first:
+    """A comparison of a loaded value. other: a constant, or a register, which it is compared with. comes_first:
     whether the loaded value is the left side."""
 
     mnemonic: str
@@ -50,7 +50,7 @@ class Comparison:
     comes_first: bool
 
     def holds(self, loaded: int, compared: int) -> bool:
-        """Whether it holds for a loaded value. compared: what the other register had."""
+        """True if it holds for a loaded value. compared: what the other register had."""
         match = _COMPARISON.match(self.mnemonic)
         assert match
         bits, is_signed = int(match[3]), match[2] == "i"
@@ -103,7 +103,7 @@ class Signalling:
         return found
 
     def _decides(self, program: Program, atomic: int) -> bool:
-        """Whether what follows from the result of an atomic operation is compared soon."""
+        """True if what follows from the result of an atomic operation is compared soon."""
         known = register_bits(o.atom for o in self._instructions[atomic].results if isinstance(o.atom, Register))
         at = atomic + 1
         for _ in range(_NEAR):
@@ -188,7 +188,7 @@ def _compared(instruction: Instruction, loaded: int, written: int) -> Comparison
 
 
 def _offset(other: int | Register) -> int:
-    """Where a wave has a register."""
+    """The offset of a register in a wave's state."""
     if not isinstance(other, Register) or other.file == "s":
         return int(layout.Wave.sgpr.offset) + 4 * (other.first if isinstance(other, Register) else 0)
     return int(layout.Wave.vgpr.offset) + layout.ROW_BYTES * other.first
@@ -211,7 +211,7 @@ class Log:
         return int(self.block.at) > int(self.block.end)
 
     def accesses(self) -> Array:
-        """What was recorded, in order; nothing where it is not all."""
+        """The recorded accesses, in order; none if some are missing."""
         count = (self.block.at - self._accesses.ctypes.data) // _ACCESS.itemsize
         return self._accesses[: 0 if self.is_full else count]
 
@@ -324,7 +324,7 @@ def _first_as_good(history: list[int], comparison: Comparison | None, compared: 
 
 
 def is_in(signal: Signal, stream: Array, keep: Array) -> bool:
-    """Whether a signal's access is among the kept words of a stream."""
+    """True if a signal's access is among the kept words of a stream."""
     return 0 < signal.at <= len(stream) and bool(keep[signal.at - 1]) and stream[signal.at - 1] == signal.instruction
 
 

@@ -143,7 +143,7 @@ class Grid:
         self._go_on(going)
 
     def _is_there(self, signal: Signal, going: _Going, time: int) -> bool:
-        """Whether a signal need not wait now; else it is looked at again once it may not."""
+        """True if a signal need not wait now; else it is looked at again as soon as that may be so."""
         for address, version in signal.needs:
             written = self._written[address]
             if len(written) < version:
