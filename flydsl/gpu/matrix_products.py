@@ -9,51 +9,62 @@ documented and not done here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from ctypes import CFUNCTYPE, c_uint64
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
+
+from flydsl.simulator.native.host import UnsupportedHost
 
 _NARROW = (torch.float16, torch.bfloat16)
 _ATEN = torch.ops.aten
 _WITHOUT_SUMMAND = frozenset({_ATEN.mm.default, _ATEN.mm.out, _ATEN.bmm.default, _ATEN.bmm.out})
 _WITH_SUMMAND = frozenset({_ATEN.addmm.default, _ATEN.addmm.out, _ATEN.baddbmm.default, _ATEN.baddbmm.out})
+_OF_BATCHES = frozenset({_ATEN.bmm.default, _ATEN.bmm.out, _ATEN.baddbmm.default, _ATEN.baddbmm.out})
 
 PRODUCTS = _WITHOUT_SUMMAND | _WITH_SUMMAND
 """The operators that `multiply` is for."""
 
-_MOST_PRODUCTS = 1 << 30
-"""Those of 1024 x 1024 x 1024: half a second. The host sums larger ones in its own order, and ten times faster."""
+_MOST_PRODUCTS = 1 << 33
+"""Those of 2048 x 2048 x 2048: a second. The host sums larger ones in its own order, and faster."""
+
+_Native = Callable[..., None]
 
 
 def multiply(operator: Any, args: Sequence[Any], kwargs: dict[str, Any], products_per_sum: int) -> torch.Tensor:
     """The result of a product, with the summand that `addmm` and `baddbmm` have."""
     summand, (one, other) = (None, args[:2]) if operator in _WITHOUT_SUMMAND else (args[0], args[1:3])
-    if not _is_summed_here(one, other) or not _fit(one, other, summand, kwargs.get("out")):
+    out = kwargs.get("out") if kwargs else None
+    is_summed = _is_summed_here(one, other, 3 if operator in _OF_BATCHES else 2)
+    native = _native() if is_summed and _fit(one, other, summand, out) else None
+    if native is None:
         found: torch.Tensor = operator(*args, **kwargs)  # or it raises torch's error
         return found
-    total = _sum(one, other, products_per_sum)
+    total = _sum(native, one, other, products_per_sum)
     if summand is not None:
         alpha, beta = kwargs.get("alpha", 1), kwargs.get("beta", 1)
         total = total.mul_(alpha) if alpha != 1 else total
         total = total.add_(summand.float(), alpha=beta) if beta else total
-    out = kwargs.get("out")
-    return torch.empty_like(total, dtype=one.dtype).copy_(total) if out is None else out.copy_(total)
+    return total.to(one.dtype) if out is None else out.copy_(total)
 
 
-def _is_summed_here(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _is_summed_here(one: torch.Tensor, other: torch.Tensor, dimensions: int) -> bool:
     if one.dtype not in _NARROW or other.dtype != one.dtype:
         return False
     if one.layout is not torch.strided or other.layout is not torch.strided:
         return False
-    return 0 < one.numel() * other.shape[-1] <= _MOST_PRODUCTS and other.numel() > 0
+    return one.dim() == other.dim() == dimensions and 0 < one.numel() * other.shape[-1] <= _MOST_PRODUCTS
 
 
 def _fit(one: torch.Tensor, other: torch.Tensor, summand: torch.Tensor | None, out: torch.Tensor | None) -> bool:
     """True if shapes and types agree, so that torch has nothing to refuse and nothing to resize."""
-    if one.dim() != other.dim() or one.shape[:-2] != other.shape[:-2] or one.shape[-1] != other.shape[-2]:
+    (*batch, m, k), (*others, depth, n) = one.shape, other.shape
+    if batch != others or k != depth:
         return False
-    shape = (*one.shape[:-1], other.shape[-1])
+    shape = (*batch, m, n)
     if out is not None and (out.shape != shape or out.dtype != one.dtype):
         return False
     if summand is None:
@@ -62,14 +73,25 @@ def _fit(one: torch.Tensor, other: torch.Tensor, summand: torch.Tensor | None, o
     return summand.dtype == one.dtype and summand.dim() <= len(shape) and all(m in (1, n) for m, n in pairs)
 
 
-def _sum(one: torch.Tensor, other: torch.Tensor, products_per_sum: int) -> torch.Tensor:
+def _sum(native: _Native, one: torch.Tensor, other: torch.Tensor, products_per_sum: int) -> torch.Tensor:
     """The product in f32, rounded whenever so many products along K are added to it."""
-    one, other = one.double(), other.double()
-    exact = one.new_zeros((*one.shape[:-1], other.shape[-1]))
-    rounded = torch.empty_like(exact, dtype=torch.float32)
-    add = exact.addmm_ if one.dim() == 2 else exact.baddbmm_
-    steps = one.unsafe_split(products_per_sum, -1), other.unsafe_split(products_per_sum, -2)
-    for left, right in zip(*steps, strict=True):
-        add(left, right)
-        exact.copy_(rounded.copy_(exact))
-    return rounded
+    (*batch, m, k), n, is_batch = one.shape, other.shape[-1], one.dim() == 3
+    total = torch.empty((*batch, m, n), dtype=torch.float32, device="cpu")
+    strides = (one.stride(), other.stride()) if is_batch else ((0, *one.stride()), (0, *other.stride()))
+    operands = (one.data_ptr(), *strides[0], other.data_ptr(), *strides[1], total.data_ptr())
+    native(*operands, *(batch or (1,)), m, n, k, products_per_sum, one.dtype == torch.float16)
+    return total
+
+
+@cache
+def _native() -> _Native | None:
+    """The function `multiply` of C; None on a host for which no native code is made."""
+    from flydsl.simulator.native.library import library
+    from flydsl.simulator.native.runtime import TYPES
+
+    text = TYPES + Path(__file__).with_suffix(".c").read_text("utf-8")
+    try:
+        address = library().compiled(text, ("multiply",))["multiply"]
+    except UnsupportedHost:
+        return None
+    return CFUNCTYPE(None, *[c_uint64] * 15)(address)

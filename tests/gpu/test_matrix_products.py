@@ -9,6 +9,9 @@ import pytest
 import torch
 
 import flydsl.gpu
+from flydsl.gpu import matrix_products
+from flydsl.simulator.native.host import UnsupportedHost
+from flydsl.simulator.native.library import HandlerLibrary
 
 
 def summed_in_steps(one, other, step):
@@ -29,7 +32,7 @@ def operands(*shape, dtype=torch.float16):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("shape", [(48, 32, 256), (3, 16, 40, 64), (16, 16, 21)], ids=str)
+@pytest.mark.parametrize("shape", [(48, 32, 256), (3, 16, 40, 64), (16, 16, 21), (7, 67, 300), (1, 1, 1)], ids=str)
 def test_mi300_adds_eight_products_at_once(shape, dtype):
     a, b, _ = operands(*shape, dtype=dtype)
     wanted = summed_in_steps(a, b, 8).to(dtype)
@@ -39,6 +42,33 @@ def test_mi300_adds_eight_products_at_once(shape, dtype):
         assert torch.equal(found.cpu(), wanted)
         assert torch.matmul(a.cuda(), b.cuda(), out=out) is out
         assert torch.equal(out, found)
+
+
+def test_operands_may_be_strided_or_expanded():
+    a, b, _ = operands(24, 36, 72)
+    with flydsl.gpu.pose("mi300x"):
+        left, right = a.cuda(), b.cuda()
+        for one, other in (
+            (left[::2, 1::3], right[1::3, ::2]),
+            (left.T, right.T[:24]),
+            (left[:1].expand(5, 72), right[:, :1].expand(72, 3)),
+        ):
+            wanted = summed_in_steps(one.cpu(), other.cpu(), 8).half()
+            assert torch.equal((one @ other).cpu(), wanted)
+
+
+def test_without_native_code_products_are_the_hosts(monkeypatch):
+    def tiers():
+        raise UnsupportedHost("none")
+
+    monkeypatch.setattr("flydsl.simulator.native.host.available_tiers", tiers)
+    monkeypatch.setattr("flydsl.simulator.native.host.tier", tiers)
+    monkeypatch.setattr("flydsl.simulator.native.library.library", HandlerLibrary)
+    monkeypatch.setattr(matrix_products, "_native", matrix_products._native.__wrapped__)
+    assert matrix_products._native() is None
+    a, b, _ = operands(64, 64, 256)
+    with flydsl.gpu.pose("mi300x"):
+        assert torch.equal((a.cuda() @ b.cuda()).cpu(), a @ b)
 
 
 def test_step_matters():
@@ -76,6 +106,13 @@ def test_shapes_that_disagree_are_refused_by_torch():
             a @ a
         with pytest.raises(RuntimeError, match=r"expand|size"):
             torch.addmm(torch.ones(3, 3, device="cuda", dtype=torch.float16), a, a.T)
+        for product, operands, message in (
+            (torch.mm, (a[None], a[None].mT), r"must be a matrix"),
+            (torch.bmm, (a, a.T), r"3D tensor"),
+            (torch.mm, (a[0], a[0]), r"must be a matrix"),
+        ):
+            with pytest.raises(RuntimeError, match=message):
+                product(*operands)
         assert (a[:, :0] @ a[:, :0].T).tolist() == [[0.0] * 4] * 4
 
 
