@@ -55,6 +55,7 @@ _ABSENT: dict[ModuleType, dict[str, str]] = {
     torch.cuda.tunable: dict.fromkeys(_OF_TUNING, _NO_LIBRARY),
     torch.cuda.nccl: dict.fromkeys(_COLLECTIVES, _NO_NCCL),
     torch.nn.parallel.comm: dict.fromkeys(_OF_DATA_PARALLEL, _ONE_PROCESS),
+    torch.autograd.profiler: {"emit_nvtx": "torch.profiler.profile has the GPU's kernels and operators"},
 }  # fmt: skip
 """Functions by module, each with what to do instead, or why there is no such thing."""
 

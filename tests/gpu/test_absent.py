@@ -41,6 +41,10 @@ def limit_plans():
 
 
 REFUSED = {
+    "marks for NVIDIA's profiler": (
+        lambda: torch.autograd.profiler.emit_nvtx(),
+        "torch.autograd.profiler.emit_nvtx is unsupported",
+    ),
     "attention below a function of torch": (attend, "aten::_flash_attention_forward: torch has it for GPUs only"),
     "sparsity below a function of torch": (compress, "aten::_cslt_compress: torch has it for GPUs only"),
     "a class": (lambda: torch.ones(2, device="cuda").as_subclass(Unit), "as_subclass(Unit) of a tensor on a posed GPU"),
