@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import torch
 
@@ -15,6 +16,10 @@ from flydsl.gpu.graphs import CUDAGraph, graph
 from flydsl.gpu.memory import MEMORY, stats
 from flydsl.gpu.streams import CLOCK, Event, ExternalStream, Stream
 from flydsl.gpu.tensor import GpuTensor, gpu_index
+
+
+class _CudaDeviceProperties(SimpleNamespace):
+    """`torch.cuda.get_device_properties`, under the name that torch prints."""
 
 
 class Posed:
@@ -67,10 +72,10 @@ class Posed:
         return int(number[:-2]), int(number[-2], 16)
 
     def get_device_properties(self, device: Any = None) -> SimpleNamespace:
-        self._index(device)
+        index = self._index(device)
         product, arch = self.product, get_arch(self.product.arch)
         major, minor = self.get_device_capability()
-        return SimpleNamespace(
+        return _CudaDeviceProperties(
             name=product.name, major=major, minor=minor, gcnArchName=product.arch, is_multi_gpu_board=0,
             is_integrated=0, multi_processor_count=product.multiprocessors, warp_size=arch.wave_size,
             total_memory=product.memory_gib << 30, L2_cache_size=product.l2_mib << 20,
@@ -78,7 +83,8 @@ class Posed:
             shared_memory_per_multiprocessor=arch.lds_pool_bytes,
             max_threads_per_multi_processor=arch.max_waves_per_simd * arch.lds_simds * arch.wave_size,
             regs_per_multiprocessor=arch.compute_unit_registers,
-            clock_rate=product.clock_mhz * 1000,
+            clock_rate=product.clock_mhz * 1000, max_threads_per_block=1024,
+            pci_domain_id=0, pci_bus_id=index, pci_device_id=0, uuid=UUID(int=index),
         )  # fmt: skip
 
     def _index(self, device: Any) -> int:
