@@ -10,6 +10,7 @@ import importlib.machinery
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from types import CodeType
 
 import pytest
 import torch
@@ -93,6 +94,57 @@ def test_afterwards_torch_is_what_it_was() -> None:
     with pytest.raises(Exception, match=r"CUDA|NVIDIA"):
         torch.ones(3, device="cuda")
     assert torch.equal(x.cpu(), torch.ones(3))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
+def test_afterwards_every_function_and_class_of_torch_is_its_own() -> None:
+    train_a_step()  # so that all is loaded that torch loads on the way, and then adds to its own classes
+    before = functions_of_torch()
+    posed = train_a_step()
+    after = functions_of_torch()
+    assert posed["torch.cuda"]["is_available"] is not before["torch.cuda"]["is_available"]
+    other = [(place, name) for place, was in before.items() for name in was if after[place].get(name) is not was[name]]
+    more = [(place, name) for place, was in before.items() for name in after[place].keys() - was.keys()]
+    assert (other, more) == ([], [])
+    assert [(place, name) for place, now in after.items() for name in now if is_ours(now[name])] == []
+    assert is_ours(posed["torch.cuda"]["is_available"])
+    assert is_ours(posed["torch.cuda"]["Stream"])
+
+
+def train_a_step() -> dict[str, dict[str, object]]:
+    """Work on a posed GPU. Returns the functions of torch during it."""
+    with flydsl.gpu.pose("mi300x"):
+        x = torch.ones(4, 4, device="cuda", requires_grad=True)
+        with torch.autocast("cuda", dtype=torch.float16):
+            torch.nn.Linear(4, 4).cuda()(x).sum().backward()
+        return functions_of_torch()
+
+
+def is_ours(value: object) -> bool:
+    """True if flydsl has written a function or a class."""
+    code = getattr(value, "__code__", None)
+    own = getattr(value, "__module__", None) or ""
+    if isinstance(code, CodeType):
+        return str(Path(flydsl.gpu.__file__).parent) in code.co_filename
+    return str(own).startswith("flydsl")
+
+
+def functions_of_torch() -> dict[str, dict[str, object]]:
+    """What can be called in torch's modules and their classes, by the names of both."""
+    modules = {name: vars(module) for name, module in sys.modules.items() if name.split(".")[0] == "torch"}
+    classes = {
+        f"{name}.{of_class}": vars(value)
+        for name, content in modules.items()
+        for of_class, value in dict(content).items()
+        if issubclass(type(value), type) and value.__module__.split(".")[0] == "torch"
+    }
+    return {
+        place: {
+            name: value for name, value in dict(content).items() if callable(value) or hasattr(type(value), "__get__")
+        }
+        for place, content in (modules | classes).items()
+    }
 
 
 class OneLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
