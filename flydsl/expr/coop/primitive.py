@@ -55,11 +55,14 @@ class _PrimitiveMeta(type):
         return cls.warps_of_block()
 
     def __getattr__(cls, name: str) -> Any:
+        said = f"type object {cls.__name__!r} has no attribute {name!r}"
         if name in _OF_SPECIALISED:
+            if any("dtype" in vars(base) for base in cls.__mro__):
+                raise AttributeError(f"{said}: it is of a group of lanes, and warp_threads is how many they are")
             raise argument_error(
-                f"{cls.__name__} without its type and threads", f"fx.{cls.__name__}[fx.Float32, 256], for example"
+                f"{cls.__name__} without its type and threads", f"fx.coop.{cls.__name__}[fx.Float32, 256], for example"
             )
-        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        raise AttributeError(said)
 
 
 class Primitive(metaclass=_PrimitiveMeta):
@@ -78,6 +81,14 @@ class Primitive(metaclass=_PrimitiveMeta):
     value_dtype: ClassVar[type[Numeric] | None]
     items_per_thread: ClassVar[int]
     algorithm: ClassVar[Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "scan_type" in vars(cls):
+            raise argument_error(
+                f"unsupported: {cls.__name__}.scan_type, another scan inside a primitive",
+                "leave it out: sorts and selections scan with fx.coop.BlockScan",
+            )
 
     def __class_getitem__(cls, parameters: Any) -> Any:
         given = parameters if isinstance(parameters, tuple) else (parameters,)

@@ -176,8 +176,14 @@ def test_groups_of_lanes_load_store_and_exchange(width: int, target: str, run: R
             "must be shared memory of",
         ),
         (lambda x: coop.WarpLoad[fx.Int32, 24, 2].load(x), "power of two of lanes, got 24"),
+        (lambda x: type("Mine", (coop.BlockRadixSort,), {"scan_type": coop.BlockScan}), "unsupported: Mine.scan_type"),
     ],
 )
 def test_errors(call: Any, said: str, trace: Any) -> None:
     with raises_saying(ArgumentError, said):
         trace(lambda A, Out: call(A))
+
+
+def test_a_group_of_lanes_has_no_block() -> None:
+    with pytest.raises(AttributeError, match="it is of a group of lanes, and warp_threads is how many they are"):
+        _ = coop.WarpLoad[fx.Int32, 16, 2].block_threads
