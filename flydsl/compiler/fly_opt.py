@@ -38,13 +38,14 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 | `rocdl.mfma ..., 0, 0, 0` (a later LLVM) | with constants `%c0_i32` | LLVM 22's form |
 | `copy_atom_call` on a tensor of more values than the atom moves | an error | what is left out would go unnoticed |
 | operands of `mma_atom_call_ssa` of more values than the instruction takes | an error | the same |
+| composed layouts `a o m o b o n o c` without brackets | `a o m o [b o n o c]`, both are read | one form for each |
 | in old text, `zipped_product` and others zipped mode by mode | an error: the result is that of FlyDSL 0.2.2 | one meaning |
 
 `convert-fly-to-rocdl` on text that has calls on tensors, or tensors as arguments, lowers those first. If FlyDSL's
 text states a less precise type than inference finds, such as `(?,?)` for `(1,0)`, the stated type is kept.
 Unsupported: pointers with a swizzle (`!fly.ptr<f16, shared, S<3,3,3>>`), to which FlyDSL's decomposition leads;
-swizzles other than `S<...>`; coordinate tensors. `--split-input-file` treats the parts between lines `// -----` one by
-one.
+functions that take buffer tensors; coordinate tensors. `--split-input-file` treats the parts between lines `// -----`
+one by one.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -56,9 +57,11 @@ import re
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 from mlir import ir
 from mlir.passmanager import PassManager
@@ -151,11 +154,14 @@ def run(
     context()  # made here, once
     started_s = time.monotonic()
     try:
-        result, _ = run_isolated(lambda: _limited(text, passes, arch, locations, time_limit_s), lock=lock)
+        outcome, _ = run_isolated(lambda: _limited(text, passes, arch, locations, time_limit_s), lock=lock)
     except ProcessEndedError as error:
         if time_limit_s is not None and time.monotonic() - started_s >= time_limit_s:
             raise _too_long(error.output, passes, time_limit_s) from None
         raise _ended(error.output, text, passes, name) from None
+    result, noted = outcome
+    for note in noted:
+        warnings.warn_explicit(note.message, UserWarning, name if note.file == TEXT else note.file, note.line)
     if isinstance(result, FlyError):
         if result.at is not None and result.at.file == TEXT:
             result.at = SourceLocation(name, result.at.line, result.at.column, result.at.end_column)
@@ -163,14 +169,26 @@ def run(
     return result
 
 
-def _limited(
-    text: str, passes: Sequence[str], arch: Arch | None, locations: bool, limit_s: float | None
-) -> str | FlyError:
+class _Noted(NamedTuple):
+    """A warning, with its place in the text."""
+
+    message: str
+    file: str
+    line: int
+
+
+_Outcome: TypeAlias = tuple[str | FlyError, list[_Noted]]
+
+
+def _limited(text: str, passes: Sequence[str], arch: Arch | None, locations: bool, limit_s: float | None) -> _Outcome:
     """The result of `_outcome`. The process is ended if it takes longer than the limit."""
     if limit_s is not None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # in C++ too: no handler of Python's would run there
         signal.setitimer(signal.ITIMER_REAL, limit_s)
-    return _outcome(text, passes, arch, locations)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", UserWarning)
+        result = _outcome(text, passes, arch, locations)
+    return result, [_Noted(str(note.message), note.filename, note.lineno) for note in found]
 
 
 def _outcome(text: str, passes: Sequence[str], arch: Arch | None, locations: bool) -> str | FlyError:

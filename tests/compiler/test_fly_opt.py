@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import torch
 
+import flydsl
+
 from flydsl.arch import get_arch
 from flydsl.compiler import fly_opt
 from flydsl.compiler.fly_opt import main, run
@@ -299,3 +301,39 @@ func.func @f(%a: vector<16xi4>, %b: vector<16xi4>, %c: vector<8xi32>) -> vector<
 }}""", ["convert-fly-to-rocdl"])  # fmt: skip
     assert "llvm.bitcast %arg0 : vector<16xi4> to vector<2xi32>" in text
     assert "rocdl.wmma.i32.16x16x32.iu4" in text
+
+
+def test_warnings_of_passes_name_their_place_in_the_text() -> None:
+    text = """
+        gpu.module @kernels {
+          gpu.func @f(%out: !fly.ptr<f32, global>) kernel {
+            %register = fly.make_ptr() {dictAttrs = {allocSize = 1 : i64}} : () -> !fly.ptr<f32, register>
+            %value = fly.ptr.load(%register) : (!fly.ptr<f32, register>) -> f32
+            fly.ptr.store(%value, %out) : (f32, !fly.ptr<f32, global>) -> ()
+            gpu.return
+          }
+        }"""
+    with flydsl.language("0.2.2"), pytest.warns(UserWarning, match="before anything wrote") as told:
+        run(text, ["fly-promote-regmem-to-vectorssa"], name="mine.mlir")
+    assert [(warning.filename, warning.lineno) for warning in told] == [("mine.mlir", 5)]
+
+
+def test_coordinate_swizzles_are_read_as_they_are_written() -> None:
+    text = """
+func.func @f() -> !fly.composed_layout<(4,8):(8,1) o (0,0) o [CS<2,0,[0],1,[1]> o (0,0) o (4,8):(1E0,1E1)]> {
+  %cs = fly.static : !fly.coord_swizzle<CS<2,0,[0],1,[1]>>
+  %zero = fly.static : !fly.int_tuple<(0, 0)>
+  %all = fly.static : !fly.layout<(4,8):(1E0,1E1)>
+  %coordinates = fly.make_composed_layout(%cs, %zero, %all) : (!fly.coord_swizzle<CS<2,0,[0],1,[1]>>,
+    !fly.int_tuple<(0,0)>, !fly.layout<(4,8):(1E0,1E1)>)
+    -> !fly.composed_layout<CS<2,0,[0],1,[1]> o (0,0) o (4,8):(1E0,1E1)>
+  %storage = fly.static : !fly.layout<(4,8):(8,1)>
+  %whole = fly.make_composed_layout(%storage, %zero, %coordinates) : (!fly.layout<(4,8):(8,1)>, !fly.int_tuple<(0,0)>,
+    !fly.composed_layout<CS<2,0,[0],1,[1]> o (0,0) o (4,8):(1E0,1E1)>)
+    -> !fly.composed_layout<(4,8):(8,1) o (0,0) o [CS<2,0,[0],1,[1]> o (0,0) o (4,8):(1E0,1E1)]>
+  return %whole : !fly.composed_layout<(4,8):(8,1) o (0,0) o [CS<2,0,[0],1,[1]> o (0,0) o (4,8):(1E0,1E1)]>
+}"""
+    again = run(text, [])
+    assert "fly.static : !fly.coord_swizzle<CS<2,0,[0],1,[1]>>" in again
+    assert run(again, []) == again
+    assert "(4,8):(8,1) o (0,0) o [CS<2,0,[0],1,[1]> o (0,0) o (4,8):(1E0,1E1)]" in run(text, ["fly-canonicalize"])
