@@ -27,7 +27,6 @@ from flydsl.dialect.types import (
     TiledMmaType,
 )
 from flydsl.errors import LayoutError
-from flydsl.layout.leaf import divides
 
 _BYTE = 8
 
@@ -67,7 +66,7 @@ def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[A
                 types_of(f"the atom moves {values} values, the {role} has {count}"),
                 hint=f"partition the tensor so that each thread's piece is {values} values, or take another atom",
             )
-        if values > 1 and not _contiguous(memref.layout, values):
+        if values > 1 and not algebra.is_adjacent(memref.layout, values):
             raise LayoutError(
                 types_of(
                     f"an atom of {values} values needs them side by side in memory, the {role} is {memref.layout}"
@@ -108,18 +107,6 @@ def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) ->
         spaces = ["buffer" if memref.space == BUFFER else memref.space for memref in (source, target)]
         what = f"the atom {atom.op.moves}, and this is from {spaces[0]} to {spaces[1]} memory"
         raise LayoutError(types_of(what), hint=atom.op.hint)
-
-
-def _contiguous(layout: AnyLayout, values: int) -> bool:
-    """True if the values of a layout lie side by side.
-
-    A swizzle moves blocks of 2**base elements; values of an aligned part of one stay together.
-    """
-    if isinstance(layout, algebra.ComposedLayout):
-        block = 1 << layout.inner.base if isinstance(layout.inner, algebra.Swizzle) else 1
-        return divides(values, block) and divides(values, layout.offset) and _contiguous(layout.outer, values)
-    merged = algebra.coalesce(layout)
-    return algebra.rank(merged) == 1 and all(stride == 1 for stride in algebra.get_leaves((merged.strides,)))
 
 
 def infer_make_tiled_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
@@ -219,7 +206,7 @@ def _require_calls_like_first(calls: AnyLayout) -> None:
     if not isinstance(calls, algebra.ComposedLayout) or values == 1:
         return
     rest = algebra.coalesce(algebra.take(calls.outer, 1, algebra.rank(calls.outer)))
-    if not all(divides(values, stride) for stride in algebra.get_leaves((rest.strides,))):
+    if not all(algebra.begins_aligned(calls, stride, values) for stride in algebra.get_leaves((rest.strides,))):
         raise LayoutError(
             f"{calls.inner} does not keep the {values} values of a call side by side where calls are at strides of "
             f"{rest.strides}",
@@ -370,7 +357,7 @@ def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[An
                 ),
                 hint="make the fragment with make_fragment_A, _B or _C",
             )
-        if values > 1 and not _contiguous(memref.layout, values):
+        if values > 1 and not algebra.is_adjacent(memref.layout, values):
             raise LayoutError(
                 types_of(f"operand {role}: its {values} values do not lie side by side, in {memref.layout}"),
                 hint="copy fewer bits at once, or along the dimension of stride 1",

@@ -22,6 +22,7 @@ from flydsl.dialect.leaves import dynamic_leaves, is_static
 from flydsl.dialect.types import (
     AnyLayout,
     ComposedLayoutType,
+    CoordSwizzleType,
     FlyType,
     IntTupleType,
     LayoutType,
@@ -59,7 +60,7 @@ def algebra_value(fly: Any) -> Any:
     """The value of the layout algebra for an operand of this type."""
     if isinstance(fly, LayoutType | ComposedLayoutType | MemRefType):
         return fly.layout
-    if isinstance(fly, SwizzleType):
+    if isinstance(fly, SwizzleType | CoordSwizzleType):
         return fly.swizzle
     if isinstance(fly, IntTupleType):
         return fly.value
@@ -78,6 +79,8 @@ def algebra_type(value: Any, like: Any = None) -> FlyType:
         return ComposedLayoutType(value)
     if isinstance(value, algebra.Tile):
         return TileType(value)
+    if isinstance(value, algebra.CoordSwizzle):
+        return CoordSwizzleType(value)
     return SwizzleType(value) if isinstance(value, algebra.Swizzle) else IntTupleType(value)
 
 
@@ -118,6 +121,11 @@ def infer_make_layout(types: Sequence[Any], attributes: Attributes) -> list[Any]
 def infer_make_view(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """The tensor of a pointer and a layout."""
     pointer, layout = types
+    if algebra.gives_coordinates(layout.layout):
+        raise LayoutError(
+            f"make_view of {pointer}: {layout.layout} gives coordinates, and elements have indices",
+            hint="compose a layout with it: fx.make_composed_layout(fx.make_layout(shape, stride), coordinates)",
+        )
     return [MemRefType(pointer.element, pointer.space, layout.layout)]
 
 
@@ -493,7 +501,7 @@ def infer_decomposition(types: Sequence[Any], attributes: Attributes) -> list[An
     layout = memref.layout
     while isinstance(layout, algebra.ComposedLayout):
         inner, _, layout = algebra.composed_parts(layout)
-        if isinstance(inner, algebra.Swizzle):
+        if isinstance(inner, algebra.Swizzle | algebra.CoordSwizzle):
             raise LayoutError(
                 f"unsupported: decomposition of {memref}", hint="only layouts can be left off, no swizzle"
             )

@@ -25,6 +25,7 @@ from flydsl.dialect.inference import Attributes, Check, Infer, infer_algebra
 from flydsl.dialect.location import mlir_location
 from flydsl.dialect.types import (
     ComposedLayoutType,
+    CoordSwizzleType,
     CopyAtomType,
     FlyType,
     IntTupleType,
@@ -116,7 +117,8 @@ class OpSpec:
 _LAYOUT, _TUPLE, _POINTER, _TENSOR = LayoutType, IntTupleType, PointerType, MemRefType
 _ATOM, _MMA = CopyAtomType, MmaAtomType
 _ANY_LAYOUT = (LayoutType, ComposedLayoutType)
-_ALGEBRAIC = (*_ANY_LAYOUT, MemRefType, IntTupleType, TileType, SwizzleType)
+_SWIZZLES = (SwizzleType, CoordSwizzleType)
+_ALGEBRAIC = (*_ANY_LAYOUT, MemRefType, IntTupleType, TileType, *_SWIZZLES)
 
 
 def _algebra_op(name: str, arity: int, keeps_tensor: bool = False) -> OpSpec:
@@ -157,7 +159,7 @@ _ALGEBRA = [
 ]
 
 _STRUCTURE = [
-    OpSpec("static", gives=((*_ANY_LAYOUT, TileType, IntTupleType, SwizzleType),), check=inference.check_static),
+    OpSpec("static", gives=((*_ANY_LAYOUT, TileType, IntTupleType, *_SWIZZLES),), check=inference.check_static),
     OpSpec("make_int_tuple", gives=(_TUPLE,), check=inference.check_int_tuple, arities=tuple(range(_MAX_LEAVES + 1))),
     OpSpec("make_layout", (_TUPLE, _TUPLE), inference.infer_make_layout, arities=(1, 2)),
     OpSpec("make_view", (_POINTER, _ANY_LAYOUT), inference.infer_make_view),

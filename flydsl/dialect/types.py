@@ -6,6 +6,7 @@
 | LayoutType | `!fly.layout<(4,8):(1,4)>` |
 | ComposedLayoutType | `!fly.composed_layout<S<3,3,3> o 0 o (8,64):(64,1)>` |
 | SwizzleType | `!fly.swizzle<S<3,3,3>>` |
+| CoordSwizzleType | `!fly.coord_swizzle<CS<3,0,[0],3,[1]>>` |
 | TileType | `!fly.tile<[8\\|24]>` |
 | PointerType | `!fly.ptr<f32, global>` |
 | MemRefType | `!fly.memref<f32, global, (?,?):(?{i64},1)>` |
@@ -158,6 +159,23 @@ class SwizzleType(NotatedType):
     def get(cls, bits: int, base: int, shift: int) -> SwizzleType:
         """The type of the swizzle S<bits,base,shift>."""
         return cls(algebra.Swizzle(bits, base, shift))
+
+
+@dataclass(frozen=True)
+class CoordSwizzleType(NotatedType):
+    """A swizzle of coordinates, which is always known at compile time."""
+
+    mnemonic = "coord_swizzle"
+    kind, kind_name = algebra.CoordSwizzle, "a swizzle of coordinates"
+    swizzle: algebra.CoordSwizzle
+
+    @classmethod
+    def get(cls, mask: int, base_row: int, mode_row: Any, base_col: int, mode_col: Any) -> CoordSwizzleType:
+        """The type of the swizzle that XORs `mask` bits of mode_row, from base_row on, into mode_col from base_col on.
+
+        mode_row, mode_col: lists of ints, the paths of the modes.
+        """
+        return cls(algebra.CoordSwizzle(mask, base_row, mode_row, base_col, mode_col))
 
 
 @dataclass(frozen=True)
@@ -387,7 +405,7 @@ class TiledMmaType(FlyType):
         raise CompileError(f"a tiled MMA must have an MMA atom, a layout and perhaps a tile, got {body!r}")
 
 
-_LAYOUTS = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, TileType)
+_LAYOUTS = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, CoordSwizzleType, TileType)
 _ATOMS = (CopyAtomType, TiledCopyType, MmaAtomType, TiledMmaType)
 _TYPES = (*_LAYOUTS, PointerType, MemRefType, *_ATOMS)
 TYPES: dict[str, type[FlyType]] = {cls.mnemonic: cls for cls in _TYPES}
@@ -453,7 +471,7 @@ def _value_of(part: Any) -> Any:
 
 
 _VALUES = {IntTupleType: "value", LayoutType: "layout", ComposedLayoutType: "layout", SwizzleType: "swizzle",
-           TileType: "tile"}  # fmt: skip
+           CoordSwizzleType: "swizzle", TileType: "tile"}  # fmt: skip
 
 
 class SpaceName(str):

@@ -10,6 +10,7 @@ from flydsl.dialect.inference import algebra_value
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.dialect.types import (
     ComposedLayoutType,
+    CoordSwizzleType,
     CopyAtomType,
     FlyType,
     IntTupleType,
@@ -49,9 +50,9 @@ if TYPE_CHECKING:
     from flydsl.expr.kinds import Result
 
 __all__ = [
-    "ComposedLayoutType", "CopyAtomType", "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType", "PointerType",
-    "SwizzleType", "T", "TileType", "TiledCopyType", "TiledMmaType", "const_expr", "device_assert", "printf",
-    "range", "range_constexpr", "refuse", "static",
+    "ComposedLayoutType", "CoordSwizzleType", "CopyAtomType", "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType",
+    "PointerType", "SwizzleType", "T", "TileType", "TiledCopyType", "TiledMmaType", "const_expr", "device_assert",
+    "printf", "range", "range_constexpr", "refuse", "static",
     *_algebra, *_atom_values, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
 ]  # fmt: skip
 

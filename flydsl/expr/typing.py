@@ -56,17 +56,17 @@ from flydsl.expr.numeric import (
 )
 from flydsl.expr.threads.positions import Tuple3D
 from flydsl.expr.tracing.emit import target_name
-from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
+from flydsl.layout import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile
 from flydsl.places import user_location
 
 __all__ = [
-    "AddressSpace", "BFloat16", "Boolean", "ComposedLayout", "Constexpr", "CopyAtom", "Float", "Float4E2M1FN",
-    "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3", "Float8E4M3B11FNUZ", "Float8E4M3FN", "Float8E4M3FNUZ", "Float8E5M2",
-    "Float8E5M2FNUZ", "Float8E8M0FNU", "Float16", "Float32", "Float64", "Index", "Int4", "Int8", "Int16", "Int32",
-    "Int64", "Int128", "IntTuple", "Layout", "LayoutValue", "MmaAtom", "Numeric", "Pointer", "ReductionOp", "Stream",
-    "Swizzle", "T", "Tensor", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tuple3D", "Types", "Uint8",
-    "Uint16", "Uint32", "Uint64", "Uint128", "Vector", "as_dsl_value", "as_ir_value", "default_f8_type", "empty_like",
-    "full", "full_like", "is_generic_address_space", "is_target_address_space", "ones_like", "zeros_like",
+    "AddressSpace", "BFloat16", "Boolean", "ComposedLayout", "Constexpr", "CoordSwizzle", "CopyAtom", "Float",
+    "Float4E2M1FN", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3", "Float8E4M3B11FNUZ", "Float8E4M3FN", "Float8E4M3FNUZ",
+    "Float8E5M2", "Float8E5M2FNUZ", "Float8E8M0FNU", "Float16", "Float32", "Float64", "Index", "Int4", "Int8", "Int16",
+    "Int32", "Int64", "Int128", "IntTuple", "Layout", "LayoutValue", "MmaAtom", "Numeric", "Pointer", "ReductionOp",
+    "Stream", "Swizzle", "T", "Tensor", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma", "Tuple3D", "Types",
+    "Uint8", "Uint16", "Uint32", "Uint64", "Uint128", "Vector", "as_dsl_value", "as_ir_value", "default_f8_type",
+    "empty_like", "full", "full_like", "is_generic_address_space", "is_target_address_space", "ones_like", "zeros_like",
 ]  # fmt: skip
 
 _T = TypeVar("_T")

@@ -26,6 +26,7 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import printed_name
 from flydsl.dialect.types import (
     ComposedLayoutType,
+    CoordSwizzleType,
     IntTupleType,
     LayoutType,
     MemRefType,
@@ -326,7 +327,7 @@ class Execution:
         return make
 
 
-_ALGEBRA_TYPES = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, TileType)
+_ALGEBRA_TYPES = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, CoordSwizzleType, TileType)
 _STORAGES = ("llvm.mlir.global", "memref.global")
 _TERMINATORS = ("scf.yield", "scf.condition", "scf.reduce.return", "gpu.return", "func.return")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from flydsl.layout.composed import AnyLayout, as_layout, layout_operation
 from flydsl.layout.int_tuple import AnyTuple, LayoutLike, normal_form
-from flydsl.layout.layout import AnyLayout, Layout, as_layout, layout_operation, modes_of, of_modes, unchecked_layout
+from flydsl.layout.layout import Layout, modes_of, of_modes, unchecked_layout
 from flydsl.layout.leaf import Leaf
 from flydsl.layout.text import Inadmissible, to_text
 

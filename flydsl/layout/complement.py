@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from flydsl.layout.coalesce import of_flat_modes
+from flydsl.layout.composed import as_layout
 from flydsl.layout.int_tuple import check_numbers, normal_form, product_leaf
-from flydsl.layout.layout import Layout, as_layout
+from flydsl.layout.layout import Layout
 from flydsl.layout.leaf import Leaf, ceil_div_leaf
 from flydsl.layout.measure import cosize_of
 from flydsl.layout.text import Inadmissible, operation

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from flydsl.layout.composed import AnyLayout, ComposedLayout, as_layout
 from flydsl.layout.indexing import last_stride
 from flydsl.layout.int_tuple import AnyTuple, LayoutLike
-from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, of_modes, resting, unchecked_layout
+from flydsl.layout.layout import Layout, of_modes, resting, unchecked_layout
 from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, to_text

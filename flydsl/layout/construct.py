@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from flydsl.layout.int_tuple import AnyTuple, leaves, normal_form
-from flydsl.layout.layout import Layout, as_layout, checked_shape, resting, unchecked_layout
+from flydsl.layout.composed import as_layout
+from flydsl.layout.int_tuple import AnyTuple, compact_strides, leaves, normal_form
+from flydsl.layout.layout import Layout, checked_shape, resting, unchecked_layout
 from flydsl.layout.leaf import Basis, Leaf
 from flydsl.layout.text import Inadmissible, operation, to_text
 
@@ -95,7 +96,7 @@ def make_fragment_layout_like(layout: Layout) -> Layout:
 
     Mode 0 (what one instruction takes) comes first, its leftmost leaf fastest; the others follow in the order of their
     strides. Values that are one in the tensor (stride 0, broadcast) have a place each: the thread may change them.
-    Modes of size 1 get stride 0.
+    Modes of size 1 get stride 0. Where the layout gives coordinates, the modes follow from left to right.
 
     >>> make_fragment_layout_like(Layout(((4, 2), 2, 3), ((1, 4), 240, 8)))
     ((4,2),2,3):((1,4),24,8)
@@ -103,7 +104,10 @@ def make_fragment_layout_like(layout: Layout) -> Layout:
     (8,2,8):(1,8,16)
     """
     like = as_layout(layout)
-    order = [_stride_order(stride) or (False, 0) for stride in leaves(like.strides)]
+    strides = list(leaves(like.strides))
+    if any(isinstance(stride, Basis) for stride in strides):
+        return resting(unchecked_layout(like.extents, compact_strides(like.extents)[0]))
+    order = [_stride_order(stride) or (False, 0) for stride in strides]
     if type(like.extents) is tuple and len(like.extents) > 1:
         first = len(list(leaves(like.extents[0])))
         order[:first] = [(False, i - first) for i in range(first)]

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from flydsl.layout.composed import AnyLayout, ComposedLayout, as_layout, layout_operation, slice
 from flydsl.layout.indexing import coordinate_of, index_of, number
 from flydsl.layout.int_tuple import AnyTuple, LayoutOrTuple, as_int_tuple, compact_strides, normal_form
-from flydsl.layout.layout import (
-    AnyLayout,
-    ComposedLayout,
-    Layout,
-    as_layout,
-    functions,
-    layout_operation,
-    part_and_offset,
-    picked,
-    slice,
-)
+from flydsl.layout.layout import Layout, functions, part_and_offset, picked
 from flydsl.layout.leaf import Leaf
 from flydsl.layout.text import operation
 

@@ -17,9 +17,10 @@ from __future__ import annotations
 from math import prod
 
 from flydsl.layout.complement import complement_of
+from flydsl.layout.composed import AnyLayout, as_layout, layout_operation
 from flydsl.layout.composition import composed
 from flydsl.layout.int_tuple import LayoutLike
-from flydsl.layout.layout import AnyLayout, Layout, as_layout, layout_operation, modes_of, of_modes, unchecked_layout
+from flydsl.layout.layout import Layout, modes_of, of_modes, unchecked_layout
 from flydsl.layout.leaf import Dynamic  # noqa: F401 - for the doctest
 from flydsl.layout.measure import size, size_of
 from flydsl.layout.tile import Tile, as_tiler, by_mode

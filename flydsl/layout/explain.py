@@ -11,12 +11,13 @@ from typing import Any
 
 from flydsl.layout.coalesce import coalesce, of_flat_modes
 from flydsl.layout.complement import complement
+from flydsl.layout.composed import ComposedLayout, as_layout
 from flydsl.layout.composition import composition
 from flydsl.layout.construct import make_ordered_layout
 from flydsl.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
 from flydsl.layout.int_tuple import int_tuple_div, product_each
 from flydsl.layout.inverse import left_inverse, right_inverse
-from flydsl.layout.layout import ComposedLayout, Layout, as_layout, modes_of, of_modes
+from flydsl.layout.layout import Layout, modes_of, of_modes
 from flydsl.layout.measure import cosize, size
 from flydsl.layout.product import (
     blocked_product,

@@ -6,8 +6,9 @@ from math import prod
 from typing import Any
 
 from flydsl.layout.coalesce import of_flat_modes
+from flydsl.layout.composed import as_layout
 from flydsl.layout.indexing import merge_modes
-from flydsl.layout.layout import Layout, as_layout
+from flydsl.layout.layout import Layout
 from flydsl.layout.leaf import Leaf
 from flydsl.layout.text import Inadmissible, operation
 

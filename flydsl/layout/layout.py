@@ -1,26 +1,22 @@
-"""The values of the algebra, `Layout` and `ComposedLayout`, and the helpers that every operation on them uses."""
+"""`Layout`, the value of the algebra, and what every operation on layouts uses. `composed` has the other values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn
 
 from flydsl.errors import LayoutError
-from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number, pick, split
+from flydsl.layout.indexing import index_or_coordinate, merge_modes, pick, split
 from flydsl.layout.int_tuple import (
     AnyTuple,
-    IntLeaf,
-    LayoutOrTuple,
     as_int_tuple,
     compact_strides,
     depth_of,
     leaves,
     normal_form,
 )
-from flydsl.layout.leaf import Basis, Dynamic, Leaf, is_static
-from flydsl.layout.swizzle import Swizzle
-from flydsl.layout.text import Inadmissible, operation, refusal, shown, to_text
+from flydsl.layout.leaf import Dynamic, Leaf, is_static
+from flydsl.layout.text import Inadmissible, operation, shown, to_text
 from flydsl.missing_attributes import Explorable
 
 
@@ -264,163 +260,6 @@ def check_strides(shape: AnyTuple, stride: AnyTuple) -> None:
         )
 
 
-@operation
-def crd2idx(coord: object, layout: AnyLayout) -> LayoutOrTuple:
-    """The index that the layout gives at a coordinate, which may be an int or a tuple of any coarser nesting.
-
-    On a coordinate layout the result is a coordinate. Raises LayoutError where the coordinate does not fit the shape.
-
-    >>> crd2idx((1, 3), Layout((4, 8), (1, 4))), crd2idx(13, Layout((4, 8), (1, 4)))
-    (13, 13)
-    """
-    if type(layout) is ComposedLayout:
-        return layout.inner(layout.offset + _index_at(coord, layout.outer))
-    return as_int_tuple(_index_at(coord, as_layout(layout)))
-
-
-def _index_at(coord: Any, layout: Layout | Swizzle) -> Any:
-    if isinstance(layout, Swizzle):
-        return layout(coord)
-    if isinstance(coord, (tuple, list)):
-        return index_of(coord, layout.extents, layout.strides)
-    return index_or_coordinate(counted_sum(number(coord), *layout.flat_modes(), layout.strides), layout.strides)
-
-
-class ComposedLayout(Immutable, Explorable):
-    """`inner o offset o outer`: the function c -> inner(offset + outer(c)).
-
-    inner: a Swizzle or a Layout, applied last. offset: an index. outer: a Layout, whose shape the whole has.
-
-    >>> ComposedLayout(Swizzle(2, 1, 3), 43, Layout(16, 1))
-    S<2,1,3> o 43 o 16:1
-    >>> ComposedLayout(Swizzle(2, 1, 3), 43, Layout(16, 1))(0)
-    47
-
-    Several functions in a row, `a o m o [b o n o outer]`, are held as `(a o m o b) o n o outer`, so that `outer` is a
-    layout always; there, `inner` is itself a composed one, from indices to indices.
-    """
-
-    __slots__ = ("inner", "offset", "outer")
-    fields = ("inner", "offset", "outer")
-
-    inner: Swizzle | Layout | ComposedLayout
-    offset: Leaf
-    outer: Layout
-
-    def __new__(cls, inner: Swizzle | AnyLayout, offset: Leaf, outer: AnyLayout) -> ComposedLayout:
-        return make_composed_layout(inner, offset, outer)
-
-    @property
-    def extents(self) -> AnyTuple:
-        """The extents of the outer layout, a plain tuple."""
-        return self.outer.extents
-
-    @property
-    def shape(self) -> AnyTuple:
-        """The shape of the outer layout."""
-        return self.outer.shape
-
-    @property
-    def stride(self) -> AnyTuple:
-        """The stride of the outer layout."""
-        return self.outer.stride
-
-    @property
-    def is_static_outer(self) -> bool:
-        """True if nothing of the outer layout is a runtime value."""
-        return self.outer.is_static
-
-    @property
-    def is_static_inner(self) -> bool:
-        """True if nothing of the inner function is a runtime value."""
-        return isinstance(self.inner, Swizzle) or self.inner.is_static
-
-    @property
-    def is_static_offset(self) -> bool:
-        """True if the offset is known at compile time."""
-        return is_static(self.offset)
-
-    @property
-    def is_static(self) -> bool:
-        """True if nothing of it is a runtime value."""
-        return self.is_static_outer and self.is_static_inner and self.is_static_offset
-
-    def __str__(self) -> str:
-        inner, offset, rest = _one_by_one(self)
-        return f"{inner} o {to_text(offset)} o {f'[{rest}]' if isinstance(rest, ComposedLayout) else rest}"
-
-    def __call__(self, *coord: object) -> Any:
-        """The index at a coordinate: `layout(i, j)` or `layout((i, j))`, or `layout(n)` to count coordinates."""
-        return functions.crd2idx(coord[0] if len(coord) == 1 else coord, self)
-
-    def __len__(self) -> int:
-        """The rank."""
-        return len(self.outer)
-
-    @property
-    def rank(self) -> int:
-        """The number of modes."""
-        return len(self.outer)
-
-    @property
-    def depth(self) -> int:
-        """The depth of nesting; 0 for a leaf."""
-        return self.outer.depth
-
-    @property
-    def is_leaf(self) -> bool:
-        """True for one mode without parentheses."""
-        return self.outer.is_leaf
-
-
-AnyLayout: TypeAlias = Layout | ComposedLayout
-
-
-@operation
-def make_composed_layout(inner: Swizzle | AnyLayout, offset: Any, outer: AnyLayout | None = None) -> ComposedLayout:
-    """The function c -> inner(offset + outer(c)). With two arguments, inner and outer, the offset is 0.
-
-    >>> make_composed_layout(Swizzle(3, 3, 3), make_layout((8, 64), (64, 1)))
-    S<3,3,3> o 0 o (8,64):(64,1)
-    >>> make_composed_layout(Layout(32, 2), 5, ComposedLayout(Layout(32, 3), 7, Layout(8, 1)))
-    32:2 o 5 o [32:3 o 7 o 8:1]
-    """
-    if outer is None:
-        offset, outer = 0, offset
-    if not isinstance(inner, (Swizzle, Layout, ComposedLayout)):
-        raise Inadmissible(
-            f"the inner function must be a swizzle or a layout, got {shown(inner)}",
-            hint="fx.make_composed_layout(fx.Swizzle(3, 3, 3), layout)",
-        )
-    offset = int(offset) if isinstance(offset, IntLeaf) else offset
-    if type(offset) is not int and not isinstance(offset, Dynamic):
-        raise Inadmissible(
-            f"an offset must be an integer or a tuple of integers, got {shown(offset)}", hint="pass 0, for example"
-        )
-    if type(outer) is ComposedLayout:
-        return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
-    if type(outer) is not Layout:
-        raise Inadmissible(
-            f"the outer function must be a layout, got {shown(outer)}",
-            hint="fx.make_composed_layout(fx.Swizzle(3, 3, 3), layout)",
-        )
-    return _composed(inner, offset, outer)
-
-
-def _composed(inner: Swizzle | AnyLayout, offset: Leaf, outer: Swizzle | AnyLayout) -> ComposedLayout:
-    """The composition of two functions, nested so that its outer function is always a layout or swizzle."""
-    if type(outer) is ComposedLayout:
-        return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
-    if isinstance(outer, Layout) and any(isinstance(d, Basis) for d in leaves(outer.strides)):
-        raise Inadmissible(
-            "the outer layout gives coordinates, not indices", hint="compose with a layout of integer strides"
-        )
-    composed = object.__new__(ComposedLayout)
-    for name, value in zip(ComposedLayout.fields, (inner, offset, outer), strict=True):
-        object.__setattr__(composed, name, value)
-    return composed
-
-
 def picked(value: Any, coord: AnyTuple, wanted: bool) -> Any:
     """The modes that the coordinate leaves open (`wanted`) or fixes; a single mode without parentheses."""
     if type(value) is Layout:
@@ -438,121 +277,12 @@ def _unwrapped(parts: list[AnyTuple]) -> AnyTuple:
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-@operation
-def slice(value: LayoutOrTuple, coord: object) -> LayoutOrTuple:
-    """The part of a layout or int tuple that the wildcards of a coordinate leave open; a single mode is unwrapped.
-
-    Of a layout this forgets where the part begins (see slice_and_offset); a composed layout keeps it in its offset.
-    Where coalescing has made several modes one, their coordinate still holds, if it is 0 in all but the first.
-
-    >>> slice(Layout((8, 5, 16), (1, 8, 40)), (None, 3, None))
-    (8,16):(1,40)
-    >>> slice((4, (2, 3)), (1, None))
-    (2,3)
-    >>> slice(Layout((8, 2), (1, 8)), (3, (None, 0)))
-    2:8
-    """
-    crd = normal_form(coord)
-    if isinstance(value, ComposedLayout):
-        part, offset = part_and_offset(crd, value.outer)
-        return ComposedLayout(value.inner, value.offset + offset, part)
-    return picked(value, crd, True)
-
-
 def part_and_offset(coord: AnyTuple, layout: Layout) -> tuple[Layout, Any]:
     """The sublayout that the wildcards of a coordinate leave open, and the index at which it begins."""
     shapes: list[AnyTuple] = []
     strides: list[AnyTuple] = []
     index = split(coord, layout.extents, layout.strides, shapes, strides)
     return unchecked_layout(_unwrapped(shapes), _unwrapped(strides)), index_or_coordinate(index, layout.strides)
-
-
-@operation
-def composed_parts(layout: ComposedLayout) -> tuple[Swizzle | Layout, Leaf, AnyLayout]:
-    """The function applied last, the offset before it, and the functions before that.
-
-    >>> composed_parts(make_composed_layout(Layout(32, 2), 5, ComposedLayout(Layout(32, 3), 7, Layout(8, 1))))
-    (32:2, 5, 32:3 o 7 o 8:1)
-    """
-    return _one_by_one(_as_composed(layout))
-
-
-def _one_by_one(layout: ComposedLayout) -> tuple[Swizzle | Layout, Leaf, AnyLayout]:
-    if not isinstance(layout.inner, ComposedLayout):
-        return layout.inner, layout.offset, layout.outer
-    last, offset, middle = _one_by_one(layout.inner)
-    return last, offset, _composed(middle, layout.offset, layout.outer)
-
-
-@operation
-def composed_get_inner(layout: ComposedLayout) -> Swizzle | Layout:
-    """The function that a composed layout applies last.
-
-    >>> composed_get_inner(ComposedLayout(Swizzle(3, 3, 3), 4, Layout(8, 1)))
-    S<3,3,3>
-    """
-    return _one_by_one(_as_composed(layout))[0]
-
-
-@operation
-def composed_get_offset(layout: ComposedLayout) -> Leaf:
-    """The offset that a composed layout adds to the index before it applies its inner function.
-
-    >>> composed_get_offset(ComposedLayout(Swizzle(3, 3, 3), 4, Layout(8, 1)))
-    4
-    """
-    return _one_by_one(_as_composed(layout))[1]
-
-
-@operation
-def composed_get_outer(layout: ComposedLayout) -> AnyLayout:
-    """The layout that a composed layout applies first.
-
-    >>> composed_get_outer(ComposedLayout(Swizzle(3, 3, 3), 4, Layout(8, 1)))
-    8:1
-    """
-    return _one_by_one(_as_composed(layout))[2]
-
-
-def _as_composed(value: object) -> ComposedLayout:
-    if type(value) is not ComposedLayout:
-        raise Inadmissible(
-            f"the value must be a composed layout, got {shown(value)}",
-            hint="make one with fx.make_composed_layout(swizzle, layout)",
-        )
-    return value
-
-
-def layout_operation(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a public operation on layouts. On a composed layout it works on the outer layout."""
-
-    @wraps(function)
-    def admitting(layout: Any, *operands: Any, **options: Any) -> Any:
-        try:
-            if type(layout) is ComposedLayout:
-                return ComposedLayout(layout.inner, layout.offset, function(layout.outer, *operands, **options))
-            return function(layout, *operands, **options)
-        except (Inadmissible, RecursionError) as reason:
-            raise refusal(function.__name__, (layout, *operands, *options.values()), reason) from None
-
-    return admitting
-
-
-def as_layout(value: object) -> Layout:
-    """A layout argument as a Layout; an extent n is n:1."""
-    if type(value) is Layout:
-        return value
-    if isinstance(value, (ComposedLayout, Swizzle)):
-        raise Inadmissible(
-            f"this is not defined for a layout composed with a swizzle, got {value}",
-            hint="apply it to the layout inside, and compose the result with the swizzle",
-        )
-    extent = checked_shape(value)
-    if type(extent) is tuple:
-        raise Inadmissible(
-            f"the value must be a layout, got {shown(value)}", hint="make one with make_layout(shape, stride)"
-        )
-    return unchecked_layout(extent, 1)
 
 
 def unwrapped(layout: Layout) -> Layout:
@@ -585,6 +315,3 @@ def modes_of(layout: Layout) -> list[Layout]:
 def of_modes(modes: list[Layout]) -> Layout:
     """The layout with the given modes."""
     return unchecked_layout(tuple([m.extents for m in modes]), tuple([m.strides for m in modes]))
-
-
-functions.crd2idx, functions.slice = crd2idx, slice

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from flydsl.layout.composed import AnyLayout, ComposedLayout, as_layout, composed_get_inner, crd2idx, gives_coordinates
 from flydsl.layout.int_tuple import (
     AnyTuple,
     as_int_tuple,
@@ -15,7 +16,7 @@ from flydsl.layout.int_tuple import (
     normal_form,
     product_leaf,
 )
-from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, crd2idx
+from flydsl.layout.layout import Layout
 from flydsl.layout.leaf import Basis, Leaf
 from flydsl.layout.text import Inadmissible, operation
 from flydsl.layout.tile import Tile
@@ -130,12 +131,17 @@ def size_of(layout: Layout) -> Leaf:
 def cosize(layout: AnyLayout) -> Leaf:
     """One more than the largest index of the layout (for a composed layout, of its outer layout).
 
-    Run-time strides are taken to be non-negative.
+    Run-time strides are taken to be non-negative. Of a composed layout whose outer one gives coordinates, it is that of
+    the layout which makes indices of them.
 
     >>> cosize(Layout((4, 2), (1, 8)))
     12
     """
-    return cosize_of(_outer(layout))
+    outer = _outer(layout)
+    if isinstance(layout, ComposedLayout) and gives_coordinates(outer):
+        last = composed_get_inner(layout)
+        return cosize_of(last if isinstance(last, Layout) else outer)
+    return cosize_of(outer)
 
 
 def cosize_of(layout: Layout) -> Leaf:

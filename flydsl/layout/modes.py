@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from flydsl.layout.composed import layout_operation
 from flydsl.layout.int_tuple import LayoutOrTuple, as_int_tuple, normal_form
-from flydsl.layout.layout import Layout, layout_operation, modes_of, of_modes
+from flydsl.layout.layout import Layout, modes_of, of_modes
 from flydsl.layout.leaf import is_integer
 from flydsl.layout.text import Inadmissible, shown
 

@@ -1,13 +1,15 @@
 """Parser for the notation of the DSL: `parse(str(x)) == x` for every value of the algebra.
 
 value    := composed | layout | tuple | tile | swizzle
-composed := (swizzle | layout) "o" leaf "o" (layout | "[" composed "]")
+composed := (composed | swizzle | layout) "o" tuple "o" (layout | "[" composed "]")
 layout   := tuple ":" tuple
 tuple    := leaf | "(" [tuple ("," tuple)*] ")"
 leaf     := number ("E" digits)* | "*"
 number   := ["-"] digits | "?" ["{" ["i64"] ["div=" digits] "}"]
 tile     := "[" [mode ("|" mode)*] "]"            mode := "*" | number | layout | tile
 swizzle  := "S" "<" integer "," integer "," integer ">"
+          | "CS" "<" integer "," integer "," path "," integer "," path ">"
+path     := "[" [integer ("," integer)*] "]"
 """
 
 from __future__ import annotations
@@ -16,14 +18,16 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from flydsl.layout.composed import ComposedLayout
+from flydsl.layout.coordinate_swizzle import CoordSwizzle
 from flydsl.layout.int_tuple import MAX_DEPTH, AnyTuple, as_int_tuple, normal_form
-from flydsl.layout.layout import ComposedLayout, Layout
+from flydsl.layout.layout import Layout
 from flydsl.layout.leaf import Basis, Dynamic
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation
 from flydsl.layout.tile import Tile
 
-_TOKEN = re.compile(r"\s*(?:(-?[0-9]{1,4000}|i64|div|[ESo()\[\]{}<>,:|*?=])|(\S))")
+_TOKEN = re.compile(r"\s*(?:(-?[0-9]{1,4000}|i64|div|CS|[ESo()\[\]{}<>,:|*?=])|(\S))")
 _EXCERPT = 40  # characters shown on either side of an error
 
 
@@ -35,6 +39,8 @@ def parse(text: str) -> Any:
     ((4,(2,?{i64 div=8})):(1,(4,8)), S<3,3,3> o 0 o (8,64):(64,1))
     >>> parse("[8|*|4:2]"), parse("(1E0,*)")
     ([8|*|4:2], (1E0,*))
+    >>> parse("(8,64):(64,1) o 0 o [CS<3,0,[0],3,[1]> o (0,8) o (8,8):(1E0,1E1)]")(1, 2)
+    66
     """
     if not isinstance(text, str):
         raise Inadmissible("only text can be parsed", hint='for example "(4,8):(8,1)"')
@@ -46,7 +52,11 @@ def _read(text: str) -> Any:
     reader = _Reader(text)
     value = reader.value()
     reader.end()
-    return value if isinstance(value, (Layout, ComposedLayout, Tile, Swizzle)) else as_int_tuple(normal_form(value))
+    return (
+        value
+        if isinstance(value, (Layout, ComposedLayout, Tile, Swizzle, CoordSwizzle))
+        else as_int_tuple(normal_form(value))
+    )
 
 
 class _Reader:
@@ -90,14 +100,18 @@ class _Reader:
     def value(self) -> Any:
         if self.peek() == "[":
             return self.tile()
-        first = self.swizzle() if self.peek() == "S" else self.tuple_or_layout()
-        if not self.accept("o"):
-            return first
-        offset = self.number()
-        self.expect("o")
-        return ComposedLayout(
-            first, offset, self.composed_in_brackets() if self.peek() == "[" else self.tuple_or_layout()
-        )
+        value = self.function()
+        while self.accept("o"):
+            offset = self.tuple()
+            self.expect("o")
+            outer = self.composed_in_brackets() if self.peek() == "[" else self.tuple_or_layout()
+            value = ComposedLayout(value, offset, outer)
+        return value
+
+    def function(self) -> Any:
+        if self.peek() == "CS":
+            return self.coordinate_swizzle()
+        return self.swizzle() if self.peek() == "S" else self.tuple_or_layout()
 
     def composed_in_brackets(self) -> Any:
         self.expect("[")
@@ -186,3 +200,28 @@ class _Reader:
         shift = self.integer()
         self.expect(">")
         return Swizzle(bits, base, shift)
+
+    def coordinate_swizzle(self) -> CoordSwizzle:
+        self.expect("CS")
+        self.expect("<")
+        bits, base_row = self.before_comma(), self.before_comma()
+        mode_row = self.path()
+        self.expect(",")
+        base_col = self.before_comma()
+        mode_col = self.path()
+        self.expect(">")
+        return CoordSwizzle(bits, base_row, mode_row, base_col, mode_col)
+
+    def before_comma(self) -> int:
+        number = self.integer()
+        self.expect(",")
+        return number
+
+    def path(self) -> Any:
+        self.expect("[")
+        modes: list[int] = []
+        while not self.accept("]"):
+            if modes:
+                self.expect(",")
+            modes.append(self.integer())
+        return tuple(modes)

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from flydsl.layout.complement import complement_of
+from flydsl.layout.composed import AnyLayout, as_layout, layout_operation
 from flydsl.layout.composition import composed
 from flydsl.layout.construct import make_ordered_layout
 from flydsl.layout.int_tuple import AnyTuple, LayoutLike, product_leaf
-from flydsl.layout.layout import (
-    AnyLayout,
-    Layout,
-    as_layout,
-    checked_shape,
-    layout_operation,
-    modes_of,
-    of_modes,
-    resting,
-    unchecked_layout,
-    unwrapped,
-)
+from flydsl.layout.layout import Layout, checked_shape, modes_of, of_modes, resting, unchecked_layout, unwrapped
 from flydsl.layout.leaf import Leaf, ceil_div_leaf
 from flydsl.layout.measure import cosize_of, size_of
 from flydsl.layout.text import Inadmissible

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import gcd
 from typing import Any
 
+from flydsl.layout.composed import AnyLayout, ComposedLayout, as_layout
 from flydsl.layout.int_tuple import LayoutLike
-from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, modes_of, of_modes, unchecked_layout
+from flydsl.layout.layout import Layout, modes_of, of_modes, unchecked_layout
 from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
 from flydsl.layout.swizzle import Swizzle, recast_swizzle
 from flydsl.layout.text import Inadmissible, operation, shown

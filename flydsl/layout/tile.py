@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from flydsl.errors import LayoutError
-from flydsl.layout.layout import Immutable, Layout, as_layout, modes_of, unwrapped
+from flydsl.layout.composed import as_layout
+from flydsl.layout.layout import Immutable, Layout, modes_of, unwrapped
 from flydsl.layout.text import Inadmissible, operation, shown, to_text
 
 T = TypeVar("T")

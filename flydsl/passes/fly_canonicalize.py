@@ -29,7 +29,7 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.dialect.leaves import is_static
-from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, SwizzleType, fly_type
+from flydsl.dialect.types import ComposedLayoutType, CoordSwizzleType, IntTupleType, LayoutType, SwizzleType, fly_type
 from flydsl.dialect.walk import blocks_inside
 from flydsl.passes.rewriting import create_fly, defining_op, erase_dead, fly_name, is_pure, replace
 
@@ -78,7 +78,9 @@ def _fold(op: ir.Operation) -> bool:
 def _is_static(kind: Any) -> bool:
     if isinstance(kind, LayoutType | ComposedLayoutType):
         return is_static(kind.layout)
-    return isinstance(kind, SwizzleType) or (isinstance(kind, IntTupleType) and is_static(kind.value))
+    return isinstance(kind, SwizzleType | CoordSwizzleType) or (
+        isinstance(kind, IntTupleType) and is_static(kind.value)
+    )
 
 
 def _merge(op: ir.Operation, known: dict[Any, ir.Operation]) -> None:

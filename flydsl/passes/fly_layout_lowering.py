@@ -64,6 +64,7 @@ from flydsl.dialect.stated import as_stated
 from flydsl.dialect.types import (
     AnyLayout,
     ComposedLayoutType,
+    CoordSwizzleType,
     FlyType,
     IntTupleType,
     LayoutType,
@@ -91,7 +92,7 @@ from flydsl.passes.to_rocdl import divisions, index_casts
 
 name = "fly-layout-lowering"
 
-_ALGEBRA_TYPES = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, TileType)
+_ALGEBRA_TYPES = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, CoordSwizzleType, TileType)
 
 
 def apply(module: ir.Operation, arch: Arch) -> None:

@@ -39,6 +39,7 @@ from flydsl.dialect import launch_func
 from flydsl.dialect.leaves import dynamic_leaves, is_static
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import (
+    CoordSwizzleType,
     CopyAtomType,
     FlyType,
     IntTupleType,
@@ -130,7 +131,7 @@ def _split_type(mlir_type: ir.Type) -> FlyType | None:
     return kind if isinstance(kind, (MemRefType, LayoutType, IntTupleType, *_ATOMS, *_SAID_IN_FULL)) else None
 
 
-_SAID_IN_FULL = (TileType, SwizzleType, TiledMmaType)
+_SAID_IN_FULL = (TileType, SwizzleType, CoordSwizzleType, TiledMmaType)
 _ATOMS = (CopyAtomType, MmaAtomType)
 
 

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 import flydsl
-
 from flydsl.arch import get_arch
 from flydsl.compiler import fly_opt
 from flydsl.compiler.fly_opt import main, run

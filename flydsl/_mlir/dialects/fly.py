@@ -14,6 +14,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import OPS
 from flydsl.dialect.types import (
     ComposedLayoutType,
+    CoordSwizzleType,
     CopyAtomType,
     IntTupleType,
     LayoutType,
@@ -49,10 +50,10 @@ from flydsl.expr.tracing.emit import emit
 from flydsl.expr.tracing.operands import as_fly_value, as_ir_value
 
 __all__ = [
-    "ComposedLayoutType", "CoordTensorType", "CopyAtomType", "CopyOpUniversalAtomicType", "CopyOpUniversalCopyType",
-    "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType", "MmaOpUniversalFMAType", "PointerType", "SwizzleType",
-    "TileType", "TiledCopyType", "TiledMmaType", "copy_atom_call_ssa", "extract_aligned_pointer_as_index", "get_scalar",
-    "mma_atom_call_ssa",
+    "ComposedLayoutType", "CoordSwizzleType", "CoordTensorType", "CopyAtomType", "CopyOpUniversalAtomicType",
+    "CopyOpUniversalCopyType", "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType", "MmaOpUniversalFMAType",
+    "PointerType", "SwizzleType", "TileType", "TiledCopyType", "TiledMmaType", "copy_atom_call_ssa",
+    "extract_aligned_pointer_as_index", "get_scalar", "mma_atom_call_ssa",
 ]  # fmt: skip
 
 # LLVM's number of each address space.

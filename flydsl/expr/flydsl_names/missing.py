@@ -43,8 +43,6 @@ INSTEAD: dict[str, str] = {
         _TDM: "TDM",
         _FLY: "_mlirDialectsFly _mlirDialectsFlyROCDL _fly_ops_gen _fly_rocdl_ops_gen",
         _TRACE: "ktrace ktrace_common ktrace_emit ktrace_format fly_ktrace _fly_ktrace_ops_gen iket iket_emit",
-        "fx.make_composed_layout(fx.static(fx.SwizzleType.get(3, 3, 3)), layout) swizzles offsets": "CoordSwizzle "
-        "CoordSwizzleType",
         "fx.E(0) is a step of one along mode 0": "BasisType",
         "fx.rocdl.swmmac_f32_16x16x32_f16(...) and its kin multiply sparse matrices": "SWMMAC",
         "fx.rocdl.WMMA(16, 16, 16, fx.Float16) is the instruction of every target that has it": "WMMA_RDNA3",

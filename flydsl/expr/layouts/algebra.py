@@ -314,7 +314,7 @@ apply_swizzle = _algebra("apply_swizzle", 2)
 
 
 def make_composed_layout(
-    inner: AnyLayout | algebra.Swizzle, offset: IntTupleLike, outer: AnyLayout | None = None
+    inner: AnyLayout | algebra.Swizzle | algebra.CoordSwizzle, offset: IntTupleLike, outer: AnyLayout | None = None
 ) -> Result:
     """The function c -> inner(offset + outer(c)). With two arguments, the inner and the outer one, the offset is 0."""
     return _composed_of_three(inner, 0, offset) if outer is None else _composed_of_three(inner, offset, outer)

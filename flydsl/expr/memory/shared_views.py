@@ -23,7 +23,7 @@ def note_view(pointer: ir.Value, view: MemRefType) -> None:
     start, place, callers = _start(pointer), user_location(), lines_of_callers()
     if start is None or place is None or not _has_known_size(view.layout):
         return
-    elements = f"{start}: {view.element}, {algebra.cosize(_unswizzled(view.layout))}"
+    elements = f"{start}: {view.element}, {algebra.cosize(view.layout)}"
     swizzle = _swizzle(view.layout)
     earlier = note_shared_view(elements, f"{swizzle} in line {place.line}{callers}")
     if earlier and earlier.partition(" in ")[0] != swizzle:
@@ -37,12 +37,11 @@ def note_view(pointer: ir.Value, view: MemRefType) -> None:
 
 
 def _swizzle(layout: AnyLayout) -> str:
-    inner = layout.inner if isinstance(layout, algebra.ComposedLayout) else None
-    return f"the swizzle {inner}" if isinstance(inner, algebra.Swizzle) else "no swizzle"
-
-
-def _unswizzled(layout: AnyLayout) -> AnyLayout:
-    return layout.outer if isinstance(layout, algebra.ComposedLayout) else layout
+    while isinstance(layout, algebra.ComposedLayout):
+        inner, _, layout = algebra.composed_parts(layout)
+        if isinstance(inner, algebra.Swizzle | algebra.CoordSwizzle):
+            return f"the swizzle {inner}"
+    return "no swizzle"
 
 
 def _has_known_size(layout: AnyLayout) -> bool:

@@ -14,14 +14,23 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import infer
-from flydsl.dialect.types import ComposedLayoutType, FlyType, IntTupleType, LayoutType, SwizzleType, TileType, fly_type
+from flydsl.dialect.types import (
+    ComposedLayoutType,
+    CoordSwizzleType,
+    FlyType,
+    IntTupleType,
+    LayoutType,
+    SwizzleType,
+    TileType,
+    fly_type,
+)
 from flydsl.errors import FlyError
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
 from flydsl.expr.tracing.emit import emit_fly, require_trace
 from flydsl.expr.tracing.executing import lanes_of, text_of_lanes
 from flydsl.expr.tracing.outlived import note, note_raw
-from flydsl.layout import ComposedLayout, IntLeaf, Layout, Swizzle, Tile
+from flydsl.layout import ComposedLayout, CoordSwizzle, IntLeaf, Layout, Swizzle, Tile
 from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.places import SourceLocation, user_location
 
@@ -30,6 +39,7 @@ _STATIC_TYPES: dict[type, Callable[[Any], FlyType]] = {
     Layout: LayoutType,
     ComposedLayout: ComposedLayoutType,
     Swizzle: SwizzleType,
+    CoordSwizzle: CoordSwizzleType,
     Tile: TileType,
 }
 _THREAD = "usually fx.thread_idx.x"

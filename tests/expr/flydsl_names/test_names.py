@@ -91,7 +91,7 @@ def test_sizes_of_types_in_memory() -> None:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("flydsl.expr", "CoordSwizzleType"), ("flydsl.expr.rocdl.cdna5", "TDM"),
+    [("flydsl.expr", "BasisType"), ("flydsl.expr.rocdl.cdna5", "TDM"),
      ("flydsl.expr.primitive", "assume"),
      ("flydsl.compiler.kernel_function", "create_gpu_module"), ("flydsl._mlir.dialects.fly", "BasisType")],
 )  # fmt: skip
@@ -113,7 +113,7 @@ def test_a_module_of_flydsl_that_is_unsupported(module: str) -> None:
     [
         ("from flydsl.expr.rocdl.cdna5 import TDM", r"fx\.rocdl\.make_tdm_atom"),
         ("import flydsl._mlir.dialects._fly_rocdl_ops_gen", r"flydsl\._mlir\.dialects\.fly"),
-        ("from flydsl.expr import CoordSwizzleType", r"fx\.make_composed_layout"),
+        ("from flydsl.expr import BasisType", r"fx\.E\(0\) is a step"),
     ],
 )
 def test_what_is_unsupported_says_what_to_use_instead(statement: str, instead: str) -> None:
