@@ -20,6 +20,7 @@ from flydsl.compiler import Pipeline, capture_launches
 from flydsl.compiler.stages import number_of, stages
 from flydsl.errors import ArgumentError, FlyError, did_you_mean
 from flydsl.places import leave_out
+from flydsl.runtime.device import target_arch
 from workbench.binary_report import binary_reports
 from workbench.comparisons import compare
 from workbench.foreign_cell import DEFAULT_NAME, LANGUAGES, run_source
@@ -62,8 +63,8 @@ def _flykernel_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--arch",
         metavar="ARCH[,ARCH...]",
-        help=f"compile the launches for another target and show that, or for several, side by side; with --show run, "
-        f"launch copies of the arguments there: {known}",
+        help=f"compile the launches for another target and show that, or for several, side by side; with --show run or "
+        f"trace, launch copies of the arguments there: {known}",
     )
     parser.add_argument(
         "--show",
@@ -261,8 +262,9 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
     _check_stages(archs[0] or DEFAULT_ARCH, options)
     trace_only = options.step is not None
     watched = {"counted": "run" in shown.sections, "traced": "trace" in shown.sections}
+    watched_here = watched if _show_the_cells_own(archs) else {}
     with (
-        capture_launches(trace_only=trace_only, **watched) as launches,
+        capture_launches(trace_only=trace_only, **watched_here) as launches,
         capture_binary_launches(**watched) as binary_launches,
     ):
         failure = _run(shell, f"# %%flykernel {line}\n{cell}")
@@ -350,6 +352,11 @@ def _archs(text: str | None) -> Sequence[Arch | None]:
     if len(set(names)) < len(names):
         raise ArgumentError(f"%%flykernel --arch {text}: a target twice", hint="each one once")
     return [get_arch(name) for name in names]
+
+
+def _show_the_cells_own(archs: Sequence[Arch | None]) -> bool:
+    """True if the launches of the cell itself are shown, rather than copies of them on other targets alone."""
+    return any(arch is None or arch.name == target_arch("cpu") for arch in archs)
 
 
 _OTHER_SECTION_NAMES = {

@@ -37,7 +37,7 @@ class Shown:
 class Report:
     """One compilation: its stages, its kernels' resources, its machine code.
 
-    launch: the first call that used it; of another target with the section run, a counted one on copies of its
+    launch: the first call that used it; of another target with the section run or trace, one on copies of its
     arguments. calls: the number of calls. arch: a target to compile it for, instead of the one of the launch;
     trace_only: only trace it for that target. error: the reason if that failed; the pipeline then shows the stages up
     to there, or is None if there was nothing to compile.
@@ -58,7 +58,7 @@ class Report:
             self._target = launch.pipeline.arch.name
         else:
             self._compile(launch, arch, trace_only)
-            ran = self._ran_on_copies(arch) if "run" in shown.sections and not trace_only else "compiled only"
+            ran = "compiled only" if trace_only else self._ran_on_copies(shown.sections)
             self._target = f"{arch.name}, {ran}; the cell launched it for {launch.pipeline.arch.name}"
         self._stage = None if shown.stage is None or self.pipeline is None else self.pipeline[shown.stage]
 
@@ -70,12 +70,13 @@ class Report:
         except FlyError as error:
             self.error = error
 
-    def _ran_on_copies(self, arch: Arch) -> str:
-        """Launch the compilation for another target and count. Return what was done, in words."""
-        if self.pipeline is None or not self.pipeline.finished:
+    def _ran_on_copies(self, sections: Sequence[str]) -> str:
+        """Launch the compilation for another target, if a section shows that. Return what was done, in words."""
+        counted, traced = "run" in sections, "trace" in sections
+        if self.pipeline is None or not self.pipeline.finished or not (counted or traced):
             return "compiled only"
         try:
-            self.launch = launch_on_copies(self.launch, self.pipeline)
+            self.launch = launch_on_copies(self.launch, self.pipeline, counted=counted, traced=traced)
         except FlyError as error:
             self.why_not_run = error.message.partition("\n")[0]
             return f"compiled only, as it did not run there ({self.why_not_run})"

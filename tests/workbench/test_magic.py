@@ -8,6 +8,7 @@ import pytest
 from IPython.utils.capture import capture_output
 
 from flydsl.arch import ARCHS
+from flydsl.compiler import capture_launches
 from flydsl.simulator.estimates import LEGEND
 from tests.stages import STAGE_COUNT
 
@@ -357,6 +358,22 @@ def test_several_targets_are_run_and_shown_side_by_side(notebook, read):
     assert "the peak figures of gfx1250 are not known" in reports[3]
     assert "Radeon RX 7900 XTX" in reports[4]
     assert "waves per SIMD" in table
+
+
+@pytest.mark.parametrize(("arch", "is_counted"), [("gfx950", False), ("gfx942,gfx950", True)])
+def test_the_launch_of_the_cell_is_counted_if_it_is_shown(notebook, arch, is_counted):
+    with capture_launches() as launches:
+        outcome = notebook.run(f"%%flykernel --arch {arch} --show run\n{RUN}")
+    assert outcome.error is None, outcome.text
+    assert bool(launches[0].counters) is is_counted
+    assert "gfx950, run on copies of the arguments" in outcome.shown[-1]["text/plain"]
+    assert "wave-instructions" in outcome.shown[-1]["text/html"]
+
+
+def test_another_target_is_timed(notebook):
+    (shown,) = notebook.run(f"%%flykernel --arch gfx950 --show trace\n{RUN}").shown
+    assert "add_0 on gfx950: " in shown["text/plain"]
+    assert "on gfx942: " not in shown["text/plain"]
 
 
 # --- stopping before a stage, and names ------------------------------------------------------------------------------

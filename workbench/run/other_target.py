@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copy
+from contextlib import ExitStack
 
 from flydsl.compiler import Launch, Pipeline
 from flydsl.errors import ArgumentError
-from flydsl.simulator.counters import LaunchCounters
 from flydsl.simulator.counters.session import counted_into
+from flydsl.simulator.timing.session import traced_into
 from workbench.run.view import tensors
 
 
-def launch_on_copies(launch: Launch, pipeline: Pipeline) -> Launch:
+def launch_on_copies(launch: Launch, pipeline: Pipeline, *, counted: bool, traced: bool) -> Launch:
     """Run a launch's compilation for another GPU on the simulator, on copies of the arguments as they are now.
 
-    It is counted, and timed where the model of time can.
+    counted, traced: as of `capture_launches`.
 
     Raises ArgumentError for arguments that cannot be copied or are not on the CPU, and what the launch raises.
     """
@@ -24,7 +25,11 @@ def launch_on_copies(launch: Launch, pipeline: Pipeline) -> Launch:
         arguments = copy.deepcopy(launch.arguments)
     except (TypeError, ValueError, RuntimeError, copy.Error) as error:
         raise ArgumentError(f"the arguments cannot be copied for another target: {error}") from error
-    counters: list[LaunchCounters] = []
-    with counted_into(counters):
+    made = Launch(launch.function, arguments, pipeline)
+    with ExitStack() as watched:
+        if counted:
+            watched.enter_context(counted_into(made.counters))
+        if traced:
+            watched.enter_context(traced_into(made.traces, pipeline.arch))
         pipeline.artifact(*arguments)
-    return Launch(launch.function, arguments, pipeline, counters)
+    return made
