@@ -21,7 +21,7 @@ NOTEBOOKS := $(shell grep -o 'notebooks/[a-z0-9_]*\.ipynb' docs/guide/notebooks.
 
 # A browser on a busy machine may be late, so what fails is tried once more: for that pytest has to remember it. Half of
 # the time is waiting for kernels to start, so two JupyterLabs take less than one.
-VIEWS ?= tests/browser
+VIEWS ?= tests/browser -m "sweep or not sweep"
 BROWSER = -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=importlib --strict-markers" -o cache_dir=build/pytest $(VIEWS)
 
 # The whole repository is served, and the address that is printed is that of the tour.
@@ -44,7 +44,7 @@ lab: setup ## Open JupyterLab on the tour; scratch/ is for your own notebooks
 	@mkdir -p scratch
 	$(PY) -m jupyterlab $(AS_ROOT) $(LAB)
 
-# Of the browser's tests those of compilations and of what is saved: all of them take four minutes.
+# In the browser, views of compilations and some of the saved notebooks: all of its tests take four minutes.
 # mypy takes one core, and a minute when it runs for the first time: beside the tests, no core is idle. Nor is one while
 # a browser waits, beside the notebooks.
 test: setup lint ## What must hold: lint, types, the tests, all notebooks, and views in a browser

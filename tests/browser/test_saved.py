@@ -123,6 +123,7 @@ def offline_page(browser) -> Iterator:
 
 
 @EVERY_NOTEBOOK
+@pytest.mark.diagonal(3)
 def test_the_tutorial_without_a_kernel(path, lab, open_notebook):
     notebook = open_without_kernel(path, lab, open_notebook)
     everything_is_there(notebook.panel, path)
@@ -130,6 +131,7 @@ def test_the_tutorial_without_a_kernel(path, lab, open_notebook):
 
 
 @EVERY_NOTEBOOK
+@pytest.mark.diagonal(3)
 def test_the_tutorial_as_a_page(path, offline_page, tmp_path):
     show_as_page(path, offline_page, tmp_path)
     everything_is_there(offline_page.locator("body"), path)
