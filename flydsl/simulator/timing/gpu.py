@@ -31,13 +31,14 @@ def die(
     timing: Timing,
     *,
     simds: int,
-    dies_at_work: int,
+    dies_at_work: float,
     workgroups_per_compute_unit: int,
     footprint_bytes: int,
     cold: bool = False,
 ) -> layout.Gpu:
-    """A die while `dies_at_work` work. simds: of a compute unit. footprint_bytes: what the launch reads and writes.
+    """A die while `dies_at_work` work, of which one counts in part that works for part of the time.
 
+    simds: of a compute unit. footprint_bytes: what the launch reads and writes.
     cold: the Infinity Cache is empty. Among repeated launches it is full of what the last one wrote.
     """
     hertz = timing.clock_mhz.value * 1e6

@@ -163,54 +163,57 @@ class _Recorder(Execution):
         super()._be_patient(group, turns)
 
 
-def record(
-    dispatch: Dispatch,
-    workgroups: Sequence[int],
-    instruction_limit: int,
-    threads: int | None,
-    copied: Callable[[Memory], Memory] = Memory.with_copied_content,
-) -> list[list[Array]]:
-    """The streams of some workgroups, wave by wave. They change the memory that `copied` makes of the launch's.
+class Recorders:
+    """What records workgroups of a launch, on several threads. They change the memory that `copied` makes of its own.
 
-    Instructions whose results decide neither control flow nor addresses are recorded, but not executed. Raises what
-    the launch would raise, SimulatorError for waves that execute too much, and WaitsForOthers.
+    Instructions whose results decide neither control flow nor addresses are recorded, but not executed.
     """
-    needed = needed_instructions(dispatch)
-    lines = Lines.of(dispatch.memory)
-    work, memory = copy.copy(dispatch), dispatch.memory
-    work.memory = copied(memory) if needed.content else with_empty_content(memory)
-    # All of them before the first one runs: code must not be loaded while other loaded code is being executed.
-    count = _threads(threads, len(workgroups))
-    recorders = [_Recorder(work, lines, needed, instruction_limit) for _ in range(count)]
-    return _recorded_by(recorders, workgroups)
 
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        instruction_limit: int,
+        threads: int | None,
+        copied: Callable[[Memory], Memory] = Memory.with_copied_content,
+    ) -> None:
+        needed = needed_instructions(dispatch)
+        lines = Lines.of(dispatch.memory)
+        work, memory = copy.copy(dispatch), dispatch.memory
+        work.memory = copied(memory) if needed.content else with_empty_content(memory)
+        # All of them before the first one runs: code must not be loaded while other loaded code is being executed.
+        count = _threads(threads, dispatch.workgroup_count)
+        self._recorders = [_Recorder(work, lines, needed, instruction_limit) for _ in range(count)]
 
-def _recorded_by(recorders: Sequence[_Recorder], workgroups: Sequence[int]) -> list[list[Array]]:
-    """Let each recorder, on a thread of its own, take workgroups until there are none left."""
-    found: dict[int, list[Array]] = {}
-    todo, lock = iter(workgroups), threading.Lock()
-    errors: list[BaseException] = []
+    def record(self, workgroups: Sequence[int]) -> list[list[Array]]:
+        """The streams of some workgroups, wave by wave.
 
-    def work_through(recorder: _Recorder) -> None:
-        try:
-            while not errors:
-                with lock:
-                    workgroup = next(todo, None)
-                if workgroup is None:
-                    return
-                found[workgroup] = recorder.record(workgroup)
-        except BaseException as error:  # noqa: BLE001 - raised below
-            errors.append(error)
+        Raises what the launch would raise, SimulatorError for waves that execute too much, and WaitsForOthers.
+        """
+        found: dict[int, list[Array]] = {}
+        todo, lock = iter(workgroups), threading.Lock()
+        errors: list[BaseException] = []
 
-    helpers = [threading.Thread(target=work_through, args=(r,), daemon=True) for r in recorders[1:]]
-    for helper in helpers:
-        helper.start()
-    work_through(recorders[0])
-    for helper in helpers:
-        helper.join()
-    if errors:
-        raise errors[0]
-    return [found[workgroup] for workgroup in workgroups]
+        def work_through(recorder: _Recorder) -> None:
+            try:
+                while not errors:
+                    with lock:
+                        workgroup = next(todo, None)
+                    if workgroup is None:
+                        return
+                    found[workgroup] = recorder.record(workgroup)
+            except BaseException as error:  # noqa: BLE001 - raised below
+                errors.append(error)
+
+        first, *others = self._recorders[: max(1, len(workgroups))]
+        helpers = [threading.Thread(target=work_through, args=(r,), daemon=True) for r in others]
+        for helper in helpers:
+            helper.start()
+        work_through(first)
+        for helper in helpers:
+            helper.join()
+        if errors:
+            raise errors[0]
+        return [found[workgroup] for workgroup in workgroups]
 
 
 def with_empty_content(memory: Memory) -> Memory:

@@ -11,7 +11,7 @@ import copy
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +28,7 @@ from flydsl.simulator.memory.buffers import Memory
 from flydsl.simulator.timing import recording
 from flydsl.simulator.timing.accuracy import LEAST_PERCENT
 from flydsl.simulator.timing.gpu import die, timing_of
+from flydsl.simulator.timing.idle import Busy, busy_workgroups
 from flydsl.simulator.timing.instructions import described, matrix_cycles
 from flydsl.simulator.timing.recording import Lines, WaitsForOthers
 from flydsl.simulator.timing.replay import Replayed, Work, replayed
@@ -50,12 +51,18 @@ _WORDS = 40_000_000
 @dataclass(frozen=True)
 class Plan:
     """The workgroups of a die that are replayed. chosen: their numbers, in order. skipped_rounds: how many were left
-    out, of `round_size` workgroups each. compute_units: of the die."""
+    out, of `round_size` workgroups each. compute_units: of the die. idle: how many of the last ones end at once."""
 
     chosen: tuple[int, ...]
     skipped_rounds: int
     round_size: int
     compute_units: int
+    idle: int = 0
+
+    @property
+    def busy(self) -> int:
+        """The chosen ones that have something to do."""
+        return len(self.chosen) - self.idle
 
 
 def plan(own: Sequence[int], compute_units: int, per_compute_unit: int) -> Plan:
@@ -114,6 +121,7 @@ class Sample:
 
         self._signalling = signalling_of(dispatch.program)
         self._together: Together | None = None
+        self._known: dict[int, list[Array]] = {}
         self._unlike: dict[int, int] = {}
         self.waits = Waits()
 
@@ -123,12 +131,14 @@ class Sample:
         return max(0, self.dies * int(self.timing.compute_units_per_xcd.value) - self.dispatch.workgroup_count)
 
     def _record(self, workgroups: Sequence[int]) -> list[list[Array]]:
-        known = {} if self._together is None else self._together.streams
-        if self._together is None and not self._signalling.waits and not self.takes_turns:
+        if self._run_alone:
             try:
-                return recording.record(self.dispatch, workgroups, self._limit, self._threads, self._copied)
+                new = [w for w in workgroups if w not in self._known]
+                found = dict(zip(new, self._recorders.record(new), strict=True))
+                return [found[w] if w in found else self._known[w] for w in workgroups]
             except WaitsForOthers:
                 pass
+        known = {} if self._together is None else self._together.streams
         if self._together is None or not known.keys() >= set(workgroups):
             wanted = {*workgroups, *known, *self._whole_plan.chosen, *self._others}
             self._together = self._record_together(wanted)
@@ -138,6 +148,31 @@ class Sample:
                 wanted |= set(self._unlike.values())
                 self._together = self._record_together(wanted)
         return [self._together.streams[w] for w in workgroups]
+
+    @property
+    def _run_alone(self) -> bool:
+        """True if a workgroup waits for no other one, as far as is known yet."""
+        return self._together is None and not self._signalling.waits and not self.takes_turns
+
+    @cached_property
+    def _recorders(self) -> recording.Recorders:
+        return recording.Recorders(self.dispatch, self._limit, self._threads, self._copied)
+
+    @cached_property
+    def _busy(self) -> Busy:
+        """The workgroups that have something to do: all of them, where they wait for each other."""
+        if self._run_alone:
+            try:
+                return busy_workgroups(self.dispatch.workgroup_count, self.dies, self._executed)
+            except WaitsForOthers:
+                pass
+        return Busy.of_all(self.dispatch.workgroup_count, self.dies)
+
+    def _executed(self, workgroups: Sequence[int]) -> list[int]:
+        """The words of the longest stream of each of some workgroups."""
+        new = sorted(set(workgroups) - self._known.keys())
+        self._known.update(zip(new, self._recorders.record(new), strict=True))
+        return [max(map(len, self._known[w])) for w in workgroups]
 
     def _record_together(self, chosen: Collection[int]) -> Together:
         places = self._places if self.takes_turns else None
@@ -166,25 +201,29 @@ class Sample:
     @cached_property
     def _whole_plan(self) -> Plan:
         """The workgroups to replay on all compute units of a die."""
-        own = range(0, self.dispatch.workgroup_count, self.dies)
-        return plan(own, int(self.timing.compute_units_per_xcd.value), self.per_compute_unit)
+        return self._planned(int(self.timing.compute_units_per_xcd.value))
+
+    def _planned(self, units: int) -> Plan:
+        """The workgroups to replay on some compute units of a die, with as many idle ones as fit at once."""
+        every, busy = range(0, self.dispatch.workgroup_count, self.dies), self._busy.counts[0]
+        step = -(-int(self.timing.compute_units_per_xcd.value) // units)
+        found = plan(every[:busy:step], units, self.per_compute_unit)
+        idle = every[busy::step][: found.round_size]
+        return replace(found, chosen=(*found.chosen, *idle), idle=len(idle))
 
     @property
     def _others(self) -> list[int]:
         """A workgroup of every other die, at work at the same time as those of this one."""
-        others = (d + self.dies * (7 * d % self._whole_plan.round_size) for d in range(1, self.dies))
-        return [w for w in others if w < self.dispatch.workgroup_count]
+        size, counts = self._whole_plan.round_size, self._busy.counts
+        return [d + self.dies * (7 * d % size) for d in range(1, self.dies) if 7 * d % size < counts[d]]
 
     @cached_property
     def plan(self) -> Plan:
         """The workgroups that are replayed: of fewer compute units where all of them are too much to keep."""
-        own = range(0, self.dispatch.workgroup_count, self.dies)
         found = self._whole_plan
         words = sum(map(len, self._first))
-        while found.compute_units > 1 and len(found.chosen) * words > _WORDS:
-            units = found.compute_units // 2
-            step = -(-int(self.timing.compute_units_per_xcd.value) // units)
-            found = plan(own[::step], units, self.per_compute_unit)
+        while found.compute_units > 1 and found.busy * words > _WORDS:
+            found = self._planned(found.compute_units // 2)
         return found
 
     @cached_property
@@ -212,13 +251,12 @@ class Sample:
 
     def replay(self) -> Replayed:
         """The die at work on the chosen workgroups."""
-        dies = min(self.dies, self.dispatch.workgroup_count)
         footprint = self.lines.count * LINE_BYTES
         units = int(self.timing.compute_units_per_xcd.value)
         gpu = die(
             self.timing,
             simds=self.arch.lds_simds,
-            dies_at_work=dies,
+            dies_at_work=self._busy.dies,
             workgroups_per_compute_unit=self.per_compute_unit,
             footprint_bytes=footprint,
             cold=self._cold,
@@ -316,8 +354,8 @@ class Sample:
 
         Waves do not wait for what they write, so that a few rounds alone would be faster than the memory.
         """
-        ends, size = np.sort(replay.ends), self.plan.round_size
-        of_memory = replay.memory_cycles * size / len(self.plan.chosen)
+        ends, size = np.sort(replay.ends[: self.plan.busy]), self.plan.round_size
+        of_memory = replay.memory_cycles * size / self.plan.busy
         return max(float(ends[2 * size - 1] - ends[size - 1]), of_memory)
 
     @property
@@ -350,13 +388,13 @@ class Sample:
                 operations += count * mfma_operations(instruction.table_name)
         if operations > _OPERATIONS_PER_BYTE * self._bytes_moved:
             return 0.0
-        of_all = cycles * self.dispatch.workgroup_count / len(self.streams)
+        of_all = cycles * self._busy.total / self.plan.busy
         simds = self.dies * self.timing.compute_units_per_xcd.value * self.arch.lds_simds
         return of_all / simds
 
     def memory_use(self, replay: Replayed) -> MemoryUse:
         """Use of the caches and the memory, with the workgroups that were left out."""
-        state, scale = replay.state, self.dispatch.workgroup_count / len(self.plan.chosen)
+        state, scale = replay.state, self._busy.total / self.plan.busy
         return MemoryUse(
             l1_hit_percent=100 * (1 - state.l2_requests / max(state.l1_requests, 1)),
             l2_hit_percent=100 * (1 - state.l2_misses / max(state.l2_requests, 1)),
@@ -375,6 +413,8 @@ class Sample:
             text += f" of an {self._product.name}"
         if self.plan.skipped_rounds:
             text += f"; {self.plan.skipped_rounds} rounds of workgroups between are as long as the replayed one"
+        if self._busy.idle:
+            text += f"; {_workgroups(self._busy.idle, 'has', 'have')} nothing to do"
         if self._together is not None and (self._together.stuck or not self.takes_turns):
             text += f"; {self._waiting(self._together)}"
         if self.takes_turns:

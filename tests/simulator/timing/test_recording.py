@@ -97,9 +97,9 @@ def softmax() -> Dispatch:
 @pytest.mark.parametrize("make", [gemm, softmax])
 def test_streams_are_those_of_a_whole_execution(make: Callable[[], Dispatch], monkeypatch: pytest.MonkeyPatch) -> None:
     dispatch = make()
-    quick = recording.record(dispatch, [0, 3], LIMIT, threads=2)
+    quick = recording.Recorders(dispatch, LIMIT, threads=2).record([0, 3])
     monkeypatch.setattr(recording, "needed_instructions", lambda _: Needed(np.zeros(0, np.intp), content=True))
-    whole = recording.record(dispatch, [0, 3], LIMIT, threads=1)
+    whole = recording.Recorders(dispatch, LIMIT, threads=1).record([0, 3])
     for a, b in zip(quick, whole, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
@@ -110,9 +110,9 @@ def test_masks_are_saved_and_restored_in_waves_of_either_size(arch: Arch, monkey
     dispatch = dispatched(MASKED, "masked", [x, np.zeros(128, np.float32)], (1, 1, 1), 64, arch)
     assert any("saveexec" in i.mnemonic for i in dispatch.program.instructions)
     assert not needed_instructions(dispatch).content
-    quick = recording.record(dispatch, [0], LIMIT, threads=1)
+    quick = recording.Recorders(dispatch, LIMIT, threads=1).record([0])
     monkeypatch.setattr(recording, "needed_instructions", lambda _: Needed(np.zeros(0, np.intp), content=True))
-    (whole,) = recording.record(dispatch, [0], LIMIT, threads=1)
+    (whole,) = recording.Recorders(dispatch, LIMIT, threads=1).record([0])
     assert all(np.array_equal(a, b) for a, b in zip(quick[0], whole, strict=True))
 
 
@@ -129,7 +129,7 @@ def test_products_are_not_executed() -> None:
 
 def test_streams_agree_with_the_counters() -> None:
     dispatch = gemm()
-    streams = [s for w in recording.record(dispatch, [0, 1, 2, 3], LIMIT, threads=1) for s in w]
+    streams = [s for w in recording.Recorders(dispatch, LIMIT, threads=1).record([0, 1, 2, 3]) for s in w]
     executed = np.concatenate([s[s < LDS_WORD] for s in streams])
     counts = np.bincount(executed, minlength=len(dispatch.program.instructions))
     passes = sum(int((s[(s >= LDS_WORD) & (s < LINE_WORD)] & 0xFFFF).sum()) for s in streams)
@@ -149,7 +149,7 @@ def test_what_a_loaded_value_decides_is_executed() -> None:
     x[7] = 100
     dispatch = dispatched(COUNTDOWN, "countdown", [x], (1, 1, 1), 64)
     assert needed_instructions(dispatch).content
-    ((stream,),) = recording.record(dispatch, [0], LIMIT, threads=1)
+    ((stream,),) = recording.Recorders(dispatch, LIMIT, threads=1).record([0])
     executed = stream[stream < LDS_WORD]
     assert np.bincount(executed).max() == 50
     assert x[7] == 100, "the record is made on a copy"
@@ -159,4 +159,4 @@ def test_a_wave_that_executes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "_WORDS_PER_WAVE", 50)
     x = np.full(64, 1000, np.int32)
     with pytest.raises(SimulatorError, match="executes too much for a trace"):
-        recording.record(dispatched(COUNTDOWN, "countdown", [x], (1, 1, 1), 64), [0], LIMIT, threads=1)
+        recording.Recorders(dispatched(COUNTDOWN, "countdown", [x], (1, 1, 1), 64), LIMIT, threads=1).record([0])
