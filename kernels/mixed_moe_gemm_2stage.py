@@ -46,6 +46,7 @@ from .tensor_shim import GTensor
 
 GROUP = 32
 BLOCK_ROWS = 16
+LDS_BYTES = 160 * 1024  # of a compute unit
 A_TYPES = {"fp4": "fp4", "fp8": "fp8_fp4"}
 ROUNDED = {"fp4": 4, "fp8": 8}  # results of stage 1 with scales -> bits
 # (T, D, I, E, k, tile_m).
@@ -173,8 +174,10 @@ def compile_mixed_moe_gemm1(
     a multiple of 32. out_dtype: f16, bf16, or fp4 and fp8 with scales in out_scale_sorted. act: silu or swiglu, whose
     limit is 7 unless swiglu_limit says another. bias (E 2I) f32, with enable_bias. gate_mode: of the weights; the
     scales are as the module says. a_scale_one: the activations' scales are 1, whatever scale_x holds. persist_m: blocks
-    of rows of a workgroup. b_nt: the cache policy of the weights' loads, 0, or 2 for non-temporal ones. xcd_swizzle:
-    times persist_m blocks of rows that the workgroups of a die take for each tile of columns; 0 for the grid's order.
+    of rows of a workgroup. waves_per_eu: waves of a SIMD, at most: a workgroup takes so much shared memory that no more
+    of them share a compute unit; it may have all the registers that it needs. b_nt: the cache policy of the weights'
+    loads, 0, or 2 for non-temporal ones. xcd_swizzle: times persist_m blocks of rows that the workgroups of a die take
+    for each tile of columns; 0 for the grid's order.
     k_wave: waves that share columns, 1, 2 or 4. Each takes tile_k of every k_wave tile_k along K, and their sums meet
     in shared memory. A tile may be as narrow as 64 / k_wave columns, so that few tokens reach every compute unit. Needs
     results of 16 bits that go straight to memory.
@@ -196,6 +199,7 @@ def compile_mixed_moe_gemm1(
         swiglu_limit=(swiglu_limit or SWIGLU_LIMIT) if act == "swiglu" else None, asynchronous=use_async_copy,
         interleaved=gate_mode is GateMode.INTERLEAVE, k_batch=k_batch, paddings=(model_dim_pad, inter_dim_pad),
         waves_k=k_wave, b_policy=b_nt, xcd_swizzle=xcd_swizzle,
+        lds_room=LDS_BYTES // (waves_per_eu + 1) + 1 if waves_per_eu else 0,
     )  # fmt: skip
     straight = k_wave == 1 or (k_batch == 1 and not plan.cshuffle)
     wanted = "alone, and results of 16 bits without use_cshuffle_epilog"
@@ -204,7 +208,7 @@ def compile_mixed_moe_gemm1(
     alone = gate_mode is GateMode.MOCK_GATE_ONLY and k_batch == 1
     require(not alone, "MOCK_GATE_ONLY with k_batch=1", "SEPARATED, or parts of K")
     _check(plan, persist_m)
-    launch = partial(launch_tiles, persist_m=persist_m, waves_per_eu=waves_per_eu, a_scale_one=a_scale_one)
+    launch = partial(launch_tiles, persist_m=persist_m, a_scale_one=a_scale_one)
     return stage_launcher(plan, launch, ("bias", "out_scale_sorted"), 2 * plan.columns, "launch_mixed_moe_gemm")
 
 

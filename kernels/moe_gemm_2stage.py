@@ -99,7 +99,8 @@ class Plan(StagePlan):
     and up, side by side, are added to the result as they are. group_scales: the type of the scales of groups of weights
     along K, "f32" or "bf16". padding: the last columns of the result that do not count; whole tiles of them are left
     out. blocks_of_unit: blocks of rows that have an entry of expert_ids together. xcd_swizzle: blocks of rows that the
-    workgroups of a die take for each tile of columns; 0 for the order of the grid.
+    workgroups of a die take for each tile of columns; 0 for the order of the grid. lds_room: bytes of shared memory
+    that a workgroup takes at least, so that no more of them share a compute unit than are wanted.
     """
 
     tiling: Tiling
@@ -123,6 +124,7 @@ class Plan(StagePlan):
     padding: int = 0
     blocks_of_unit: int = 1
     xcd_swizzle: int = 0
+    lds_room: int = 0
 
     @property
     def tile_m(self) -> int:
@@ -149,7 +151,7 @@ class Plan(StagePlan):
         """Shared memory: of A's buffers, and afterwards of the tile of the result, or of waves' sums."""
         through = self.tiling.tile_m * self.tile_n * self.out_type.width // 8 if self.cshuffle else 0
         sums = (self.tiling.waves_k - 1) * self.tiling.tile_m * self.tiling.tile_n * 4
-        return max(self.tiling.stages * self.tiling.a_bytes, through, sums)
+        return max(self.tiling.stages * self.tiling.a_bytes, through, sums, self.lds_room)
 
     @property
     def bits(self) -> tuple[int, int]:

@@ -303,3 +303,10 @@ def test_wrong_arguments_of_stage2(options: dict[str, Any], said: str) -> None:
     sizes = Layer.of((4, 256, 128, 4, 2, 32)).sizes(128, 128)
     with pytest.raises(ArgumentError, match=said):
         kernel.compile_mixed_moe_gemm2(**{**sizes, "doweight_stage2": True, **options})
+
+
+@pytest.mark.parametrize("waves", [1, 2, 3, 4])
+def test_no_more_workgroups_share_a_compute_unit_than_are_asked_for(waves: int) -> None:
+    launch, arguments = mixed_gemm(1, "fp4", (32, 64, 256), (256, 256, 2), {"waves_per_eu": waves})
+    compiled = flyc.compile(launch, *arguments)
+    assert kernel.LDS_BYTES // compiled.kernels[0].resources.lds_bytes == waves
