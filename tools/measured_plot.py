@@ -15,7 +15,7 @@ from tests.benchmarks.timing_accuracy import FAMILIES, Compared, compared
 
 PLOT = Path(__file__).parents[1] / "docs" / "images" / "measured.svg"
 ROWS = 12  # of a family
-COLOURS = {"preshuffle_gemm": "#1f6fb2", "hgemm": "#c8553d", "gdr_decode": "#3a7d44"}
+COLOURS = {"preshuffle_gemm": "#1f6fb2", "hgemm": "#c8553d", "mixed_moe": "#8a5fb0", "gdr_decode": "#3a7d44"}
 LOW_US, HIGH_US = 2.0, 2000.0
 LEFT, TOP, SIDE = 60, 20, 360  # of the square, in pixels
 TICKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)

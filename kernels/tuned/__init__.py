@@ -6,8 +6,8 @@ of some sizes, by the model of time (`python -m tools.tune` writes it). `nearest
 FAMILY_gfx950.csv is from AMD's public tuning tables (August 2026); its column `us` is the time of a launch. For the
 decode step of the gated delta rule, each batch is about a third larger than the one before. The model is compared with
 these rows (`tests.benchmarks.timing_accuracy`), and the decode step takes its options from them. Of mixtures of experts
-the rows are those whose options `mixed_moe_gemm_2stage` has and that are one launch, for tokens that go to experts at
-random.
+the rows are those whose options `mixed_moe_gemm_2stage` has, for tokens that go to experts at random; tile_n counts
+rows of the weights where those of gate and up are interleaved, and without accumulate a second launch adds up.
 """
 
 from __future__ import annotations

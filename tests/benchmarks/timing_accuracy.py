@@ -19,7 +19,7 @@ import numpy as np
 from kernels.tuned import measured
 
 if TYPE_CHECKING:
-    from flydsl.simulator.timing import Trace
+    from flydsl.simulator.estimates import Estimate
 
 GFX950 = {"ARCH": "gfx950", "FLYDSL_GPU_ARCH": "gfx950"}
 """What makes launchers compile for the GPU of the measurements."""
@@ -127,10 +127,14 @@ def gdr_decode(row: Mapping[str, str]) -> None:
 
 
 def mixed_moe(row: Mapping[str, str]) -> None:
-    """Launch a stage of FlyDSL's mixture of experts with weights of fp4 of a row. Tokens go to experts at random."""
+    """Launch a stage of FlyDSL's mixture of experts with weights of fp4 of a row, as aiter's tuner launches it.
+
+    Tokens go to experts at random. The grid has room for the worst that could be, so that its last blocks have no rows.
+    """
     import torch
 
     from kernels import mixed_moe_gemm_2stage as mixed
+    from kernels.moe_gemm_2stage import MoeGemm2Mode, sum_by
     from tests.benchmarks.amd_times import routed
 
     tokens, model, inter, experts, topk, unit = (
@@ -138,23 +142,30 @@ def mixed_moe(row: Mapping[str, str]) -> None:
     )
     is_first, rounded = row["stage"] == "1", row["out"] in mixed.ROUNDED
     sizes: dict[str, Any] = {name: int(row[name]) for name in (*_TILE, "experts", "topk", "xcd_swizzle", "b_nt")}
+    if row["interleaved"] == "1":
+        sizes["tile_n"] //= 2  # theirs counts rows of the weights, of the gate and of up in turn
     sizes |= {"model_dim": model, "inter_dim": inter, "a_dtype": row["a"], "out_dtype": row["out"]}
     sizes |= {"waves_per_eu": int(row["waves_per_eu"]) or None}
     if is_first:
-        mode = mixed.GateMode.INTERLEAVE if row["interleaved"] == "1" else mixed.GateMode.SEPARATED
+        gates = mixed.GateMode.INTERLEAVE if row["interleaved"] == "1" else mixed.GateMode.SEPARATED
         launch = mixed.compile_mixed_moe_gemm1(
-            doweight_stage1=False, act=row["act"], gate_mode=mode, k_wave=int(row["k_wave"]), **sizes
+            doweight_stage1=False, act=row["act"], gate_mode=gates, k_wave=int(row["k_wave"]), **sizes
         )
     else:
-        launch = mixed.compile_mixed_moe_gemm2(doweight_stage2=True, persist_m=1, sort_block_m=unit, **sizes)
+        mode = MoeGemm2Mode.ATOMIC if row["accumulate"] == "1" else MoeGemm2Mode.REDUCE
+        sizes |= {"doweight_stage2": True, "persist_m": 1, "sort_block_m": unit, "mode": mode}
+        launch = sum_by(mixed.compile_mixed_moe_gemm2, zero_intermediate=False, **sizes)
     n, k, rows_of_a = (inter, model, tokens) if is_first else (model, inter, tokens * topk)
     columns, bits = 2 * n if is_first else n, 4 if row["a"] == "fp4" else 8
     ids, numbers = routed(tokens, experts, topk, unit)
+    valid, blocks = len(ids), min(tokens * topk, -(-(tokens * topk + experts * unit - topk) // unit))
+    ids = torch.nn.functional.pad(ids, (0, blocks * unit - valid), value=tokens)
+    numbers = torch.nn.functional.pad(numbers, (0, blocks - len(numbers)))
     counts = (rows_of_a * k * bits // 8, experts * columns * k // 2, len(ids) * k // 32, experts * columns * k // 32)
     activations, weights, *scales = (torch.zeros(count, dtype=torch.uint8) for count in counts)
     weights = weights.view(experts, -1)  # may be more elements than a mode can have
     out = torch.zeros(tokens * n * (topk if is_first else 1), dtype=torch.uint8 if rounded else torch.bfloat16)
-    tables = (ids, numbers, torch.ones(len(ids)), torch.tensor([len(ids), tokens], dtype=torch.int32))
+    tables = (ids, numbers, torch.ones(len(ids)), torch.tensor([valid, tokens], dtype=torch.int32))
     bias, out_scales = torch.zeros(1), torch.zeros(len(ids) * 8 * -(-n // 256), dtype=torch.uint8)
     extra = (bias, out_scales) if is_first else (bias,)
     launch(out, activations, weights, *scales, *tables, *extra, tokens, columns, k, len(numbers))
@@ -166,15 +177,14 @@ FAMILIES: Mapping[str, Callable[[Mapping[str, str]], None]] = {
 }  # fmt: skip
 
 
-def modelled(family: str, row: Mapping[str, str]) -> Trace:
-    """What the model says of a row."""
+def modelled(family: str, row: Mapping[str, str]) -> Estimate:
+    """What the model says of a row: the time of all its launches."""
     from flydsl import env
     from flydsl.simulator import tracing
 
     with env.replaced(GFX950), tracing() as traced:
         FAMILIES[family](row)
-    (launched,) = traced.launches
-    return launched.trace
+    return traced.estimate
 
 
 def rows(family: str, step: int = 1, first: int = 0) -> list[Mapping[str, str]]:
@@ -185,8 +195,8 @@ def rows(family: str, step: int = 1, first: int = 0) -> list[Mapping[str, str]]:
 def compared(family: str, step: int = 1, first: int = 0) -> Iterator[Compared]:
     """Rows with what the model says; see `rows`."""
     for row in rows(family, step, first):
-        trace = modelled(family, row)
-        yield Compared(row, trace.time_us, trace.error_percent)
+        found = modelled(family, row)
+        yield Compared(row, found.time_us, found.error_percent)
 
 
 def rank_correlation(pairs: Sequence[Compared]) -> float:
