@@ -15,13 +15,15 @@ import torch.nn.parallel.comm
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import DeviceError
 from flydsl.gpu.import_hook import Replacements
-from flydsl.gpu.tensor import GpuTensor, gpu_index, tensors_in
+from flydsl.gpu.memory import gpu_index
+from flydsl.gpu.tensor import GpuTensor, tensors_in
 
 _NO_LIBRARY = "torch's products run on the host, without hipBLAS"
 _NO_DRIVER = "there is no driver to ask"
 _NO_ALLOCATOR = "memory is the host's, which torch.cuda.memory_stats counts"
 _NO_NCCL = 'torch.distributed with backend="gloo" takes these tensors'
 _ONE_PROCESS = "torch.nn.parallel.DistributedDataParallel with gloo takes these tensors"
+_EXTENSIONS = "flydsl.binary compiles kernels in HIP, and launches them with these tensors"
 _COLLECTIVES = (
     "version", "unique_id", "init_rank", "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
 )  # fmt: skip
@@ -47,6 +49,7 @@ _ABSENT: dict[ModuleType, dict[str, str]] = {
         **dict.fromkeys(_OF_THE_ALLOCATOR, _NO_ALLOCATOR),
         "set_sync_debug_mode": "the host waits for nothing",
         "get_gencode_flags": "code is compiled for the architecture in get_device_properties",
+        "_compile_kernel": _EXTENSIONS,
     },
     torch.accelerator: {
         "Graph": "torch.cuda.graph captures", "get_device_capability": "it has the types that the host has",
@@ -54,6 +57,7 @@ _ABSENT: dict[ModuleType, dict[str, str]] = {
     torch.cuda.memory: {"_record_memory_history": _NO_ALLOCATOR, "_snapshot": _NO_ALLOCATOR},
     torch.cuda.tunable: dict.fromkeys(_OF_TUNING, _NO_LIBRARY),
     torch.cuda.nccl: dict.fromkeys(_COLLECTIVES, _NO_NCCL),
+    torch.cuda.jiterator: dict.fromkeys(("_create_jit_fn", "_create_multi_output_jit_fn"), _EXTENSIONS),
     torch.nn.parallel.comm: dict.fromkeys(_OF_DATA_PARALLEL, _ONE_PROCESS),
     torch.autograd.profiler: {"emit_nvtx": "torch.profiler.profile has the GPU's kernels and operators"},
 }  # fmt: skip
@@ -65,8 +69,8 @@ def refuse_absent(replaced: Replacements) -> None:
     for module, names in _ABSENT.items():
         for name, hint in names.items():
             if hasattr(module, name):
-                replaced.replace(module, name, _refusing(f"{module.__name__}.{name}", hint))
-    plans = _refusing("torch.backends.cuda.cufft_plan_cache", "torch's transforms run on the host, without plans")
+                replaced.replace(module, name, refusing(f"{module.__name__}.{name}", hint))
+    plans = refusing("torch.backends.cuda.cufft_plan_cache", "torch's transforms run on the host, without plans")
     replaced.replace(torch.backends.cuda.cuFFTPlanCacheManager, "__getitem__", plans)  # of which all else asks
 
 
@@ -76,17 +80,14 @@ def without_extensions(replaced: Replacements) -> Callable[[Any], None]:
     def change(module: Any) -> None:
         for name in ("load", "load_inline"):
             replaced.replace(module, name, _of_the_host(getattr(module, name), f"torch.utils.cpp_extension.{name}"))
-        refusal = _refusing("torch.utils.cpp_extension.CUDAExtension", _EXTENSIONS)
+        refusal = refusing("torch.utils.cpp_extension.CUDAExtension", _EXTENSIONS)
         replaced.replace(module, "CUDAExtension", refusal)
 
     return change
 
 
-_EXTENSIONS = "flydsl.binary compiles kernels in HIP, and launches them with these tensors"
-
-
 def _of_the_host(load: Callable[..., Any], name: str) -> Callable[..., Any]:
-    refuse = _refusing(f"{name} with CUDA sources", _EXTENSIONS)
+    refuse = refusing(f"{name} with CUDA sources", _EXTENSIONS)
 
     def loaded(*args: Any, **options: Any) -> Any:
         sources = options.get("sources", args[1] if len(args) > 1 else ())
@@ -109,7 +110,7 @@ def without_default_type() -> dict[str, Callable[..., Any]]:
     def set_default(t: Any) -> None:
         name = str(getattr(t, "__name__", t))
         if hasattr(t, "on_host") or name.startswith("torch.cuda."):
-            _refusing(f"torch.set_default_tensor_type({name})", 'torch.set_default_device("cuda")')()
+            refusing(f"torch.set_default_tensor_type({name})", 'torch.set_default_device("cuda")')()
         set_type(t)
 
     return {"set_default_tensor_type": set_default}
@@ -124,7 +125,7 @@ _OF_NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged", 
 
 
 def _of_host_tensors(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
-    refuse = _refusing(f"torch.nested.{name} of tensors on a GPU", "of the host's tensors there are: tensor.cpu()")
+    refuse = refusing(f"torch.nested.{name} of tensors on a GPU", "of the host's tensors there are: tensor.cpu()")
 
     def made(*args: Any, **options: Any) -> Any:
         device = options.get("device")
@@ -136,7 +137,41 @@ def _of_host_tensors(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def _refusing(name: str, hint: str) -> Callable[..., Any]:
+def without_nccl(replaced: Replacements) -> Callable[[Any], None]:
+    """The change to `torch.distributed.distributed_c10d`: groups of processes that NCCL would connect."""
+
+    def change(module: Any) -> None:
+        init, new = module.init_process_group, module.new_group
+        refuse = refusing('torch.distributed with backend="nccl"', _NO_NCCL)
+
+        def init_process_group(backend: Any = None, *args: Any, **options: Any) -> Any:
+            if "nccl" in str(backend).lower():
+                refuse()
+            return init(backend, *args, **options)
+
+        def new_group(ranks: Any = None, timeout: Any = None, backend: Any = None, **options: Any) -> Any:
+            if "nccl" in str(backend).lower():
+                refuse()
+            return new(ranks, timeout, backend, **options)
+
+        for place in (module, torch.distributed):
+            replaced.replace(place, "init_process_group", init_process_group)
+            replaced.replace(place, "new_group", new_group)
+
+    return change
+
+
+def without_sharding(replaced: Replacements) -> Callable[[Any], None]:
+    """The change to `torch.distributed.fsdp`, which asks C++ for the device of parameters."""
+
+    def change(module: Any) -> None:
+        for name in ("fully_shard", "FullyShardedDataParallel"):
+            replaced.replace(module, name, refusing(f"torch.distributed.fsdp.{name}", _ONE_PROCESS))
+
+    return change
+
+
+def refusing(name: str, hint: str) -> Callable[..., Any]:
     @user_facing
     def refuse(*args: Any, **options: Any) -> Any:
         raise DeviceError(f"{name} is unsupported on a posed GPU", hint=hint)

@@ -13,9 +13,9 @@ import torch
 from flydsl.arch import get_arch
 from flydsl.arch.products import Product
 from flydsl.gpu.graphs import CUDAGraph, graph
-from flydsl.gpu.memory import MEMORY, stats
+from flydsl.gpu.memory import MEMORY, gpu_index, stats
 from flydsl.gpu.streams import CLOCK, Event, ExternalStream, Stream
-from flydsl.gpu.tensor import GpuTensor, gpu_index
+from flydsl.gpu.tensor import GpuTensor
 
 
 class _CudaDeviceProperties(SimpleNamespace):
@@ -89,8 +89,8 @@ class Posed:
 
     def _index(self, device: Any) -> int:
         index = gpu_index(device)
-        if index is None or not 0 <= index < self.count:
-            raise RuntimeError(f"HIP error: invalid device ordinal: {device}; there are {self.count} GPUs")
+        if index is None:
+            raise ValueError(f"Expected a cuda device, but got: {device}")
         return index
 
     def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
@@ -99,19 +99,22 @@ class Posed:
     # --- time
 
     def synchronize(self, device: Any = None) -> None:
-        CLOCK.synchronize()
+        CLOCK.synchronize(None if device is None else self._index(device))
 
     def _spin(self, cycles: int) -> None:
         CLOCK.advance(cycles / self.product.clock_mhz, "sleep")
 
     def current_stream(self, device: Any = None) -> Stream:
-        return CLOCK.current
+        return CLOCK.of_gpu(self._index(device))
 
     def default_stream(self, device: Any = None) -> Stream:
-        return CLOCK.default
+        return CLOCK.default_of(self._index(device))
 
     def set_stream(self, stream: Stream) -> None:
         CLOCK.current = stream
+
+    def get_stream_from_external(self, data_ptr: int, device: Any = None) -> ExternalStream:
+        return ExternalStream(data_ptr, device)
 
     @contextmanager
     def stream(self, stream: Stream | None) -> Iterator[None]:

@@ -13,8 +13,8 @@ import torch
 import torch.utils.dlpack
 
 from flydsl.gpu.import_hook import Replacements
-from flydsl.gpu.memory import MEMORY
-from flydsl.gpu.tensor import GpuTensor, gpu_index, on_gpu
+from flydsl.gpu.memory import MEMORY, gpu_index
+from flydsl.gpu.tensor import GpuTensor, on_gpu
 
 _HOST, _ROCM = 1, 10
 """Kinds of devices, as DLPack numbers them."""

@@ -7,15 +7,16 @@ operators that only GPUs have.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from flydsl.gpu import autocast
 from flydsl.gpu.gpu_only_operators import WIDER
-from flydsl.gpu.memory import MEMORY
-from flydsl.gpu.tensor import GpuTensor, gpu_index, on_gpu
+from flydsl.gpu.memory import MEMORY, gpu_index
+from flydsl.gpu.tensor import GpuTensor, on_gpu
 
 
 def register() -> torch.library.Library:
@@ -42,7 +43,8 @@ def _empty(
     index = _index(device)
     _check(size, dtype, index)
     chosen = torch.contiguous_format if memory_format is None else memory_format
-    return on_gpu(torch.empty(size, dtype=dtype, device="cpu", memory_format=chosen), index)
+    with _room_on_the_host():
+        return on_gpu(torch.empty(size, dtype=dtype, device="cpu", memory_format=chosen), index)
 
 
 def _empty_strided(
@@ -50,7 +52,23 @@ def _empty_strided(
 ) -> torch.Tensor:
     index = _index(device)
     _check(size, dtype, index)
-    return on_gpu(torch.empty_strided(size, stride, dtype=dtype, device="cpu"), index)
+    with _room_on_the_host():
+        return on_gpu(torch.empty_strided(size, stride, dtype=dtype, device="cpu"), index)
+
+
+@contextmanager
+def _room_on_the_host() -> Iterator[None]:
+    """Raise torch.OutOfMemoryError, too, where it is the host that has no more memory."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        if "DefaultCPUAllocator" not in str(error):
+            raise
+        raise torch.OutOfMemoryError(
+            f"HIP out of memory. The memory of a posed GPU is the host's, which has no more: {error}"
+        ) from None
 
 
 def _on_the_gpu(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

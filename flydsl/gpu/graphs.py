@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from flydsl.gpu.absent import refusing
 from flydsl.gpu.memory import MEMORY
 from flydsl.gpu.tensor import GpuTensor
 
@@ -40,6 +41,10 @@ class CUDAGraph:
 
     def instantiate(self) -> None:
         pass
+
+    debug_dump = enable_debug_mode = refusing(
+        "torch.cuda.CUDAGraph.debug_dump", "flydsl.gpu.report() lists the launches"
+    )
 
     def pool(self) -> tuple[int, int]:
         return (0, id(self))

@@ -112,21 +112,21 @@ class Launches:
         sizes = _sizes(dispatch, kernarg)
         if enabled_checks():
             MEMORY.changes += 1
-            return self._timed_before_checks(dispatch, sizes, run)
+            return self._timed_before_checks(dispatch, sizes, memory.stream, run)
         seen = self._seen.setdefault(dispatch.program, set())
         if sizes not in seen:
             seen.add(sizes)
             MEMORY.changes += 1
-            return self._timed(dispatch, sizes, run)
+            return self._timed(dispatch, sizes, memory.stream, run)
         call = dispatch.program, sizes, _places(memory)
         if self._fixed.get(call) == MEMORY.changes:
-            return self._skipped(dispatch, sizes)
+            return self._skipped(dispatch, sizes, memory.stream)
         before = _contents(memory)
         if (dispatch.program, sizes, before) in self._unchanging:
             self._fixed[call] = MEMORY.changes
-            return self._skipped(dispatch, sizes)
+            return self._skipped(dispatch, sizes, memory.stream)
         known = len(dispatch.memory.in_place)
-        statistics = self._timed(dispatch, sizes, run)
+        statistics = self._timed(dispatch, sizes, memory.stream, run)
         if known == len(dispatch.memory.in_place) and _contents(memory) == before:
             self._unchanging.add((dispatch.program, sizes, before))
             self._fixed[call] = MEMORY.changes
@@ -138,8 +138,8 @@ class Launches:
         """Make a captured launch once more. held: the memory that it knows by its address."""
         return self(*launch)
 
-    def _skipped(self, dispatch: Dispatch, sizes: Sizes) -> LaunchStatistics:
-        self._advance(dispatch, sizes)
+    def _skipped(self, dispatch: Dispatch, sizes: Sizes, stream: int) -> LaunchStatistics:
+        self._advance(dispatch, sizes, stream)
         return _none_executed(dispatch)
 
     def _waits(self, dispatch: Dispatch, kernarg: bytes, memory: Memory, run: Callable[[], LaunchStatistics]) -> bool:
@@ -155,7 +155,7 @@ class Launches:
             times[sizes] = self._kept(dispatch, sampled.estimate, main_stall(sampled))
         if isinstance(times[sizes], str):
             return False
-        self._advance(dispatch, sizes)
+        self._advance(dispatch, sizes, memory.stream)
         WAITING.add(memory, run)
         return True
 
@@ -173,7 +173,9 @@ class Launches:
                 return None
         return traced.launches[-1].trace
 
-    def _timed(self, dispatch: Dispatch, sizes: Sizes, run: Callable[[], LaunchStatistics]) -> LaunchStatistics:
+    def _timed(
+        self, dispatch: Dispatch, sizes: Sizes, stream: int, run: Callable[[], LaunchStatistics]
+    ) -> LaunchStatistics:
         """Run a launch, and estimate its time if that is not known."""
         times = self.times.setdefault(dispatch.program, {})
         if sizes in times:
@@ -188,11 +190,11 @@ class Launches:
                 times[sizes] = _unknown(reason)
         if dispatch.memory.in_place:
             self._by_address.add(dispatch.program)
-        self._advance(dispatch, sizes)
+        self._advance(dispatch, sizes, stream)
         return statistics
 
     def _timed_before_checks(
-        self, dispatch: Dispatch, sizes: Sizes, run: Callable[[], LaunchStatistics]
+        self, dispatch: Dispatch, sizes: Sizes, stream: int, run: Callable[[], LaunchStatistics]
     ) -> LaunchStatistics:
         """Estimate a launch on a copy if its time is not known, and then run it under the checks."""
         times = self.times.setdefault(dispatch.program, {})
@@ -203,20 +205,20 @@ class Launches:
                 times[sizes] = self._kept(dispatch, traced.launches[0].trace.estimate, "not counted under checks")
             except (ArchError, SimulatorError) as reason:
                 times[sizes] = _unknown(reason)
-        self._advance(dispatch, sizes)
+        self._advance(dispatch, sizes, stream)
         return run()
 
     def _kept(self, dispatch: Dispatch, estimate: Estimate, bound: str) -> KernelTime:
         self.table.append(KernelTime(dispatch.kernel_name, dispatch.grid, dispatch.block, estimate, bound))
         return self.table[-1]
 
-    def _advance(self, dispatch: Dispatch, sizes: Sizes) -> None:
+    def _advance(self, dispatch: Dispatch, sizes: Sizes, stream: int) -> None:
         time = self.times[dispatch.program][sizes]
         if isinstance(time, str):
             self.not_timed[time] += 1
             return
         time.launches += not CLOCK.is_trial
-        CLOCK.advance(time.estimate.time_us, time.kernel)
+        CLOCK.advance(time.estimate.time_us, time.kernel, handle=stream)
 
 
 def _none_executed(dispatch: Dispatch) -> LaunchStatistics:

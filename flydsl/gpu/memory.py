@@ -19,15 +19,19 @@ class _Thread(threading.local):
 
 _MOST_ADDRESSED = 64
 
+MOST_GPUS = 64
+"""The GPUs that may pose at once."""
+
 
 class GpuMemory:
     """Bytes of each GPU that are allocated, and the most that were. A storage is freed when torch frees it.
 
     refused: how many allocations did not fit.
 
-    current: the GPU that the calling thread is on. changes: how often memory was allocated or written, by torch or a
-    launch. captured: what a graph that is being captured has to do again, None outside of one. on_operator: told of
-    every operator of torch, with its operands, keywords and results. on_copy: of the bytes that go from or to the host.
+    gpus: how many there are. current: the GPU that the calling thread is on. changes: how often memory was allocated or
+    written, by torch or a launch. captured: what a graph that is being captured has to do again, None outside of one.
+    on_operator: told of every operator of torch, with its operands, keywords and results. on_copy: of the bytes that go
+    from or to the host.
     waiting: launches of a benchmark that are not carried out yet (`flydsl.gpu.waiting`), false if there are none.
     put_off: lets an operator of a benchmark wait (`flydsl.gpu.put_off`). is_benchmark: whether one runs.
     products_per_sum: of matrices, what the GPU adds at once (`Arch.products_per_sum`).
@@ -41,6 +45,7 @@ class GpuMemory:
         self.put_off: Callable[[Any, Any, Any, int | None], Any] | None = None
         self._thread = _Thread()
         self.capacity_bytes = 0
+        self.gpus = MOST_GPUS
         self.products_per_sum: int | None = None
         self.captured: list[Callable[[], Any]] | None = None
         self.on_copy: Callable[[int], None] | None = None
@@ -129,6 +134,26 @@ def _amount(size_bytes: int) -> str:
 
 
 MEMORY = GpuMemory()
+
+
+def gpu_index(device: Any) -> int | None:
+    """The number of the GPU that a device names; None for the host. "cuda" and None are the current GPU.
+
+    >>> gpu_index("cuda:1"), gpu_index(torch.device("cpu"))
+    (1, None)
+    """
+    if device is None:
+        return MEMORY.current
+    if not isinstance(device, int):
+        device = torch.device(device)
+        if device.type != "cuda":
+            return None
+        if device.index is None:
+            return MEMORY.current
+        device = device.index
+    if not 0 <= device < MEMORY.gpus:
+        raise RuntimeError(f"HIP error: invalid device ordinal: {device}; there are {MEMORY.gpus} GPUs")
+    return device
 
 
 _OF_BYTES = ("allocated_bytes", "active_bytes", "requested_bytes", "reserved_bytes")

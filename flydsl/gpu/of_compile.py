@@ -39,7 +39,7 @@ def begin(replaced: Replacements) -> None:
     replaced.replace(guards, "_reinterpret_tensor", reinterpret_tensor)
     for module in (torch.autograd, torch.autograd.graph):
         replaced.replace(module, "_engine_run_backward", with_traced(module._engine_run_backward))
-    replaced.replace(torch._C, "_cuda_getCurrentRawStream", lambda device: CLOCK.current.cuda_stream)
+    replaced.replace(torch._C, "_cuda_getCurrentRawStream", lambda device: CLOCK.of_gpu(device).cuda_stream)
     wrapper = torch._TorchCompileInductorWrapper
     replaced.replace(wrapper, "apply_options", _without_graphs(wrapper.apply_options))
     _let_cpp_know_cuda(replaced)

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from flydsl.arch.products import Product
 from flydsl.gpu.graphs import capture_operator
 from flydsl.gpu.streams import CLOCK
+from flydsl.gpu.tensor import GpuTensor
 
 _LINK_BYTES_PER_US = 50_000.0
 """Of PCIe 5 with 16 lanes, what copies reach of its 64 GB/s."""
@@ -45,18 +46,19 @@ class Operators:
         if str(func).startswith(("aten.empty", "aten.new_empty", "aten.detach")):
             return
         written = new or operands[:1]
-        self._take(sum(tensor.nbytes for tensor in (*operands, *written)) / self.bytes_per_us, str(func))
+        moving_us = sum(tensor.nbytes for tensor in (*operands, *written)) / self.bytes_per_us
+        self._take(moving_us, str(func), next((t.gpu_number for t in written if isinstance(t, GpuTensor)), None))
 
     def take_copy(self, size_bytes: int) -> None:
         """Take the time of a copy of that many bytes between host and GPU."""
         if CLOCK.is_watched:
             self._take(size_bytes / _LINK_BYTES_PER_US, "copy between host and GPU")
 
-    def _take(self, moving_us: float, name: str) -> None:
+    def _take(self, moving_us: float, name: str, gpu: int | None = None) -> None:
         time_us = _LAUNCH_US + moving_us
         self.time_us += time_us
         self.count += 1
-        CLOCK.advance(time_us, name)
+        CLOCK.advance(time_us, name, gpu=gpu)
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:

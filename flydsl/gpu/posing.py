@@ -18,13 +18,20 @@ from flydsl.arch.products import Product, product_of
 from flydsl.compiler.jit_function import JitFunction
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.gpu import of_benchmark, of_compile, of_triton
-from flydsl.gpu.absent import refuse_absent, without_default_type, without_extensions, without_jagged
+from flydsl.gpu.absent import (
+    refuse_absent,
+    without_default_type,
+    without_extensions,
+    without_jagged,
+    without_nccl,
+    without_sharding,
+)
 from flydsl.gpu.cuda_module import Posed
 from flydsl.gpu.dlpack import replace_capsules
 from flydsl.gpu.factories import register
 from flydsl.gpu.import_hook import ImportHook, Replacements
 from flydsl.gpu.launches import Launches, Summary
-from flydsl.gpu.memory import MEMORY
+from flydsl.gpu.memory import MEMORY, MOST_GPUS
 from flydsl.gpu.operators import Operators
 from flydsl.gpu.processes import pose_in_children
 from flydsl.gpu.profiler import of_autograd, profile
@@ -63,11 +70,13 @@ class Posing:
         changes = of_triton.changes(self._replaced) | of_compile.changes(self._replaced)
         changes["torch.utils.benchmark.utils.timer"] = of_benchmark.read_the_clock(self._replaced)
         changes["torch.utils.cpp_extension"] = without_extensions(self._replaced)
+        changes["torch.distributed.distributed_c10d"] = without_nccl(self._replaced)
+        changes["torch.distributed.fsdp"] = without_sharding(self._replaced)
         self._hook = ImportHook(changes, self._replaced)
 
     def begin(self) -> None:
         leave_out(str(Path(torch.__file__).parent))  # an error below one of its functions is at the user's line
-        MEMORY.current = 0
+        MEMORY.current, MEMORY.gpus = 0, self.count
         MEMORY.capacity_bytes = self.product.memory_gib << 30
         MEMORY.products_per_sum = get_arch(self.product.arch).products_per_sum
         CLOCK.reset()
@@ -127,6 +136,7 @@ class Posing:
         runtime_device.pose(False)
         put_around(None)
         MEMORY.on_operator = MEMORY.on_copy = MEMORY.put_off = None
+        MEMORY.gpus = MOST_GPUS
         env.replace_everywhere({})
 
     def _replace(self, place: Any, name: str, value: Any) -> None:
@@ -169,8 +179,8 @@ def use(name: str, count: int = 1) -> None:
     2.6.
     """
     off()
-    if not isinstance(count, int) or not 1 <= count <= 64:
-        raise ArgumentError(f"the number of GPUs must be 1 to 64, got {count!r}")
+    if not isinstance(count, int) or not 1 <= count <= MOST_GPUS:
+        raise ArgumentError(f"the number of GPUs must be 1 to {MOST_GPUS}, got {count!r}")
     if not hasattr(torch, "accelerator"):
         raise DeviceError(
             f"a posed GPU needs torch 2.6 or newer, got {torch.__version__}", hint="pip install 'torch>=2.6'"

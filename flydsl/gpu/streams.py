@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import torch
 
 from flydsl.errors import DeviceError
-from flydsl.gpu.memory import MEMORY
-from flydsl.gpu.tensor import gpu_index
+from flydsl.gpu.absent import refusing
+from flydsl.gpu.memory import MEMORY, gpu_index
 
 _handles = itertools.count(1)
+_by_handle: WeakValueDictionary[int, Stream] = WeakValueDictionary()
 
 
 class Stream:
@@ -27,9 +30,13 @@ class Stream:
     def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
         self.device_index = gpu_index(device) or 0
         self.priority = priority
-        self.cuda_stream = next(_handles)
         self.time_us = 0.0
-        self._before: list[Stream] = []
+        self._before: list[tuple[int, Stream]] = []
+        self._has_handle(next(_handles))
+
+    def _has_handle(self, handle: int) -> None:
+        self.cuda_stream = handle
+        _by_handle[handle] = self
 
     @property
     def device(self) -> torch.device:
@@ -64,12 +71,13 @@ class Stream:
         return event
 
     def __enter__(self) -> Stream:
-        self._before.append(CLOCK.current)
+        self._before.append((MEMORY.current, CLOCK.of_gpu(self.device_index)))
         CLOCK.current = self
         return self
 
     def __exit__(self, *error: object) -> None:
-        CLOCK.current = self._before.pop()
+        gpu, CLOCK.current = self._before.pop()
+        MEMORY.current = gpu
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and other.cuda_stream == self.cuda_stream
@@ -86,7 +94,7 @@ class ExternalStream(Stream):
 
     def __init__(self, stream_ptr: int, device: Any = None, **options: Any) -> None:
         super().__init__(device)
-        self.cuda_stream = stream_ptr
+        self._has_handle(stream_ptr)
 
 
 class AnyEvent:
@@ -127,6 +135,9 @@ class Event(AnyEvent):
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         super().__init__(enable_timing=enable_timing)
 
+    ipc_handle = from_ipc_handle = refusing("torch.cuda.Event for another process", "each process has its own clock")
+    cuda_event = property(refusing("torch.cuda.Event.cuda_event", "there is no HIP runtime"))
+
 
 class Work(NamedTuple):
     """A kernel on a stream, by the GPU's clock."""
@@ -138,9 +149,10 @@ class Work(NamedTuple):
 
 
 class _Thread(threading.local):
-    """current: the stream of a thread, None while it has not chosen one."""
+    """current: the streams that a thread has chosen, by the number of their GPU."""
 
-    current: Stream | None = None
+    def __init__(self) -> None:
+        self.current: dict[int, Stream] = {}
 
 
 class Clock:
@@ -156,32 +168,51 @@ class Clock:
     """The place where a profiler wants the work of streams to be written."""
 
     def reset(self) -> None:
-        """Begin at 0, on the default stream."""
+        """Begin at 0, on the default streams."""
         self.host_us, self.unknown, self.log = 0.0, "", None
         self.is_watched = self.is_trial = False
-        self.default = Stream(0)
-        self.default.cuda_stream = 0
+        self._defaults: dict[int, Stream] = {}
+        self._ends_us: dict[int, float] = defaultdict(float)
         self._thread = _Thread()
+
+    def default_of(self, gpu: int) -> Stream:
+        """The default stream of a GPU, whose handle is 0."""
+        if gpu not in self._defaults:
+            self._defaults[gpu] = Stream(gpu)
+            self._defaults[gpu].cuda_stream = 0
+        return self._defaults[gpu]
+
+    def of_gpu(self, gpu: int) -> Stream:
+        """The stream that the calling thread's launches on a GPU go to."""
+        return self._thread.current.get(gpu) or self.default_of(gpu)
 
     @property
     def current(self) -> Stream:
-        """The stream that the launches of the calling thread go to."""
-        return self._thread.current or self.default
+        """The stream that the calling thread's launches go to. Setting it sets the thread's GPU, too."""
+        return self.of_gpu(MEMORY.current)
 
     @current.setter
     def current(self, stream: Stream) -> None:
-        self._thread.current = stream
+        MEMORY.current = stream.device_index
+        self._thread.current[stream.device_index] = stream
 
-    def advance(self, time_us: float, name: str) -> None:
-        """Let the current stream work for so long. name: of the kernel, or of torch's operator."""
-        start_us = max(self.current.time_us, self.host_us)
-        self.current.time_us = start_us + time_us
+    def advance(self, time_us: float, name: str, *, handle: int = 0, gpu: int | None = None) -> None:
+        """Let a stream work for so long: that of a handle, or the current one of a GPU, or of the thread's GPU.
+
+        name: of the kernel, or of torch's operator.
+        """
+        stream = _by_handle.get(handle) if handle else None
+        if stream is None:
+            stream = self.of_gpu(MEMORY.current if gpu is None else gpu)
+        start_us = max(stream.time_us, self.host_us)
+        stream.time_us = start_us + time_us
+        self._ends_us[stream.device_index] = max(self._ends_us[stream.device_index], stream.time_us)
         if self.log is not None:
-            self.log.append(Work(name, start_us, time_us, self.current.cuda_stream))
+            self.log.append(Work(name, start_us, time_us, stream.cuda_stream))
 
-    def synchronize(self) -> None:
-        self.current.synchronize()
-        self.default.synchronize()
+    def synchronize(self, gpu: int | None = None) -> None:
+        """Wait until all streams of a GPU, by default the thread's, have done their work."""
+        self.host_us = max(self.host_us, self._ends_us[MEMORY.current if gpu is None else gpu])
 
 
 CLOCK = Clock()

@@ -15,15 +15,16 @@ from copy import deepcopy
 from typing import Any
 
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 from torch._library.custom_ops import OPDEFS
 from torch._utils import _rebuild_device_tensor_from_cpu_tensor
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from flydsl.errors import DeviceError
 from flydsl.gpu.autocast import as_on_a_gpu
 from flydsl.gpu.gpu_only_operators import INSTEAD, refuse
 from flydsl.gpu.matrix_products import PRODUCTS, multiply
-from flydsl.gpu.memory import MEMORY
+from flydsl.gpu.memory import MEMORY, MOST_GPUS, gpu_index
 from flydsl.gpu.rounding import ROUNDED_ONCE, round_once
 from flydsl.gpu.storage import storage_of
 
@@ -31,10 +32,14 @@ _OF_SEVERAL_DEVICES = frozenset(
     {
         "copy_", "__getitem__", "__setitem__", "index_put", "index_put_", "index", "set_", "type_as", "new_tensor",
         "tensor_split", "is_set_to", "result_type", "__set__", "pack_padded_sequence", "_pack_padded_sequence",
+        "_pad_packed_sequence",
         "_has_compatible_shallow_copy_type", "is_same_size", "sym_constrain_range",
     }
 )  # fmt: skip
 """Functions that take tensors of several devices: copies, indices from the host, and questions about tensors."""
+
+_RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
+"""Functions that take the lengths of packed sequences, which are the host's on any device."""
 
 _QUESTIONS = frozenset(
     getattr(torch.Tensor, name)
@@ -88,12 +93,15 @@ class GpuTensor(torch.Tensor):
     def _called(cls, func: Any, args: Any, kwargs: Any) -> Any:
         before = _THREAD.host_is_asked
         with torch._C.DisableTorchFunctionSubclass():
-            if getattr(func, "__name__", "") not in _OF_SEVERAL_DEVICES:
+            name = getattr(func, "__name__", "")
+            if name in _RECURRENT:
+                _check_devices(value for value in args if getattr(value, "dtype", None) is not torch.int64)
+            elif name not in _OF_SEVERAL_DEVICES:
                 _check_devices((*args, *kwargs.values()))
             try:
                 _THREAD.host_is_asked = gpu_index(kwargs.get("device", 0)) is None
                 found = func(*args, **kwargs)
-                if type(found) in _PLAIN and not _THREAD.host_is_asked:
+                if type(found) in _PLAIN and not _THREAD.host_is_asked and name != "_pack_padded_sequence":
                     return _followed(found, (*args, *kwargs.values()))
                 return found
             finally:
@@ -103,11 +111,15 @@ class GpuTensor(torch.Tensor):
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """Run an operator in host memory, and put its results where its operands are.
 
-        A program's own operator, of `torch.library.custom_op`, runs as it would on the GPU.
+        A program's own operator, of `torch.library`, runs as it would on the GPU.
         """
-        if (own := OPDEFS.get(func._schema.name)) is not None:
-            with torch._C._EnableTorchFunction():
-                return own._backend_fns.get("cuda", own._init_fn)(*args, **(kwargs or {}))
+        if func.namespace != "aten":
+            if (own := OPDEFS.get(func._schema.name)) is not None:
+                with torch._C._EnableTorchFunction():
+                    return own._backend_fns.get("cuda", own._init_fn)(*args, **(kwargs or {}))
+            if _is_registered(func):
+                with torch._C.DisableTorchFunctionSubclass():
+                    return func._op_dk(torch._C.DispatchKey.CUDA, *args, **(kwargs or {}))
         with torch._C.DisableTorchFunctionSubclass():
             index, kwargs = _device_of(func, args, kwargs or {})
             try:
@@ -117,7 +129,7 @@ class GpuTensor(torch.Tensor):
                 raise
             if func._schema.is_mutable:
                 MEMORY.changes += 1
-            found = found if index is None else _on_gpu(found, index)
+            found = found if index is None else _on_gpu(found, index, func)
             if MEMORY.on_operator is not None:
                 MEMORY.on_operator(func, args, kwargs, found)
             return found
@@ -274,6 +286,11 @@ def _rebuilt(
     return found
 
 
+def _is_registered(func: Any) -> bool:
+    """True if a program has registered a function for an operator on "cuda", with `torch.library.Library.impl`."""
+    return f"{func.name().replace('::', '/')}/CUDA" in torch.library._impls
+
+
 class _Thread(threading.local):
     """host_is_asked: whether the function that is running was asked for a result on the host, by `device="cpu"`."""
 
@@ -308,23 +325,7 @@ def _with_class(found: torch.Tensor, index: int) -> torch.Tensor:
     return result
 
 
-_DEVICES = tuple(torch.device("cuda", index) for index in range(64))
-
-
-def gpu_index(device: Any) -> int | None:
-    """The number of the GPU that a device names; None for the host. "cuda" and None are the current GPU.
-
-    >>> gpu_index("cuda:1"), gpu_index(torch.device("cpu"))
-    (1, None)
-    """
-    if device is None:
-        return MEMORY.current
-    if isinstance(device, int):
-        return device
-    device = torch.device(device)
-    if device.type != "cuda":
-        return None
-    return MEMORY.current if device.index is None else device.index
+_DEVICES = tuple(torch.device("cuda", index) for index in range(MOST_GPUS))
 
 
 def on_gpu(tensor: torch.Tensor, index: int) -> GpuTensor:
@@ -367,7 +368,13 @@ def run_on_host(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 _HEEDING, _KEYS = torch._C._SetExcludeDispatchKeyGuard, torch._C.DispatchKey
 
 
-def _on_gpu(found: Any, index: int) -> Any:
+_PACK = torch.ops.aten._pack_padded_sequence.default
+
+
+def _on_gpu(found: Any, index: int, func: Any = None) -> Any:
+    """Results of an operator, on a GPU. The lengths of batches of packed sequences are the host's on any device."""
+    if func is _PACK:
+        return _on_gpu(found[0], index), found[1]
     if isinstance(found, torch.Tensor):
         return found if isinstance(found, GpuTensor) else on_gpu(found, index)
     if isinstance(found, list | tuple):
@@ -392,7 +399,7 @@ def _device_of(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[int | None
     return index, kwargs
 
 
-def _check_devices(values: tuple[Any, ...]) -> None:
+def _check_devices(values: Iterable[Any]) -> None:
     """Raise torch's RuntimeError for tensors of several devices. A number of the host in a tensor goes with any."""
     first: torch.device | None = None
     for tensor in tensors_in(values):
@@ -425,26 +432,52 @@ class _Move(torch.autograd.Function):
     """A copy of a tensor in the memory of another device; its gradient goes the way back."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, index: int | None) -> torch.Tensor:
-        ctx.back = tensor.gpu_number if isinstance(tensor, GpuTensor) else None
+    def forward(tensor: torch.Tensor, index: int | None) -> torch.Tensor:
+        back = _gpu_of(tensor)
         with torch._C._DisableTorchDispatch():
             host = torch.empty_like(tensor, device="cpu", requires_grad=False).copy_(tensor)
             if isinstance(host, GpuTensor):
                 host = torch.Tensor._make_subclass(torch.Tensor, host)
-        if MEMORY.on_copy is not None and (index is None or ctx.back is None):
+        if MEMORY.on_copy is not None and (index is None or back is None):
             MEMORY.on_copy(host.nbytes if host.layout is torch.strided else 0)
         return host if index is None else on_gpu(host, index)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        tensor, ctx.index = inputs
+        ctx.back = _gpu_of(tensor)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         return moved(gradient, ctx.back), None
 
+    @staticmethod
+    def jvp(ctx: Any, tangent: torch.Tensor, *index: None) -> torch.Tensor:
+        return moved(tangent, ctx.index)
+
+    @staticmethod
+    def vmap(info: Any, dims: Any, tensor: torch.Tensor, index: int | None) -> Any:
+        return moved(tensor, index), dims[0]
+
+
+def _gpu_of(tensor: torch.Tensor) -> int | None:
+    """The number of the GPU that a tensor is on, or what torch.func has wrapped; None for the host."""
+    while not isinstance(tensor, GpuTensor):
+        if not is_functorch_wrapped_tensor(tensor):
+            return None
+        tensor = get_unwrapped(tensor)
+    return tensor.gpu_number
+
 
 def moved(tensor: torch.Tensor, index: int | None) -> torch.Tensor:
     """A copy of a tensor on a GPU, or on the host (None); the tensor itself if it is there. Differentiable."""
-    here = tensor.gpu_number if isinstance(tensor, GpuTensor) else None
-    if here == index:
+    if _gpu_of(tensor) == index:
         return tensor
+    if isinstance(tensor, UninitializedTensorMixin):
+        raise DeviceError(
+            "a parameter of a lazy module, which has no shape yet, cannot be moved to a posed GPU",
+            hint="call the module once on the host, and move it then",
+        )
     if MEMORY.waiting:
         MEMORY.waiting.before_access((tensor,))
     return _Move.apply(tensor, index)
@@ -469,7 +502,7 @@ def converted(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any
     device, dtype, copy, memory_format = _what_is_asked(args, dict(kwargs))
     if device is not None and not isinstance(device, int) and torch.device(device).type not in ("cpu", "cuda"):
         return _TO(moved(tensor, None), *args, **kwargs)
-    here = tensor.gpu_number if isinstance(tensor, GpuTensor) else None
+    here = _gpu_of(tensor)
     found = tensor if device is None else moved(tensor, gpu_index(device))
     is_new = found is not tensor or (device is not None and gpu_index(device) != here)
     return _TO(found, dtype or tensor.dtype, copy=copy and not is_new, memory_format=memory_format)

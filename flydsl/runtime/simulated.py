@@ -81,6 +81,7 @@ class _LoadedProgram(LoadedCode):
     def launch(
         self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any, session: Memory
     ) -> None:
+        session.stream = stream
         self._start(launch, kernel, grid, block, dynamic_lds_bytes, params, session)
 
     def _start(

@@ -101,7 +101,7 @@ class Memory:
     in_place: memory of the host at its own addresses. find: asked for the memory at any other address of the host;
     None if there is none. others: the processes that share some of the memory (`peers.Peers`), None without any.
     null_hint: a likely cause of an access near address 0, if known. owners: what the host's memory belongs to, where
-    whoever maps it says so: it lives as long as this does.
+    whoever maps it says so: it lives as long as this does. stream: the handle of the stream that the launch goes to.
     """
 
     def __init__(
@@ -113,6 +113,7 @@ class Memory:
         self.others = others
         self.null_hint: str | None = None
         self.owners: list[Any] = []
+        self.stream = 0
         self._lock = threading.Lock()
 
     def map(
