@@ -12,6 +12,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerAction
 
+from flydsl.gpu.absent import refusing
 from flydsl.gpu.streams import CLOCK, Work
 
 _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -46,6 +47,15 @@ class KernelEvent:
 class Averages(list[KernelEvent]):
     """`key_averages()`: one event for each name."""
 
+    def total_average(self) -> KernelEvent:
+        """All of them as one."""
+        return KernelEvent("Total", sum(e.count for e in self), sum(e.device_time_total for e in self))
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The host's part, which is not recorded."""
+        return sum(event.self_cpu_time_total for event in self)
+
     def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
         """The kernels as text, the longest first."""
         rows = [
@@ -71,6 +81,7 @@ class Profile:
     ) -> None:
         self._schedule, self._on_trace_ready = schedule, on_trace_ready
         self._work: list[Work] = []
+        self._is_saved = False
         self.step_num = 0
 
     def start(self) -> None:
@@ -84,8 +95,8 @@ class Profile:
 
     def step(self) -> None:
         """The next step of the schedule."""
-        saves = self._action() is ProfilerAction.RECORD_AND_SAVE
-        if saves and self._on_trace_ready is not None:
+        self._is_saved = self._action() is ProfilerAction.RECORD_AND_SAVE
+        if self._is_saved and self._on_trace_ready is not None:
             self._on_trace_ready(self)
         self.step_num += 1
         self._follow()
@@ -94,7 +105,12 @@ class Profile:
         return ProfilerAction.RECORD if self._schedule is None else self._schedule(self.step_num)
 
     def _follow(self) -> None:
-        CLOCK.log = self._work if self._action() in _RECORDS else None
+        """Record, or not, from now on. A cycle of the schedule begins with a recording of its own."""
+        if self._action() not in _RECORDS:
+            CLOCK.log = None
+        elif CLOCK.log is None or self._is_saved:
+            CLOCK.log = self._work = []
+            self._is_saved = False
 
     def __enter__(self) -> Profile:
         self.start()
@@ -114,7 +130,11 @@ class Profile:
             times.setdefault(work.name, []).append(work.time_us)
         return Averages(KernelEvent(name, len(found), sum(found)) for name, found in times.items())
 
-    def export_chrome_trace(self, path: str) -> None:
+    export_stacks = export_memory_timeline = refusing(
+        "torch.profiler's export of stacks and memory", "export_chrome_trace writes the kernels"
+    )
+
+    def export_chrome_trace(self, path: str, **options: Any) -> None:
         """Write the kernels as a trace that Perfetto and chrome://tracing read."""
         events = [
             {"ph": "X", "cat": "kernel", "name": w.name, "ts": w.start_us, "dur": w.time_us, "pid": 0, "tid": w.stream}

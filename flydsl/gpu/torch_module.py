@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map
 
-from flydsl.gpu.memory import MEMORY
+from flydsl.errors import DeviceError
+from flydsl.gpu.absent import refusing
+from flydsl.gpu.memory import MEMORY, gpu_index
 from flydsl.gpu.streams import AnyEvent, Stream
-from flydsl.gpu.tensor import GpuTensor, converted, gpu_index, is_traced, on_gpu
+from flydsl.gpu.tensor import GpuTensor, converted, is_traced, on_gpu
 
 
 def of_tensors() -> dict[str, Any]:
@@ -40,22 +43,67 @@ def of_tensors() -> dict[str, Any]:
             return of_type(self, dtype, non_blocking, **options)
         return converted(self, ("cuda", on_host.dtype), {})
 
-    return {"to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": is_pinned, "type": type_}
+    return {
+        "to": to, "cuda": cuda, "pin_memory": pin_memory, "is_pinned": is_pinned, "type": type_,
+        "data": property(_DATA.__get__, _set_data, _DATA.__delete__),
+    }  # fmt: skip
+
+
+_DATA: Any = torch._C.TensorBase.data
+
+
+def _set_data(self: torch.Tensor, value: torch.Tensor) -> None:
+    """`tensor.data = value`, which moves a tensor, or a parameter, to the device of a value."""
+    if isinstance(self, GpuTensor) == isinstance(value, GpuTensor):
+        _DATA.__set__(self, value)
+        if isinstance(value, GpuTensor):
+            self.gpu_number = value.gpu_number  # type: ignore[attr-defined]
+        return
+    made = value.detach()
+    if isinstance(self, torch.nn.Parameter):
+        made = torch.nn.Parameter(made, self.requires_grad)
+    else:
+        made.requires_grad_(self.requires_grad)
+    vars(made).update({name: kept for name, kept in vars(self).items() if name != "gpu_number"})
+    torch.utils.swap_tensors(self, made)
 
 
 def with_swapped_parameters(apply: Any) -> Any:
     """`Module._apply`, with which `Module.to` changes parameters: each stays the object that an optimizer may hold."""
 
-    def swap_and_apply(self: torch.nn.Module, *args: Any, **options: Any) -> torch.nn.Module:
+    def swap_and_apply(
+        self: torch.nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], *args: Any, **options: Any
+    ) -> torch.nn.Module:
+        if isinstance(self, torch.jit.ScriptModule):
+            return apply(self, _staying_on_host(fn), *args, **options)
         future = torch.__future__
         before = future.get_swap_module_params_on_conversion()
         future.set_swap_module_params_on_conversion(True)
         try:
-            return apply(self, *args, **options)
+            return apply(self, fn, *args, **options)
+        except RuntimeError as error:
+            if "Couldn't swap" not in str(error):
+                raise
+            raise DeviceError(
+                f"{str(error).rpartition(' ')[2]} cannot be moved to or from a posed GPU: a graph of autograd, or a "
+                "weak reference, holds it",
+                hint="move the module before it computes with gradients, or delete the results first",
+            ) from error
         finally:
             future.set_swap_module_params_on_conversion(before)
 
     return swap_and_apply
+
+
+def _staying_on_host(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A change to the parameters of a module of torch.jit, which are C++'s own: it may be no move to a GPU."""
+    refuse = refusing("a module of torch.jit with parameters", "move the module before torch.jit, or torch.compile it")
+
+    def changed(parameter: torch.Tensor) -> torch.Tensor:
+        found = change(parameter)
+        return refuse() if isinstance(found, GpuTensor) else found
+
+    return changed
 
 
 def of_accelerator(count: int) -> dict[str, Any]:

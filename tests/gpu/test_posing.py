@@ -69,6 +69,7 @@ def test_what_torch_says_of_each_product(name: str) -> None:
         assert (found.name, found.gcnArchName) == (PRODUCTS[name].name, PRODUCTS[name].arch)
         assert torch.cuda.get_device_name() == found.name
         assert torch.cuda.get_device_capability() == (found.major, found.minor)
+        assert (found.pci_bus_id, found.uuid.int, found.max_threads_per_block) == (0, 0, 1024)
         assert found.warp_size == (32 if found.gcnArchName.startswith(("gfx11", "gfx12")) else 64)
         assert torch.cuda.mem_get_info()[1] == found.total_memory
         assert (torch.accelerator.is_available(), torch.accelerator.current_accelerator().type) == (True, "cuda")
@@ -399,6 +400,16 @@ def test_a_schedule_of_the_profiler() -> None:
                 x.add_(1)
                 profile.step()
         assert ready == [2]
+        ready.clear()
+        repeated = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)
+        with torch.profiler.profile(
+            schedule=repeated, on_trace_ready=lambda p: ready.append(len(p.events()))
+        ) as profile:
+            for _ in range(9):
+                x.add_(1)
+                profile.step()
+        assert ready == [2, 2]
+        assert profile.key_averages().total_average().count == 2
 
 
 def test_streams() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import flydsl.gpu
 from flydsl.errors import DeviceError
@@ -542,3 +543,72 @@ def test_old_types() -> None:
 def test_hessians() -> None:
     x = torch.randn(3, device="cuda")
     assert torch.allclose(torch.func.hessian(lambda v: (v**3).sum())(x), (6 * x).diag())
+
+
+def test_data_of_another_device_moves_a_parameter() -> None:
+    model, plain = torch.nn.Linear(2, 2), torch.ones(2)
+    model.weight.loader = "the program's"
+    parameters = list(model.parameters())
+    for parameter in parameters:
+        parameter.data = parameter.data.cuda()
+    plain.data = torch.zeros(2, device="cuda:1")
+    assert plain.device == torch.device("cuda:1")
+    assert all(now is was and now.is_cuda for now, was in zip(model.parameters(), parameters, strict=True))
+    assert isinstance(model.weight, torch.nn.Parameter)
+    assert model.weight.loader == "the program's"
+    model(torch.ones(1, 2, device="cuda")).sum().backward()
+    assert model.weight.grad.is_cuda
+    model.weight.data = model.weight.data.to("cuda:1")
+    assert model.weight.device == torch.device("cuda:1")
+    model.bias.data = model.bias.data.cpu()
+    assert type(model.bias) is torch.nn.Parameter
+
+
+@pytest.mark.parametrize("recurrent", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN], ids=lambda kind: kind.__name__)
+def test_packed_sequences(recurrent) -> None:
+    torch.manual_seed(0)
+    model, x, lengths = recurrent(4, 6, batch_first=True), torch.randn(3, 5, 4), torch.tensor([5, 2, 3])
+
+    def run(module, sequences):
+        packed = pack_padded_sequence(sequences, lengths, batch_first=True, enforce_sorted=False)
+        assert (packed.data.device, packed.batch_sizes.device.type) == (sequences.device, "cpu")
+        return pad_packed_sequence(module(packed)[0], batch_first=True)[0]
+
+    wanted = run(model, x).detach()
+    found = run(model.cuda(), x.cuda())
+    assert torch.allclose(found.cpu(), wanted, atol=1e-6)
+    assert pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False).to("cuda").data.is_cuda
+
+
+def test_a_parameter_that_a_graph_holds_is_not_moved() -> None:
+    model = torch.nn.Linear(2, 2)
+    result = model(torch.ones(1, 2, requires_grad=True))
+    with pytest.raises(DeviceError, match=r"Linear.weight cannot be moved to or from a posed GPU: a graph"):
+        model.cuda()
+    del result
+    assert model.cuda().weight.is_cuda
+
+
+def test_a_function_that_is_transformed_moves_tensors() -> None:
+    x, weights = torch.randn(5, 3), torch.randn(3, 3, device="cuda")
+    product, gradient = torch.func.vjp(lambda w: x.cuda() @ w, weights)
+    assert torch.allclose(gradient(torch.ones_like(product))[0], x.cuda().T @ torch.ones_like(product))
+    assert torch.func.grad(lambda w: w.cuda().square().sum())(x[0]).equal(2 * x[0])
+    rows = torch.func.vmap(lambda row: row.cuda() * 2)(x)
+    assert rows.is_cuda
+    assert torch.equal(rows.cpu(), 2 * x)
+
+
+def test_an_operator_that_a_program_registers_for_the_gpu() -> None:
+    library = torch.library.Library("tests_of_posing", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    library.define("thrice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: 2 * x if x.is_cuda else None, "CUDA")
+    library.impl("twice", lambda x: -2 * x, "CPU")
+    library.impl("thrice", lambda x: 3 * x, "CompositeExplicitAutograd")
+    operators = torch.ops.tests_of_posing
+    assert operators.twice(torch.ones(2, device="cuda")).tolist() == [2, 2]
+    assert operators.twice(torch.ones(2)).tolist() == [-2, -2]
+    assert operators.thrice(torch.ones(2, device="cuda")).tolist() == [3, 3]
+    assert operators.twice(torch.ones(2, device="cuda")).is_cuda
+    library._destroy()
