@@ -39,7 +39,7 @@ def flydsl_mla_fwd_decode(
     split_output: Any, split_lse: Any, softmax_scale: float, stream: Any = None,
 ) -> None:  # fmt: skip
     """Write what whole items compute to final_output (T, 128, 512), bf16, and the shares of divided requests to
-    split_output (rows, 1, 128, 512) and split_lse (rows, 1, 128, 1), f32, for `pa_metadata.reduce_shares`.
+    split_output (rows, 1, 128, 512) and split_lse (rows, 1, 128, 1), f32, for `mla_reduce`.
 
     work_indptr, work_info_set: of `pa_metadata` with kv_granularity=1, for one query of a request.
     Raises ArgumentError for tensors of other shapes and types.
@@ -80,7 +80,7 @@ def mla_fwd_decode(
         query, kv_buffer, kv_page_indices, tables["work_indptr"], tables["work_info"], output, *shares, softmax_scale,
         stream,
     )  # fmt: skip
-    merge_shares(output, *shares, tables, batch, 1, stream)
+    merge_shares(output, *shares, tables, 1, stream)
 
 
 # Fewer workgroups than compute units leave less to merge.

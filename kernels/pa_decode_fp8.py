@@ -106,7 +106,7 @@ def compile_pa_decode_metadata(
 
     launch: (output, shares, lse, query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale,
     value_scale, work_indptr, work_info, partition_indptr, bins, key heads, stream), tensors flattened. shares (rows, H,
-    D) and lse (rows, H) in f32: of requests that several bins divide, for `pa_metadata.reduce_shares`. allocator: None,
+    D) and lse (rows, H) in f32: of requests that several bins divide, for `mla_reduce`. allocator: None,
     as shared memory is allocated while the kernel is traced.
 
     needs_mask: False if every context is whole partitions of 256 and query_length is 1. query_input_dtype: bf16, f16,
@@ -190,7 +190,7 @@ def decode_divided(given: PagedInputs, scale: float | None, metadata: Any, strea
     shares = room_for_shares(metadata, queries, heads * given.group, given.dim)
     launch, work = compile_pa_decode_metadata(scale, **given.options)["launch"], [metadata[name] for name in WORK]
     launch_flat(launch, given.output, *shares, *given.inputs, *work, work[0].numel() - 1, heads, stream)
-    merge_shares(given.output, *shares, metadata, given.batch, queries, stream)
+    merge_shares(given.output, *shares, metadata, queries, stream)
 
 
 def pa_decode_ps_launch(

@@ -31,18 +31,17 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.attention_common import merged
-from kernels.kernels_common import FLOATS, LOG2_E, ceil_div, require, require_array, require_waves_of_64
+from kernels.kernels_common import ceil_div, require, require_array, require_waves_of_64
 from kernels.launches import launch_flat, launcher
+from kernels.mla_reduce import MAPS, mla_reduce
 from kernels.rows import WAVE
-from kernels.sizes import require_least, require_rows
+from kernels.sizes import require_least
 from kernels.tensor_shim import GTensor
 
 COMPUTE_UNITS = 304  # of an MI300X
 GRANULARITY = 256
 ITEM = 8
 TABLES = "work_indptr work_info reduce_indptr reduce_final_map reduce_partial_map partition_indptr"
-MAPS = TABLES.split()[2:5]
 # (contexts, num_cu, num_heads_k, group, queries): divided requests, some without keys, more bins than keys.
 SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int], ...] = (
     ((1027, 5000, 33), 8, 1, 8, 1), ((8192,) * 3, 16, 2, 8, 4), ((0, 700, 0, 0, 129, 0), 6, 3, 4, 2),
@@ -287,43 +286,6 @@ def get_pa_metadata(
     return tables
 
 
-@flyc.kernel
-def reduce_shares_kernel(out: fx.Tensor, shares: fx.Tensor, lse: fx.Tensor, maps: Any) -> None:
-    """A query and head of a divided request: its shares weighted by exp(lse). A thread for each column."""
-    require_waves_of_64("the reduction of shares")
-    group, head, query = (fx.Int32(i) for i in fx.block_idx)
-    column, heads, columns = fx.Int32(fx.thread_idx.x), fx.Int32(fx.grid_dim.y), fx.Int32(fx.block_dim.x)
-    indptr, final, partial = maps
-
-    def share(number: Any) -> tuple[Any, Any, Any]:
-        row = (fx.Int32(partial[number]) + query) * heads + head
-        return fx.Float32(shares[row * columns + column]), fx.Float32(lse[row]) * LOG2_E, fx.Float32(1.0)
-
-    first, last = fx.Int32(indptr[group]), fx.Int32(indptr[group + 1])
-    if first < last:
-        row = (fx.Int32(final[group * 2]) + query) * heads + head
-        out[row * columns + column] = fx.Float32(merged(first, last, share)).to(out.dtype)
-
-
-def _reduce(tensors: dict[str, Any], batch: Any, heads: Any, columns: int, queries: Any, stream: Any) -> None:
-    out, shares, lse, *maps = tensors.values()
-    for name, kinds in (("output", FLOATS), ("shares", (fx.Float32,))):
-        require_rows(name, tensors[name], 0, heads * columns, *kinds)
-    sizes = {"reduce_indptr": batch + 1, "reduce_final_map": 0, "reduce_partial_map": 0}
-    require_least(tensors, lse=(fx.Float32, shares.shape[0] // columns), **{n: (fx.Int32, sizes[n]) for n in MAPS})
-    kernel = reduce_shares_kernel(out, shares, lse, tuple(maps))
-    kernel.launch(grid=(batch, heads, queries), block=columns, stream=stream)
-
-
-# Writes the rows of divided requests: (output (.., heads, columns), shares (rows, heads, columns), lse (rows, heads),
-# reduce_indptr, reduce_final_map, reduce_partial_map, batch, heads, columns, queries, stream). shares and lse are f32,
-# lse the logarithm of a share's sum of powers of e.
-reduce_shares = launcher(
-    "reduce_shares", f"output shares lse {' '.join(MAPS)}", _reduce, batch=fx.Int32, heads=fx.Int32, columns=int,
-    queries=fx.Int32,
-)  # fmt: skip
-
-
 def room_for_shares(metadata: dict[str, Any], queries: int, heads: int, columns: int) -> tuple[Any, Any]:
     """(shares (rows, heads, columns), lse (rows, heads, 1)) for what tables of `get_pa_metadata` divide."""
     import torch
@@ -332,9 +294,6 @@ def room_for_shares(metadata: dict[str, Any], queries: int, heads: int, columns:
     return torch.empty(rows, heads, columns, device=device), torch.empty(rows, heads, 1, device=device)
 
 
-def merge_shares(
-    output: Any, shares: Any, lse: Any, metadata: dict[str, Any], batch: int, queries: int, stream: Any
-) -> None:
+def merge_shares(output: Any, shares: Any, lse: Any, metadata: dict[str, Any], queries: int, stream: Any) -> None:
     """Write the rows of divided requests to output."""
-    maps, (_, heads, columns) = [metadata[name] for name in MAPS], shares.shape
-    launch_flat(reduce_shares, output, shares, lse, *maps, batch, heads, columns, queries, stream)
+    mla_reduce(output, shares, lse, *(metadata[name] for name in MAPS), queries=queries, stream=stream)

@@ -8,7 +8,8 @@ import torch
 from flydsl.errors import ArgumentError
 from kernels import pa_decode_fp8 as kernel
 from kernels.fused_rope_cache_kernel import build_fused_rope_cache_module
-from kernels.pa_metadata import get_pa_metadata, reduce_shares
+from kernels.mla_reduce import mla_reduce
+from kernels.pa_metadata import get_pa_metadata
 from kernels.paged_attention import SCALES
 from tests.kernels.checks import checking
 from tests.kernels.paged import FP8, Requests, assert_close, requests
@@ -188,7 +189,7 @@ def test_whole_partitions_need_no_mask() -> None:
     shares, lse = torch.full((rows, 8, 64), torch.nan), torch.full((rows, 8), torch.nan)
     caches = [cache.view(torch.uint8).view(-1) for cache in given.caches]
     work = [metadata[name].view(-1) for name in ("work_indptr", "work_info", "partition_indptr")]
-    maps = [metadata[name].view(-1) for name in ("reduce_indptr", "reduce_final_map", "reduce_partial_map")]
+    maps = [metadata[name] for name in ("reduce_indptr", "reduce_final_map", "reduce_partial_map")]
     inputs = (
         given.query.view(-1),
         *caches,
@@ -200,7 +201,7 @@ def test_whole_partitions_need_no_mask() -> None:
     )
     with checking():
         compiled["launch"](output.view(-1), shares.view(-1), lse.view(-1), *inputs, *work, 3, 1)
-        reduce_shares(output.view(-1), shares.view(-1), lse.view(-1), *maps, 2, 8, 64, 1)
+        mla_reduce(output, shares, lse, *maps)
     assert_close(output.float(), given.expected())
 
 

@@ -9,6 +9,7 @@ import torch
 
 from kernels import mla_fwd_decode_m16x8_fp8_fp8 as mla
 from kernels import pa_metadata
+from kernels.mla_reduce import build_mla_reduce_module
 from kernels.pa_decode_fp8 import compile_pa_decode_metadata, compile_pa_decode_ps
 from kernels.pa_decode_swa import compile_pa_decode_sw, parts_of
 from tests.kernels.cases import ARCHS, Case
@@ -85,6 +86,15 @@ def latent() -> tuple[Any, tuple[Any, ...]]:
     return launch, (query, kv, pages, *work, *results, mla.KEY_BYTES**-0.5, requests)
 
 
+def shares(requests: int, count: int, heads: int, columns: int, has_lse: bool) -> tuple[Any, tuple[Any, ...]]:
+    """Requests of which as many shares each are merged."""
+    rows, numbers = requests * count, torch.arange(requests + 1, dtype=torch.int32)
+    output, lse = torch.zeros(requests * heads * columns, dtype=BF16), [torch.zeros(requests * heads)] * has_lse
+    given = output, torch.zeros(rows * heads * columns), torch.zeros(rows * heads), numbers * count
+    maps = torch.stack([numbers[:-1], numbers[1:]], 1).view(-1), torch.arange(rows, dtype=torch.int32)
+    return build_mla_reduce_module(columns, has_lse=has_lse), (*given, *maps, *lse, requests, heads, 1)
+
+
 def persistent_case(
     name: str, block: int, scales: str, queries: int, group: int, trans_v: bool = True
 ) -> dict[str, Case]:
@@ -111,6 +121,9 @@ CASES: dict[str, Case] = {
     "pa_sw_w1023_ptok_q1g8": Case("pa_decode_swa", "bf16, fp8", partial(window, "ptok")),
     "pa_sw_reduce_g8": Case("pa_decode_swa", "bf16", reduction),
     "mla_decode_m16x8_fp8": Case("mla_fwd_decode_m16x8_fp8_fp8", "fp8", latent, test="test_mla_fwd_decode.py"),
+    "mla_reduce_d512": Case("mla_reduce", "f32, bf16", partial(shares, 2, 20, 16, 512, False)),
+    "mla_reduce_d512_lse": Case("mla_reduce", "f32, bf16", partial(shares, 2, 20, 16, 512, True)),
+    "mla_reduce_d128": Case("mla_reduce", "f32, bf16", partial(shares, 8, 4, 16, 128, False)),
     "pa_metadata_v1_cu256h1": Case("pa_metadata", "i32", schedule),
 }
 ROW = "more registers, at the same occupancy, for fewer instructions"
