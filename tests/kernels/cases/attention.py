@@ -9,6 +9,7 @@ import torch
 
 from kernels.flash_attn_generic import build_flash_attn_func_module
 from kernels.flash_attn_gfx950 import build_flash_attn_dualwave_swp_module, workspace_size
+from kernels.mqa_logits import build_mqa_logits_module, default_parts
 from tests.kernels.attention import TYPES
 from tests.kernels.cases import ARCHS, Case
 
@@ -52,6 +53,15 @@ def cdna4(dtype: str, mask: str, varlen: bool = False, splits: int = 1) -> dict[
     return {name: Case("flash_attn_gfx950", dtype, make, archs=ARCHS[1:])}
 
 
+def indexer(queries: int, keys: int, heads: int, width: int) -> tuple[Any, tuple[Any, ...]]:
+    """The last queries of a sequence."""
+    q, k = (torch.zeros(count * width, dtype=torch.uint8) for count in (queries * heads, keys))
+    numbers = torch.arange(queries, dtype=torch.int32)
+    others = torch.ones(keys), torch.ones(queries * heads), numbers * 0, numbers + (keys - queries + 1)
+    launch = build_mqa_logits_module(heads, width)
+    return launch, (q, k, *others, torch.zeros(queries * keys), queries, keys, default_parts(queries, keys))
+
+
 def every_size() -> dict[str, Case]:
     cases = [
         flash(f"{dtype}_d{dim}_{name}", dtype, (dim, dim), causal=name == "causal")
@@ -78,5 +88,7 @@ CASES: dict[str, Case] = {
     **cdna4("bf16", "full", varlen=True),
     **cdna4("bf16", "causal", splits=2),
     **cdna4("bf16", "full", splits=4),
+    "mqa_logits_h64_d128": Case("mqa_logits", "fp8", partial(indexer, 16, 2048, 64, 128)),
+    "mqa_logits_h32_d64": Case("mqa_logits", "fp8", partial(indexer, 16, 2048, 32, 64)),
 }
 MISSES: dict[tuple[str, str], str] = {}
