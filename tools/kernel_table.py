@@ -32,10 +32,10 @@ are within, ± ~ what the uncertainty of the model's figures makes where none wa
 
 Against AMD's: the times of our kernel and of AMD's for the same task, both by the model, at a size that models have
 ([`amd_times.py`](../tests/benchmarks/amd_times.py)). AMD's are FlyDSL's kernels of August 2026, or of its release
-0.2.2, run unchanged. When AMD's were timed, the model had no time for atomics in the L2, by which results are added in
-rows with *, nor for the wait for kernel arguments, 0.6 us a launch: there, and in short rows, the ratio is too high.
-How far the model is to be trusted is in this plot: times of our kernels by the model, over those that FlyDSL's took on
-an MI355X with the same tiles (`python -m tools.measured_plot`).
+0.2.2, and aiter's of August to November 2026, run unchanged. When FlyDSL's were timed, the model had no time for
+atomics in the L2, by which results are added in rows with *, nor for the wait for kernel arguments, 0.6 us a launch:
+there, and in short rows, the ratio is too high. How far the model is to be trusted is in this plot: times of our
+kernels by the model, over those that FlyDSL's took on an MI355X with the same tiles (`python -m tools.measured_plot`).
 
 ![modelled against measured times](../docs/images/measured.svg)
 """

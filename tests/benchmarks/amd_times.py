@@ -2,9 +2,9 @@
 
 python -m tests.benchmarks.amd_times [kernel ...]
 
-AMD's kernels (FlyDSL, August 2026, or its release 0.2.2) ran unchanged under the model in November 2026; ours are timed
-when asked for. Where results are added by atomics, AMD's times are older than what an atomic takes in the L2: such rows
-are marked, and compare the models as much as the kernels.
+AMD's kernels (FlyDSL, August 2026, or its release 0.2.2; aiter, August to November 2026) ran unchanged under the model
+in November 2026; ours are timed when asked for. Where results are added by atomics, AMD's times are older than what an
+atomic takes in the L2: such rows are marked, and compare the models as much as the kernels.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from typing import Any
 import torch
 
 from flydsl import env
+from tests.kernels.cases.attention import indexer
 from tests.kernels.cases.gemm import empty
 from tests.kernels.cases.moe import memory
+from tests.kernels.cases.paged import shares
 from tests.kernels.rows import TYPES
 
 BF16 = torch.bfloat16
@@ -262,6 +264,9 @@ ROWS = (
     _row("layernorm_kernel", CDNA3, "8192 x 5120 f16", 48.59, norm, 8192, 5120, "f16", True, False),
     _row("layernorm_kernel", CDNA4, "4096 x 8192 bf16", 22.84, norm, 4096, 8192, "bf16", True, False),
     _row("layernorm_kernel", CDNA4, "8192 x 5120 f16", 40.09, norm, 8192, 5120, "f16", True, False),
+    _row("mla_reduce", CDNA3, "4 requests of 64 shares, 128 heads of 512", 21.52, shares, 4, 64, 128, 512, False),
+    _row("mla_reduce", CDNA3, "64 requests of 5 shares, 128 heads of 512", 33.76, shares, 64, 5, 128, 512, False),
+    _row("mla_reduce", CDNA4, "4 requests of 64 shares, 128 heads of 512", 15.30, shares, 4, 64, 128, 512, False),
     _row("moe_gemm_2stage", CDNA3, "stage 1, fp8, 512 tokens, 7168, 256, 8 of 256, 64x64x256", 250.4,
          moe, 1, "fp8", 512, 7168, 256, 256, 8, (64, 64, 256)),
     _row("moe_gemm_2stage", CDNA3, "stage 2, fp8, 512 tokens, 7168, 256, 8 of 256, 64x128x256", 194.0,
@@ -277,6 +282,9 @@ ROWS = (
     _row("moe_sorting_kernel", CDNA3, "8192 tokens, 4 of 128", 34.60, moe_sorting, 8192, 128, 4, execute=True),
     _row("moe_sorting_kernel", CDNA4, "4096 tokens, 8 of 256", 18.39, moe_sorting, 4096, 256, 8, execute=True),
     _row("moe_sorting_kernel", CDNA4, "8192 tokens, 4 of 128", 27.13, moe_sorting, 8192, 128, 4, execute=True),
+    _row("mqa_logits", CDNA3, "2048 queries, the last of 8192, 64 heads of 128", 234.8, indexer, 2048, 8192, 64, 128),
+    _row("mqa_logits", CDNA4, "2048 queries, the last of 8192, 64 heads of 128", 109.1, indexer, 2048, 8192, 64, 128),
+    _row("mqa_logits", CDNA4, "64 queries, the last of 32768, 64 heads of 128", 20.41, indexer, 64, 32768, 64, 128),
     _row("pa_decode_fp8", CDNA3, "1 x 16384, 64/8 heads, pages of 64", 17.48, paged_decode, 1, 64, 8, 16384, 64),
     _row("pa_decode_fp8", CDNA3, "64 x 4096, 64/8 heads, pages of 16", 178.7, paged_decode, 64, 64, 8, 4096, 16),
     _row("pa_decode_fp8", CDNA4, "1 x 16384, 64/8 heads, pages of 64", 14.94, paged_decode, 1, 64, 8, 16384, 64),
