@@ -29,7 +29,7 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 | `llvm.extractvalue` of a part, then of its leaf | one `llvm.extractvalue ...[0, 0]` | shorter |
 | `math` operations that a device library computes, after convert-fly-to-rocdl | intrinsics and formulas | no library is linked |
 | `math` in f64 that the device library has | an error that names the operation | the same |
-| register tensors of `f4E2M1FN` | an error: pack them into `i8` | elements are whole bytes |
+| register tensors of `f4E2M1FN` | of `i32`, after fly-layout-lowering | elements are packed, and moved by words |
 | `universal_copy` of several values whose stride is not 1, as if it were | an error | the wrong elements would move |
 | `llvm.load` and `llvm.store` of vectors without alignment | `{alignment = 4 : i64}` | LLVM would assume a vector's own |
 | one `llvm.getelementptr` for accesses of one place | one each | LLVM finds those that are equal |

@@ -312,11 +312,6 @@ def infer_mma_make_fragment(types: Sequence[Any], attributes: Attributes) -> lis
     """
     mma, memref = types
     operand = _operand_id(attributes)
-    if element_bits(mma.mma.op.element_of(operand)) < _BYTE:
-        raise LayoutError(
-            f"make_fragment of {mma.mma.op.element_of(operand)}: registers hold elements below 8 bits in words",
-            hint="make a register tensor of fx.Int32 with as many bits, and call the atom on it",
-        )
     stages = attributes.get("stages")
     part = mma_partitioned(mma.mma, operand, 0, memref.layout)[0]
     if stages is not None:
@@ -441,15 +436,18 @@ def _bits(kind: ir.Type) -> int:
 def _register_forms(op: MmaOp, operand: str) -> dict[str, int]:
     """Elements in which registers may hold a thread's values of an operand -> their number.
 
-    Elements below 16 bits may also stand in words of 32, those of 8 bits in bytes, and those below 8 bits in words
-    only.
+    Elements below 16 bits may also stand in words of 32, and those of 8 bits in bytes. The usual form comes first: the
+    element itself, or words for those below 8 bits.
     """
     element, values = op.element_of(operand), known_size(algebra.get(op.layout_tv(operand), 1))
     bits = element_bits(element)
     forms = {element: values} if bits >= _BYTE else {}
     if bits == _BYTE:
         forms["i8"] = values
-    return forms if bits >= 16 else {**forms, "i32": values * bits // 32}
+    if bits >= 16:
+        return forms
+    forms["i32"] = values * bits // 32
+    return forms if bits >= _BYTE else {**forms, element: values}
 
 
 @cache

@@ -103,6 +103,28 @@ def memory_bits(name: str) -> int:
     return 8 if name == "i1" else element_bits(name)
 
 
+WORD_BITS = 32
+
+
+def is_packed(name: str) -> bool:
+    """True if memory holds several elements in a byte: 4-bit and 6-bit floats, 4-bit integers.
+
+    >>> is_packed("f4E2M1FN"), is_packed("i1"), is_packed("i8")
+    (True, False, False)
+    """
+    return value_name(name) == "i4" or FLOAT_BITS.get(name, WORD_BITS) < 8
+
+
+def words_of(name: str) -> tuple[int, int]:
+    """The fewest packed elements that fill words, and the number of these.
+
+    >>> words_of("f4E2M1FN"), words_of("f6E2M3FN")
+    ((8, 1), (16, 3))
+    """
+    bits = math.lcm(element_bits(name), WORD_BITS)
+    return bits // element_bits(name), bits // WORD_BITS
+
+
 def is_float(name: str) -> bool:
     """True if an element type is a floating point type."""
     return name in FLOAT_BITS

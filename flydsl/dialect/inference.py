@@ -17,7 +17,7 @@ from mlir import ir
 from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
-from flydsl.dialect.elements import element_bits, element_type, scalar_of
+from flydsl.dialect.elements import element_bits, element_type, is_packed, scalar_of, words_of
 from flydsl.dialect.leaves import dynamic_leaves, is_static
 from flydsl.dialect.types import (
     AnyLayout,
@@ -32,6 +32,7 @@ from flydsl.dialect.types import (
     TileType,
 )
 from flydsl.errors import LayoutError
+from flydsl.layout.leaf import divides
 
 Attributes = Mapping[str, Any]
 # Operand types and attributes to result types.
@@ -233,6 +234,11 @@ def infer_add_offset(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A pointer moved by a number of elements; what is known about the number limits the alignment."""
     pointer, offset = types
     infer_get_scalar([offset], attributes)
+    if is_packed(pointer.element):
+        raise LayoutError(
+            f"unsupported: add_offset of {pointer}, whose elements share bytes",
+            hint="move the pointer first, in whole bytes, and then recast it: fx.recast_iter(dtype, pointer)",
+        )
     if pointer.alignment is None:
         return [pointer]
     if isinstance(offset.value, tuple):
@@ -249,7 +255,7 @@ DYNAMIC_SHARED = PointerType("i8", "shared", 1024)
 def check_recast_iter(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
     """`recast_iter` sees the same address as one of other elements; a larger alignment is the author's promise."""
     (source,), (result,) = types, results
-    stored_element(result.element)
+    _element_in_memory(result.element)
     if source.space != result.space:
         raise LayoutError(
             f"recast_iter of {source} to {result}: the address space stays", hint="change the element type only"
@@ -274,10 +280,11 @@ def check_alloca(types: Sequence[Any], results: Sequence[Any], attributes: Attri
 
 
 def _check_alloca(memref: MemRefType) -> None:
-    stored_element(memref.element)
+    _element_in_memory(memref.element)
     register_elements(memref)
     reached = algebra.cosize(memref.layout)
     assert isinstance(reached, int), "the layout is static"
+    _require_words(memref, reached)
     _require_room(memref, reached)
 
 
@@ -324,10 +331,38 @@ def vector_pieces(layout: AnyLayout) -> tuple[int, tuple[int, ...]]:
 
 
 def stored_element(name: str) -> ir.Type:
-    """The type of an element in memory. Raises LayoutError for one that shares a byte with others."""
-    if name != "i1" and element_bits(name) % 8:
+    """The type of an element that is read or written by itself. Raises LayoutError if it shares a byte with others."""
+    if is_packed(name):
+        raise LayoutError(
+            f"an element of {name} shares a byte with others, and cannot be read or written by itself",
+            hint="load() or store() all elements of a register tensor, or copy whole words",
+        )
+    return _element_in_memory(name)
+
+
+def _element_in_memory(name: str) -> ir.Type:
+    if name != "i1" and element_bits(name) % 8 and not is_packed(name):
         raise LayoutError(f"unsupported: tensors of {name}", hint="pack elements below 8 bits into i8")
     return element_type(name)
+
+
+def _require_words(memref: MemRefType, elements: int) -> None:
+    """Raise LayoutError if elements below 8 bits do not fill whole words."""
+    if is_packed(memref.element) and elements % words_of(memref.element)[0]:
+        raise LayoutError(
+            f"{elements} elements of {memref} do not fill words of 32 bits, by which such elements are held and moved",
+            hint=f"take a multiple of {words_of(memref.element)[0]} elements, side by side",
+        )
+
+
+def require_whole_words(element: str, offset: Any) -> None:
+    """Raise LayoutError if elements below 8 bits that begin at an offset may begin within a word of 32 bits."""
+    if is_packed(element) and not divides(words_of(element)[0], offset):
+        raise LayoutError(
+            f"elements of {element} that begin {algebra.to_text(offset)} elements from the start of a tensor, which is "
+            "not known to be whole words",
+            hint=f"take parts that begin at multiples of {words_of(element)[0]} elements",
+        )
 
 
 def infer_load(types: Sequence[Any], attributes: Attributes) -> list[Any]:
@@ -383,7 +418,9 @@ def infer_load_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A vector of all elements of a register tensor, in the order of its coordinates."""
     memref = types[0]
     _require_addresses(memref)
-    return [ir.VectorType.get([register_elements(memref)], stored_element(memref.element))]
+    elements = register_elements(memref)
+    _require_words(memref, vector_pieces(memref.layout)[0])
+    return [ir.VectorType.get([elements], _element_in_memory(memref.element))]
 
 
 def infer_store_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
@@ -417,6 +454,7 @@ def require_same(name: str, given: Any, wanted: Any) -> None:
 
 def _require_elements(name: str, value: Any, pointer: PointerType) -> None:
     _require_addresses(pointer)
+    stored_element(pointer.element)
     require_same(name, scalar_of(value), element_type(pointer.element))
 
 

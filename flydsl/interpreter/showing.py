@@ -12,7 +12,7 @@ import numpy as np
 from mlir import ir
 
 from flydsl import layout as algebra
-from flydsl.dialect.elements import element_type, memory_bits
+from flydsl.dialect.elements import element_type, is_packed, memory_bits
 from flydsl.dialect.location import trace_error
 from flydsl.errors import FlyError, SimulatorError
 from flydsl.interpreter.elements import Array, from_bytes, size_bytes
@@ -132,8 +132,10 @@ def _of_algebra(x: Execution, held: Any) -> str:
 def elements(x: Execution, tensor: LaneTensor) -> Array:
     """The elements of a tensor: (lanes, extents of its modes...), with one lane if all have the same tensor.
 
-    Raises SimulatorError if it reaches past the end of its memory.
+    Raises SimulatorError if it reaches past the end of its memory, and TraceError for elements that share bytes.
     """
+    if is_packed(tensor.kind.element):
+        raise trace_error(f"elements of {tensor.kind.element} share bytes", "look at what load() gives")
     extents = [_extent(mode) for mode in _modes(tensor.layout)]
     count = int(np.prod(extents, dtype=np.int64))
     index = algebra.crd2idx(LaneLeaf(np.arange(count), 64), tensor.layout) if count else 0

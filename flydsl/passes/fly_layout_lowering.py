@@ -46,7 +46,7 @@ from flydsl.dialect.atom_inference import (
     on_plain_layout,
     partitioned,
 )
-from flydsl.dialect.elements import element_type
+from flydsl.dialect.elements import element_type, is_packed
 from flydsl.dialect.gemm_traversal import DEFAULT_ORDER, traversal
 from flydsl.dialect.inference import (
     algebra_type,
@@ -69,6 +69,7 @@ from flydsl.dialect.types import (
     IntTupleType,
     LayoutType,
     MemRefType,
+    PointerType,
     SwizzleType,
     TiledMmaType,
     TileType,
@@ -76,6 +77,7 @@ from flydsl.dialect.types import (
 )
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
+from flydsl.passes.packed_elements import as_words, copy_of_words, pointer_to_words, word_count, word_offset
 from flydsl.passes.rewriting import (
     constant,
     create,
@@ -322,9 +324,11 @@ class _Lowering:
 
     def memref_alloca(self, op: ir.Operation) -> None:
         kind = fly_type(op.result.type)
-        size = {"allocSize": ir.IntegerAttr.get(element_type("i64"), algebra.cosize(kind.layout))}
-        attributes = {"dictAttrs": ir.DictAttr.get(size)}
-        pointer = create_fly("make_ptr", [], op.location, results=[kind.pointer], attributes=attributes).result
+        held, count = kind.pointer, _known(algebra.cosize(kind.layout))
+        if is_packed(kind.element):
+            held, count = PointerType("i32", "register"), word_count(kind.element, count)
+        attributes = {"dictAttrs": ir.DictAttr.get({"allocSize": ir.IntegerAttr.get(element_type("i64"), count)})}
+        pointer = create_fly("make_ptr", [], op.location, results=[held], attributes=attributes).result
         self.meaning[op.result] = _Tensor(kind, pointer, 0, kind.layout)
 
     def memref_load(self, op: ir.Operation) -> None:
@@ -351,8 +355,13 @@ class _Lowering:
         op.erase()
 
     def _load_piece(self, parts: _Tensor, place: int, width: int, kind: ir.VectorType) -> ir.Value:
-        piece = ir.VectorType.get([width], kind.element_type)
-        return create_fly("ptr.load", [self._address(parts, place)], ir.Location.current, results=[piece]).result
+        at, piece = ir.Location.current, ir.VectorType.get([width], kind.element_type)
+        address = self._address(parts, place)
+        if not is_packed(parts.kind.element):
+            return create_fly("ptr.load", [address], at, results=[piece]).result
+        words = ir.VectorType.get([word_count(parts.kind.element, width)], element_type("i32"))
+        loaded = create_fly("ptr.load", [address], at, results=[words]).result
+        return create("vector.bitcast", [loaded], [piece], at).result
 
     def memref_store_vec(self, op: ir.Operation) -> None:
         value, tensor = op.operands
@@ -364,7 +373,8 @@ class _Lowering:
             if len(places) > 1:
                 at = {"offsets": _numbers(number * width), "sizes": _numbers(width), "strides": _numbers(1)}
                 piece = create("vector.extract_strided_slice", [value], [kind], op.location, at).result
-            create_fly("ptr.store", [piece, self._address(parts, place)], op.location)
+            held = as_words(piece, op.location) if is_packed(parts.kind.element) else piece
+            create_fly("ptr.store", [held, self._address(parts, place)], op.location)
         op.erase()
 
     def partition(self, op: ir.Operation) -> None:
@@ -425,6 +435,7 @@ class _Lowering:
         tensors = [self.of(source), self.of(target)]
         kind = fly_type(atom.type)
         calls = [call_of(kind, tensor.layout) for tensor in tensors]
+        atom = copy_of_words(atom)
         count = _known(algebra.size(algebra.get(erase_values(calls[0]), 1)))
         for i in range(count):
             with self._guard(predicates, i, count):
@@ -435,6 +446,7 @@ class _Lowering:
     def copy_atom_call(self, op: ir.Operation) -> None:
         """Lower a copy call: each tensor becomes a view of the elements that one call moves."""
         atom, source, target, *predicates = op.operands
+        atom = copy_of_words(atom)
         with self._guard(predicates, 0, 1):
             create_fly("copy_atom_call", [atom, self._view(self.of(source)), self._view(self.of(target))], op.location)
         op.erase()
@@ -476,19 +488,27 @@ class _Lowering:
         return parts
 
     def _address(self, tensor: _Tensor, index: Any) -> ir.Value:
-        """The pointer to an element: `fly.add_offset` on the tensor's pointer, or the pointer itself for offset 0."""
-        offset = tensor.offset + index
+        """The pointer to an element: `fly.add_offset` on the tensor's pointer, or the pointer itself for offset 0.
+
+        Of elements below a byte it is one to the words that they begin.
+        """
+        offset, pointer = tensor.offset + index, tensor.pointer
+        if is_packed(tensor.kind.element):
+            offset, pointer = word_offset(tensor.kind, offset), pointer_to_words(pointer)
         if isinstance(offset, int) and offset == 0:
-            return tensor.pointer
+            return pointer
         at = ir.Location.current
         leaves = [] if isinstance(offset, int) else [materialize(offset, offset.width, at)]
         symbol = IntTupleType(erase_values(offset))
         operand = create_fly("make_int_tuple", leaves, at, results=[symbol]).result
-        return create_fly("add_offset", [tensor.pointer, operand], at).result
+        return create_fly("add_offset", [pointer, operand], at).result
 
     def _view(self, tensor: _Tensor) -> ir.Value:
         at = ir.Location.current
-        static = create_fly("static", [], at, results=[_one_call(_known(algebra.size(tensor.layout)))]).result
+        size = _known(algebra.size(tensor.layout))
+        if is_packed(tensor.kind.element):
+            size = word_count(tensor.kind.element, size)
+        static = create_fly("static", [], at, results=[_one_call(size)]).result
         first = algebra.crd2idx(0, tensor.layout)  # of a swizzled tensor it is not 0
         return create_fly("make_view", [self._address(tensor, first), static], at).result
 

@@ -44,7 +44,8 @@ def MFMA_Scale(
 
     elem_ty_b: by default as A. opsel_a, opsel_b: which byte of a lane's scale belongs to its 32 elements. The scales of
     a call are its values: `fx.gemm(atom, d, a, b, c, scale_a=..., scale_b=...)`, or `atom.set_value("scale_a", ...)`;
-    where none is set, nothing is scaled. A thread's 6-bit and 4-bit elements stand in words, a tensor of fx.Int32.
+    where none is set, nothing is scaled. A thread's 6-bit and 4-bit elements stand in words: in fragments of their own
+    type, or in a tensor of fx.Int32.
     """
     return scaled_op(atoms.MFMAScale, (m, n, k), (elem_ty_a, elem_ty_b, elem_ty_acc), (opsel_a, opsel_b))
 

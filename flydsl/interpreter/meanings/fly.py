@@ -32,6 +32,7 @@ from flydsl.dialect.inference import (
     allocated_elements,
     compared_parts,
     mode_arguments,
+    require_whole_words,
     single_leaf,
     vector_pieces,
 )
@@ -86,8 +87,9 @@ def _known_part_and_offset(layout: AnyLayout, coordinate: Any) -> tuple[Any, Any
 
 
 def in_bytes(offset: Any, element: str) -> Array:
-    """An offset in elements as bytes of each lane."""
-    return numbers_of(offset).astype(np.int64) * (memory_bits(element) // 8)
+    """An offset in elements as bytes of each lane. Raises LayoutError if elements there may begin within a word."""
+    require_whole_words(element, offset)
+    return numbers_of(offset).astype(np.int64) * memory_bits(element) // 8
 
 
 def _means_fly(*names: str) -> Any:
