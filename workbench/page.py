@@ -21,6 +21,7 @@ from flydsl.codegen import CodeObject
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline
 from flydsl.compiler.caching.saved import place_to_write
 from flydsl.errors import ArgumentError
+from flydsl.garbage import collection_paused
 from flydsl.simulator.timing import Trace
 from workbench.binary_report import binary_chapter, binary_heading
 from workbench.kit import line_list
@@ -103,6 +104,7 @@ def _subject(value: Any) -> Subject:
     )
 
 
+@collection_paused()  # each line is several objects, and they stay until the page is written
 def page(subjects: Sequence[Subject]) -> str:
     """The text of the page: a list of contents, then each compilation and each trace."""
     names = _names(subjects)

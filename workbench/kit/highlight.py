@@ -129,7 +129,8 @@ def _closing(line: str, start: int) -> int:
 @lru_cache(maxsize=1 << 15)
 def _marked(line: str, language: str) -> str:
     """A line, escaped, with marks for spans. Levels and diffs show most lines of a module many times."""
-    line = _NONCHARACTERS.sub("", line)
+    if not line.isascii():
+        line = _NONCHARACTERS.sub("", line)
     if language == "mlir":
         line = with_folds(line)
     if pattern := _PATTERNS.get(language):

@@ -24,9 +24,10 @@ def diff_rows(diff: Diff, before: Sequence[int] = (), after: Sequence[int] = ())
         if isinstance(row, int):
             return ["…", row]
         places, number = (after, row.right_number) if row.right is not None else (before, row.left_number)
-        left, right = (None if side is None else diff.line_html(side, TAGS) for side in (row.left, row.right))
+        shown = (None if row.sign == " " else row.left, row.right)
+        left, right = (None if side is None else diff.line_html(side, TAGS) for side in shown)
         origin = places[number - 1] if places else -1
-        return [row.sign, row.left_number, row.right_number, None if row.sign == " " else left, right, origin]
+        return [row.sign, row.left_number, row.right_number, left, right, origin]
 
     return [row_data(row) for row in _shortened(rows(diff))]
 

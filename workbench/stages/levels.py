@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from flydsl.codegen import CodeObject
 from flydsl.compiler import Pipeline
@@ -110,11 +110,12 @@ def source_levels(others: Sequence[Level]) -> list[Level]:
 
 def mlir_level(name: str, pipeline: Pipeline, index: int) -> Level:
     """The module after a stage, 0 for the traced one."""
-    lines = pipeline.text_after(index).splitlines()
-    return Level(name, "mlir", tuple(lines), mlir_places(pipeline.text_after(index, locations=True), lines))
+    text = pipeline.text_after(index)
+    return Level(name, "mlir", tuple(text.splitlines()), mlir_places(pipeline.text_after(index, locations=True), text))
 
 
-def mlir_places(located: str, plain: Sequence[str]) -> Places:
+@lru_cache(maxsize=64)
+def mlir_places(located: str, plain: str) -> Places:
     """The places in a module's text with locations, for each line of its text without.
 
     The location of an operation with regions is at its end; it is assigned to the operation's first line.
@@ -124,12 +125,13 @@ def mlir_places(located: str, plain: Sequence[str]) -> Places:
     for line in located.splitlines():
         (defined if line.startswith("#loc") else lines).append(line)
     aliases = {match[1]: match[2] for line in defined if (match := _MLIR_ALIAS.match(line))}
-    if len(lines) != len(plain):
-        raise ValueError(f"{len(lines)} lines with locations, {len(plain)} without")
+    short_lines = plain.splitlines()
+    if len(lines) != len(short_lines):
+        raise ValueError(f"{len(lines)} lines with locations, {len(short_lines)} without")
     known: dict[str, SourceLocation | None] = {}  # a kernel has far fewer places than operations
     places: list[SourceLocation | None] = []
     opened: list[int] = []
-    for number, (line, short) in enumerate(zip(lines, plain, strict=True)):
+    for number, (line, short) in enumerate(zip(lines, short_lines, strict=True)):
         body = _trailing_location(line)
         if body not in known:
             known[body] = _mlir_place(body, aliases)

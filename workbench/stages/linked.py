@@ -24,10 +24,11 @@ class Linked:
     def __init__(self, levels: Sequence[Level]) -> None:
         self.levels = tuple(levels)
         self._origins = Origins(place for level in levels for place in level.places)
+        self._numbers = [self._origins.numbers(level.places) for level in levels]
 
     def meta(self) -> dict[str, Any]:
         """The data that the script needs at once: names, sizes, and counts of each origin and operation per level."""
-        counts = [Counter(self._origins.numbers(level.places)) for level in self.levels]
+        counts = [Counter(numbers) for numbers in self._numbers]
         names = self._origins.names
         return {
             "levels": [{"name": v.name, "language": v.language, "size": len(v.lines)} for v in self.levels],
@@ -46,10 +47,9 @@ class Linked:
         if level.margins:
             lines = [margin + line for margin, line in zip(level.margins, lines, strict=True)]
         names = [""] * len(lines) if level.language == "python" else list(level.operation_names)
-        origins = self._origins.numbers(level.places)
         start = level.places[0] if level.language == "python" and level.places else None
         first = 0 if level.margins else start.line if start else 1
-        return {"lines": lines, "origins": origins, "operations": names, "first": first}
+        return {"lines": lines, "origins": self._numbers[index], "operations": names, "first": first}
 
 
 def script() -> str:

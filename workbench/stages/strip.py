@@ -34,8 +34,7 @@ class Strip:
         if stage.state != "done":
             return {"rows": []}
         diff = stage_diff(stage)
-        before, after = (self._origins.numbers(self._levels[i]) for i in (stage.index - 1, stage.index))
-        return {"rows": diff_rows(diff, before, after)}
+        return {"rows": diff_rows(diff, *self._numbers[stage.index - 1 : stage.index + 1])}
 
     @cached_property
     def _levels(self) -> list[Places]:
@@ -47,11 +46,19 @@ class Strip:
         return levels
 
     @cached_property
+    def _distinct(self) -> dict[int, Places]:
+        """The same without repetitions, by identity."""
+        return {id(level): level for level in self._levels}
+
+    @cached_property
     def _origins(self) -> Origins:
-        changed = [
-            level for level, before in zip(self._levels, [None, *self._levels], strict=False) if level is not before
-        ]
-        return Origins(place for level in changed for place in level)
+        return Origins(place for level in self._distinct.values() for place in level)
+
+    @cached_property
+    def _numbers(self) -> list[list[int]]:
+        """The numbers of the origins after each stage."""
+        numbers = {key: self._origins.numbers(level) for key, level in self._distinct.items()}
+        return [numbers[id(level)] for level in self._levels]
 
 
 def script() -> str:

@@ -73,7 +73,7 @@ def test_a_region_begins_where_its_operation_is(finished):
 
 
 def test_locations_in_every_form():
-    plain = ["a.a", "a.b", "a.c {", "}", "a.d", 'a.e {x = "loc(#loc1)"}']
+    plain = "\n".join(["a.a", "a.b", "a.c {", "}", "a.d", 'a.e {x = "loc(#loc1)"}'])
     located = """#loc = loc("-":1:1)
 #loc1 = loc("k.py":3:5)
 a.a loc(#loc1)
