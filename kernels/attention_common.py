@@ -12,9 +12,8 @@ at a time: as many consecutive keys as it needs of P for the other product, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -82,12 +81,11 @@ def multiply(product: Any, rows: SharedTile, columns: list[Any], blocks: int, su
     return result
 
 
-def multiply_fragments(product: Product32, rows: list[list[Any]], columns: list[Any], sums: Any = None) -> list[Any]:
-    """The same for rows whose fragments [block][group] are in registers."""
-    result = [zeros() for _ in rows] if sums is None else list(sums)
-    for group, column in enumerate(columns):
-        result = [product(block[group], column, part) for block, part in zip(rows, result, strict=True)]
-    return result
+def multiply_fragments(product: Product32, rows: list[list[Any]], columns: list[Any], sums: list[Any]) -> list[Any]:
+    """The same for rows whose fragments [group][block] are in registers."""
+    for blocks, column in zip(rows, columns, strict=True):
+        sums = [product(fragment, column, part) for fragment, part in zip(blocks, sums, strict=True)]
+    return sums
 
 
 def fragments_ahead(product: Any, count: int) -> None:
@@ -280,15 +278,10 @@ class CopiedTile(SharedTile):
         distance = first * 4 + block * ROWS * self.chunks * CHUNK_BYTES
         return fx.Vector(fx.rocdl.lds_load(fx.T.vec(4, fx.T.i32), self._columns[group] + distance, 0))
 
-    def reads(self, stage: int, blocks: range) -> list[Callable[[], Any]]:
-        """Reads of a lane's chunks, as words: those of the first group of each block, and so on."""
-        first = stage * self.bytes // 4
-        return [partial(self.fragment, block, group, first) for group in range(self.groups) for block in blocks]
-
     def fragments(self, stage: int, blocks: range) -> list[list[Any]]:
-        """[block of 32 rows][group]: a lane's chunks, as words."""
+        """[group][block of 32 rows]: a lane's chunks, as words, read in the order in which they are multiplied."""
         first = stage * self.bytes // 4
-        return [[self.fragment(block, group, first) for group in range(self.groups)] for block in blocks]
+        return [[self.fragment(block, group, first) for block in blocks] for group in range(self.groups)]
 
 
 class TurnedTile(CopiedTile):

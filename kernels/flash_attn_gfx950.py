@@ -5,18 +5,17 @@
 
 Operands are those of `flash_attn_generic`, with as many keys as queries. What differs is how a tile moves. It goes
 straight to shared memory, in two buffers, and values are turned when they are read (ds_read_b64_tr_b16). A step has
-two phases, with a barrier before each:
+four phases, with a barrier before each:
 
-    copies of the keys of tile j + 2 and the values of tile j + 1     on their way until the next phase
-    scores of tile j + 1, half of O += P V of tile j                  shared memory, matrix instructions
-    ---
-    the other half, and the powers of tile j + 1                      matrix and vector instructions by turns
+    reads of the keys of tile j + 1, copies of the values of tile j + 1     shared memory
+    scores of tile j + 1, powers of the second half of tile j               matrix and vector instructions by turns
+    reads of the values of tile j, copies of the keys of tile j + 3         shared memory
+    O += P V of tile j, powers of the first half of tile j + 1              matrix and vector instructions by turns
 
-Of the two waves of a SIMD, one is a phase behind the other, so that one multiplies while the other takes powers. All
-reads of shared memory are in the first phase. Half of the waves begin it when the others have left it, so that a copy
-overwrites nothing that is still to be read. Sums are multiplied by what a new maximum makes of the old ones only if
-some query's has risen by more than 2^8. Tiles are taken in pairs, one for each buffer; the last four, which have the
-masks, are unrolled.
+Of the two waves of a SIMD, one is a phase behind the other, so that one reads while the other multiplies. A phase ends
+when its reads are done, so that a copy overwrites nothing that is still to be read. Sums are multiplied by what a new
+maximum makes of the old ones only if some query's has risen by more than 2^8. Tiles are taken in pairs, one for each
+buffer; the last four, which have the masks, are unrolled.
 
 Few queries with many keys leave most of a GPU idle. With num_kv_splits as many workgroups share the keys of a block of
 queries, in parts of an even number of tiles, at least four. Each writes its own result to a workspace, with the largest
@@ -24,7 +23,8 @@ score and the sum of its powers, and a second kernel takes their mean:
 
     O = sum of w_i O_i / sum of w_i, w_i = 2^(top_i - top) total_i        32 lanes for a row, all parts loaded at once
 
-bf16, causal: 254 VGPRs, 64 of which hold sums, 32 queries, 32 scores and 16 P; two waves per SIMD.
+bf16, causal: 238 VGPRs, 64 of which hold sums, 64 keys or values, 32 queries, 32 scores and 16 P; two waves per SIMD.
+By the model, long sequences without a mask take as long as the GPU's power lets matrix cores need for them.
 """
 
 from __future__ import annotations
@@ -52,14 +52,18 @@ from kernels.attention_heads import (
 from kernels.kernels_common import LOG2_E, element_type, require, rounded
 from kernels.launches import for_waves, launch_some, launcher
 from kernels.mfma_products import is_cdna4
+from kernels.pipeline_utils import vmcnt
 from kernels.sizes import require_elements
 from kernels.tensor_shim import GTensor
 
 __all__ = ["build_flash_attn_dualwave_swp_module", "reference", "workspace_size"]
 
 HEAD_DIM, BLOCK_M = 128, 256
-BLOCKS, LAST = range(2), range(2, 4)
-AHEAD, AT_ONCE = 6, 4  # fragments
+BLOCKS, COLUMNS = range(2), range(4)  # of 32 keys and of 32 columns
+LDS_COUNTER = 0xF00  # of s_waitcnt
+# See `by_turns`.
+TURNS_OF_SCORES = ((16, 1, 2),)
+TURNS_OF_SUMS = ((6, 0, 5), (10, 2, 3))
 TAIL = 4  # tiles that may be masked
 LAZY = 8.0  # in units of log2
 LANES = 32  # of what combines the parts of a row
@@ -118,85 +122,67 @@ class DualWave:
 
     def scores(self, stage: int) -> Any:
         """Those of the keys in a buffer."""
-        return multiply_fragments(self.product, self.k.fragments(stage, BLOCKS), self.q)
+        return multiply_fragments(self.product, self.k.fragments(stage, BLOCKS), self.q, [zeros(), zeros()])
 
     def step(self, state: Any, tile: Any, stage: int, mask: Any) -> Any:
-        """From P of a tile in buffer `stage` to that of the next one."""
-        sums, top, total, p, factor = state
+        """From the scores of a tile, whose values are in buffer `stage`, to those of the next one."""
+        sums, top, total, factor, shift, p, late = state
         arrive()
-        before: Any = rescaled(sums, factor, self.lazy)
-        keys, first, second = self.k.reads(stage ^ 1, BLOCKS), self.v.reads(stage, BLOCKS), self.v.reads(stage, LAST)
-        fragments = Fragments(self.product, [*keys, *first, *second])
-        self.k.copy(tile + 2, stage)
-        self.v.copy(tile + 1, stage ^ 1)
-        scores = mask(fragments.multiply(self.q, [zeros(), zeros()]), tile + 1)
-        done, turned = fragments.multiply(p, before[:2]), fragments.rest()
+        keys = self.k.fragments(stage ^ 1, BLOCKS)
         fx.rocdl.sched_barrier(0)
+        self.v.copy(tile + 1, stage ^ 1)
         arrive()
+        scores = multiply_fragments(self.product, keys, self.q, [zeros(), zeros()])
+        rest, total = self.powers(late, shift, total)
+        by_turns(*TURNS_OF_SCORES)
+        arrive()
+        values = self.v.fragments(stage, COLUMNS)
+        fx.rocdl.sched_barrier(0)
+        self.k.copy(tile + 3, stage ^ 1)
+        before: Any = rescaled(sums, factor, self.lazy)
+        arrive()
+        scores = mask(scores, tile + 1)
+        sums = multiply_fragments(self.product, values, [*p, *rest], before)
         top, factor, shift = common.top_of(scores, self.scale, top, LAZY if self.lazy else 0.0)
-        done += multiply_fragments(self.product, turned, p, before[2:])
-        powers = common.powers_of(scores, self.scale, shift)
-        p = [here(chunk) for chunk in weights(powers, self.plan.dtype)]
-        total = total * factor + common.sum_of(powers)
-        by_turns(8)
-        return done, top, total, p, factor
+        p, total = self.powers(scores[0], shift, total * factor)
+        by_turns(*TURNS_OF_SUMS)
+        return sums, top, total, factor, shift, p, scores[1]
+
+    def powers(self, scores: Any, shift: Any, total: Any) -> tuple[list[Any], Any]:
+        """(P of a block of keys, the sum of powers with these)."""
+        powers = common.powers_of([scores], self.scale, shift)
+        return [here(chunk) for chunk in weights(powers, self.plan.dtype)], here(total + common.sum_of(powers))
 
     def finish(self, state: Any, stage: int) -> Any:
-        """(sums, top, total) after P of the last tile."""
-        sums, top, total, p, factor = state
-        arrive()
+        """(sums, top, total) after the last tile."""
+        sums, top, total, factor, shift, p, late = state
+        arrive(0)
+        rest, total = self.powers(late, shift, total)
         before: Any = rescaled(sums, factor, self.lazy)
-        first = multiply_fragments(self.product, self.v.fragments(stage, BLOCKS), p, before[:2])
-        return [*first, *multiply_fragments(self.product, self.v.fragments(stage, LAST), p, before[2:])], top, total
+        arrive(0)
+        values = self.v.fragments(stage, COLUMNS)
+        return multiply_fragments(self.product, values, [*p, *rest], before), top, total
 
     def attend(self, part: Any, parts: int) -> tuple[list[Any], Any, Any]:
         """(the queries' sums, their largest score in units of log2, the sums of their powers) of a part of the keys."""
         start, last = tiles_of(self.keys.last_tile, part, parts)
         self.k.copy(start, 0)
-        arrive()
         self.k.copy(start + 1, 1)
         self.v.copy(start, 0)
+        arrive(4)
         scores = self.masked(self.scores(0), start)
+        arrive(4)
+        self.k.copy(start + 2, 0)
         top, _, shift = common.top_of(scores, self.scale, fx.Float32(common.LOWEST))
-        powers = common.powers_of(scores, self.scale, shift)
+        p, total = self.powers(scores[0], shift, fx.Float32(0.0))
         nothing = [zeros() for _ in range(self.plan.width // 32)]
-        state = nothing, top, common.sum_of(powers), weights(powers, self.plan.dtype), fx.Float32(1.0)
+        state = nothing, top, total, fx.Float32(1.0), shift, p, scores[1]
         is_late = fx.rocdl.readfirstlane(fx.thread_idx.x) >= self.plan.threads // 2
         let_wait(is_late)
         result: Any = walk(self.step, self.finish, self.masked, state, start, last)
         let_wait(~is_late)
         sums, top, total = result
         return sums, top * self.scale, common.both_halves(total, fx.arith.addf)
-
-
-class Fragments:
-    """Fragments of pairs of blocks in shared memory, some of which are read ahead of what multiplies them.
-
-    The scheduler by itself reads each just before it is needed, or all at once, for which there are no registers.
-    """
-
-    def __init__(self, product: Product32, reads: list[Any]) -> None:
-        self.product, self.reads, self.found = product, reads, list[Any]()
-        self.read(AHEAD)
-
-    def read(self, count: int) -> None:
-        """Read some more; what comes next stays behind what was before."""
-        self.found += [read() for read in self.reads[:count]]
-        self.reads = self.reads[count:]
-
-    def multiply(self, columns: list[Any], sums: list[Any]) -> list[Any]:
-        """The sums of two blocks after all columns."""
-        for number, column in enumerate(columns):
-            if number % (AT_ONCE // 2) == 0:
-                fx.rocdl.sched_barrier(0)
-                self.read(AT_ONCE)
-            sums = [self.product(self.found.pop(0), column, part) for part in sums]
-        return sums
-
-    def rest(self) -> list[list[Any]]:
-        """[block][group]: those that nothing has multiplied yet, all of them read."""
-        self.read(len(self.reads))
-        return [self.found[block::2] for block in BLOCKS]
 
 
 def tiles_of(count: Any, part: Any, parts: int) -> tuple[Any, Any]:
@@ -255,15 +241,15 @@ def here(values: Any) -> Any:
     """The same numbers, of which the compiler knows only that they are needed here: it makes them in no later block."""
     from flydsl._mlir.dialects import llvm  # type: ignore[attr-defined]  # a module that is made when it is imported
 
-    words = values.bitcast(fx.Int32)
-    kept = llvm.inline_asm(words.type, [words], "", "=v,0", has_side_effects=True)
-    return fx.Vector(kept).bitcast(values.dtype)
+    kept = llvm.inline_asm(values.type, [values], "", "=v,0", has_side_effects=True)
+    return type(values)(kept)
 
 
-def arrive() -> None:
-    """Wait for the copies of all waves, and for their reads of what is copied to next."""
-    fx.rocdl.s_waitcnt(0x0F70)
+def arrive(copies: int = 2) -> None:
+    """Wait for other waves, and before that for what this one reads and copies, but for the last copies."""
+    fx.rocdl.s_waitcnt(vmcnt(copies) & ~LDS_COUNTER)
     fx.rocdl.s_barrier()
+    fx.rocdl.sched_barrier(0)
 
 
 @flyc.jit
@@ -293,12 +279,13 @@ def rescaled(sums: Any, factor: Any, lazy: bool) -> Any:
     return sums
 
 
-def by_turns(count: int) -> None:
-    """Ask the scheduler for `count` matrix instructions, and vector instructions, by turns."""
-    for _ in range(count):
-        fx.rocdl.sched_mfma(1)
-        fx.rocdl.sched_group_barrier(0x400, 2, 0)  # transcendental
-        fx.rocdl.sched_group_barrier(0x2, 4, 0)  # vector
+def by_turns(*turns: tuple[int, int, int]) -> None:
+    """Ask the scheduler for (count) matrix instructions, each with (transcendental, vector) ones after it."""
+    for count, transcendental, vector in turns:
+        for _ in range(count):
+            fx.rocdl.sched_mfma(1)
+            fx.rocdl.sched_group_barrier(0x400, transcendental, 0)
+            fx.rocdl.sched_group_barrier(0x2, vector, 0)
     fx.rocdl.sched_barrier(0)
 
 
