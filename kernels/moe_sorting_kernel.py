@@ -18,10 +18,10 @@ Few ids (T k <= MOST_AT_ONCE): one kernel. Its first workgroup has the ids in sh
 expert, which reads them all, four at a time, and gives each of its own its number among them. A scan of the padded
 counts says where experts begin. Then each id goes to its place. The other workgroups clear moe_buf.
 
-More: two kernels, with a wave for each slice of SLICE ids. The first one ranks the ids of a slice among those of their
-expert: lanes vote on each bit of the expert's number, and shared memory has the counts so far. Other workgroups fill all
-tables meanwhile. The second one sums up the counts of the slices, scans them over the experts and writes each id to its
-place. There is no atomic, so the order is always the same.
+More: two kernels, with a workgroup for each part of PART ids and a wave for each slice of SLICE. The first one ranks the
+ids of a part among those of their expert: lanes vote on each bit of the expert's number, and shared memory has the
+counts so far. Other workgroups fill all tables meanwhile. The second one sums up the counts of the parts, scans them
+over the experts and writes each id to its place. There is no atomic, so the order is always the same.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ SLOT_SHIFT = 24
 MOST_BYTES = (1 << 31) - (1 << 24)  # of a tensor: all threads count on by as many as they are, in 32 bits
 RESULTS = ("sorted_ids", "sorted_weights", "sorted_expert_ids", "num_valid_ids", "moe_buf")
 OPERANDS = ("topk_ids", "topk_weights", *RESULTS, "expert_mask", "num_local_tokens", "workspace")
-WAVES = 4
-THREADS = WAVE * WAVES
+THREADS = 256
 EACH = 4  # ids that a lane reads at a time
-SLICE = 256  # ids of a wave
+WAVES, SLICE = 8, 256  # waves that rank a part of the ids, and the ids of each
+PART = WAVES * SLICE
 AT_A_TIME = 16  # counts that are on their way
 MOST_CLEARING = 304  # workgroups
 # (T, E, k, unit): one token, an odd number of experts, experts without tokens, more than one block of an expert, two
@@ -108,9 +108,9 @@ class Sorting:
         """Threads of the workgroup that sorts few ids: one for each expert."""
         return max(THREADS, power_of_two(self.experts))
 
-    def slice_blocks(self, tokens: Any) -> Any:
-        """Workgroups that have a wave for each slice of the ids."""
-        return (tokens * self.topk + (WAVES * SLICE - 1)) // (WAVES * SLICE)
+    def parts(self, tokens: Any) -> Any:
+        """Parts of the ids."""
+        return (tokens * self.topk + (PART - 1)) // PART
 
     def padded(self, rows: Any) -> Any:
         """Rows of whole blocks."""
@@ -132,7 +132,7 @@ class Tables:
         self.ranks = GTensor(tensors["workspace"], fx.Int32, num_records_bytes=rank_bytes)
         self.counts = GTensor(
             tensors["workspace"], fx.Int32, base_byte_offset=fx.Int64(rank_bytes),
-            num_records_bytes=divide(self.items + (SLICE - 1), SLICE) * (spec.experts * 4),
+            num_records_bytes=spec.parts(tokens) * (spec.experts * 4),
         )  # fmt: skip
         self.sorted_ids, self.sorted_weights, self.expert_ids, self.valid = (
             GTensor(tensor, tensor.dtype, num_records_bytes=tensor.shape[0] * 4)
@@ -188,15 +188,15 @@ def rank_at_once(ids: Any, ranks: Any, items: Any, expert: Any) -> Any:
 
 
 @flyc.jit
-def put_blocks(tables: Tables, expert: Any, local: Any, start: Any, count: Any, lane: Any = 0, lanes: int = 1) -> None:
+def put_blocks(tables: Tables, expert: Any, local: Any, start: Any, count: Any, part: Any = 0, parts: Any = 1) -> None:
     """Write the number of an expert, `local`, for each of its blocks; for the last expert also how many rows there are.
 
-    start: its first row; count: its ids. lane: which of the threads that do this.
+    start: its first row; count: its ids. part: which of the workgroups that share the blocks.
     """
     spec, rows = tables.spec, tables.spec.padded(count)
-    for block in range(lane, divide(rows, spec.unit), lanes):
+    for block in range(part, divide(rows, spec.unit), parts):
         tables.expert_ids.store(divide(start, spec.unit) + block, local)
-    if (expert == spec.experts - 1) & (lane == 0):
+    if (expert == spec.experts - 1) & (part == 0):
         tables.valid.store(0, start + rows)
         tables.valid.store(1, tables.tokens)
 
@@ -278,90 +278,91 @@ def lanes_before(mask: Any) -> Any:
 
 
 @flyc.jit
-def rank_slices(tables: Tables, counts: Any) -> None:
-    """Write the rank of each id of a wave's slice among those of its expert, -1 for none, and the slice's counts."""
-    spec, thread = tables.spec, fx.Int32(fx.thread_idx.x)
-    wave, lane = thread // WAVE, thread % WAVE
-    number = fx.Int32(fx.block_idx.x) * WAVES + wave
-    own = wave * spec.experts
-    for expert in range(lane, spec.experts, WAVE):
-        counts.store(own + expert, fx.Int32(0))
-    items = [number * SLICE + (done + lane) for done in range(0, SLICE, WAVE)]
-    for item, expert in [(item, tables.ids.load(item)) for item in items]:
+def rank_part(tables: Tables, counts: Any) -> None:
+    """Write the rank of each id of the workgroup's part among those of its expert, -1 for none, and the counts."""
+    spec, thread, part = tables.spec, fx.Int32(fx.thread_idx.x), fx.Int32(fx.block_idx.x)
+    lane, own, ranked = thread % WAVE, thread // WAVE * spec.experts, []
+    for place in range(thread, WAVES * spec.experts, WAVES * WAVE):
+        counts.store(place, fx.Int32(0))
+    first = part * PART + thread // WAVE * SLICE + lane
+    for item, expert in [(first + done, tables.ids.load(first + done)) for done in range(0, SLICE, WAVE)]:
         is_kept = (item < tables.items) & (expert >= 0) & (expert < spec.experts) & tables.kept(expert)
+        place = own + is_kept.select(expert, fx.Int32(0))
         alike = votes_alike(expert, is_kept, spec)
         within = lanes_before(alike)
         fx.gpu.barrier()
-        before = counts.load(own + is_kept.select(expert, fx.Int32(0)))
+        before = counts.load(place)
         fx.gpu.barrier()
         if is_kept & (within == 0):
-            counts.store(own + expert, before + fx.Int32(fx.math.ctpop(alike)))
-        tables.ranks.store(item, is_kept.select(before + within, fx.Int32(-1)))
+            counts.store(place, before + fx.Int32(fx.math.ctpop(alike)))
+        ranked.append((item, is_kept, place, before + within))
     fx.gpu.barrier()
-    for expert in range(lane, spec.experts, WAVE):
-        tables.counts.store(number * spec.experts + expert, counts.load(own + expert))
+    # From the counts of the waves to those of the waves before.
+    for expert in range(thread, spec.experts, WAVES * WAVE):
+        total = fx.Int32(0)
+        for wave in range_constexpr(WAVES):
+            count = counts.load(wave * spec.experts + expert)
+            counts.store(wave * spec.experts + expert, total)
+            total = total + count
+        tables.counts.store(part * spec.experts + expert, total)
+    fx.gpu.barrier()
+    for item, is_kept, place, rank in ranked:
+        tables.ranks.store(item, is_kept.select(counts.load(place) + rank, fx.Int32(-1)))
 
 
 @flyc.kernel
-def rank_kernel(tensors: Any, tokens: fx.Int32, blocks: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
-    """The ranks of all ids in their slices, by the first workgroups, and empty tables, by the others."""
+def rank_kernel(tensors: Any, tokens: fx.Int32, parts: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
+    """The ranks of all ids in their parts, by the first workgroups, and empty tables, by the others."""
     require_waves_of_64("sorting of many tokens")
     tables = Tables(spec, tensors, tokens)
-    if fx.block_idx.x < blocks:
+    if fx.block_idx.x < parts:
         counts = STensor(fx.SharedAllocator().allocate(WAVES * spec.experts * 4, 16).peek().ptr, fx.Int32)
-        rank_slices(tables, counts)
+        rank_part(tables, counts)
     else:
-        thread = (fx.Int32(fx.block_idx.x) - blocks) * THREADS + fx.Int32(fx.thread_idx.x)
-        threads = (fx.Int32(fx.grid_dim.x) - blocks) * THREADS
+        thread = (fx.Int32(fx.block_idx.x) - parts) * (WAVES * WAVE) + fx.Int32(fx.thread_idx.x)
+        threads = (fx.Int32(fx.grid_dim.x) - parts) * (WAVES * WAVE)
+        tables.clear(thread, threads)  # first, as it takes longest
         tables.fill(thread, threads)
-        tables.clear(thread, threads)
 
 
 @flyc.jit
-def counts_of_slices(tables: Tables, expert: Any, first: Any) -> tuple[Any, Any]:
-    """(ids of an expert in the slices before `first`, in all of them)."""
-    before, total = fx.Int32(0), fx.Int32(0)
-    slices = (tables.items + (SLICE - 1)) // SLICE
-    for some in range(0, slices, AT_A_TIME):
-        loaded = [tables.counts.load((some + i) * tables.spec.experts + expert) for i in range(AT_A_TIME)]
+def counts_of_parts(tables: Tables, expert: Any, part: Any) -> tuple[Any, Any]:
+    """(ids of an expert in the parts before one, in all of them)."""
+    before, total, parts = fx.Int32(0), fx.Int32(0), tables.spec.parts(tables.tokens)
+    for first in range(0, parts, AT_A_TIME):
+        loaded = [tables.counts.load((first + i) * tables.spec.experts + expert) for i in range(AT_A_TIME)]
         for i, count in enumerate(loaded):
-            before = before + (some + i < first).select(count, fx.Int32(0))
-            total = total + (some + i < slices).select(count, fx.Int32(0))
+            before = before + (first + i < part).select(count, fx.Int32(0))
+            total = total + (first + i < parts).select(count, fx.Int32(0))
     return before, total
 
 
 @flyc.kernel
 def place_kernel(tensors: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
-    """The rows of the ids of WAVES slices."""
-    tables, thread = Tables(spec, tensors, tokens), fx.Int32(fx.thread_idx.x)
-    first = fx.Int32(fx.block_idx.x) * WAVES
+    """The rows of the ids of a part."""
+    tables, thread, part = Tables(spec, tensors, tokens), fx.Int32(fx.thread_idx.x), fx.Int32(fx.block_idx.x)
     # What is loaded of the ids is there when their places are known.
-    items = [first * SLICE + (thread + done) for done in range(0, WAVES * SLICE, spec.threads)]
+    items = [part * PART + (thread + done) for done in range(0, PART, spec.threads)]
     ranks = [(item < tables.items).select(tables.ranks.load(item), fx.Int32(-1)) for item in items]
     found = [
         (item, rank, tables.ids.load(item), tables.weights.load(item)) for item, rank in zip(items, ranks, strict=True)
     ]
     allocator = fx.SharedAllocator()
-    starts = STensor(allocator.allocate(WAVES * spec.threads * 4, 16).peek().ptr, fx.Int32)
+    starts = STensor(allocator.allocate(spec.threads * 4, 16).peek().ptr, fx.Int32)
     scan: Any = fx.coop.BlockScan.__class_getitem__((fx.Int32, spec.threads))
-    before, count = counts_of_slices(tables, thread, first)
+    before, count = counts_of_parts(tables, thread, part)
     count = (thread < spec.experts).select(count, fx.Int32(0))
     start = scan.exclusive(spec.padded(count), "add", allocator.allocate(scan.SharedStorage).peek())
     local = thread
     if spec.masked:
         is_kept = tables.kept(thread).to(fx.Int32)
         local = scan.exclusive(is_kept, "add", allocator.allocate(scan.SharedStorage).peek())
-    if first == 0:
-        put_blocks(tables, thread, local, start, count)
-    place = start + before
-    for number in range_constexpr(WAVES):
-        starts.store(number * spec.threads + thread, place)
-        place = place + tables.counts.load((first + number) * spec.experts + thread)
+    starts.store(thread, start + before)
     fx.gpu.barrier()
     for item, rank, expert, weight in found:
-        number = (item - first * SLICE) // SLICE
-        if rank >= 0:
-            tables.put(item, starts.load(number * spec.threads + expert) + rank, weight)
+        place = starts.load((rank >= 0).select(expert, fx.Int32(0))) + rank
+        tables.put(item, (rank >= 0).select(place, fx.Int32(-1)), weight)
+    put_blocks(tables, thread, local, start, count, part, spec.parts(tables.tokens))
 
 
 @cache
@@ -373,7 +374,7 @@ def build_moe_sorting_module(
     expert_mask, num_local_tokens, workspace, tokens, stream), every tensor flattened to one dimension.
 
     masked, counted: expert_mask and num_local_tokens are used. at_once: by one kernel, for up to MOST_AT_ONCE ids;
-    else workspace has an i32 for each id, and for each expert of a slice. moe_buf's bytes are a multiple of 4.
+    else workspace has an i32 for each id, and for each expert of a part. moe_buf's bytes are a multiple of 4.
     renormalize: not None where topk_ids are logits (T, E) instead, of up to MOST_ROUTED tokens, and topk_weights are
     not used; see `build_topk_gating_softmax_module`.
     """
@@ -385,7 +386,7 @@ def build_moe_sorting_module(
 
     def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
         require_sizes(spec, tensors, tokens, at_once)
-        first, threads = (1, spec.threads) if at_once else (spec.slice_blocks(tokens), THREADS)
+        first, threads = (1, spec.threads) if at_once else (spec.parts(tokens), WAVES * WAVE)
         # Others clear moe_buf, as many as have something to do.
         vectors = (tensors["moe_buf"].shape[0] + (threads * EACH - 1)) // (threads * EACH)
         grid = first + fx.max(fx.min(vectors, MOST_CLEARING), 0 if at_once else 1)
@@ -399,8 +400,8 @@ def build_moe_sorting_module(
 
 
 def workspace_size(ids: Any, experts: int) -> Any:
-    """The i32 of a rank for each id, and of the counts of each slice."""
-    return ids + (ids + (SLICE - 1)) // SLICE * experts
+    """The i32 of a rank for each id, and of the counts of each part."""
+    return ids + (ids + (PART - 1)) // PART * experts
 
 
 def require_sizes(spec: Sorting, tensors: dict[str, Any], tokens: Any, at_once: bool) -> None:
