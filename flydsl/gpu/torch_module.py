@@ -135,7 +135,14 @@ def of_torch() -> dict[str, Any]:
         if is_traced():
             return make_tensor(data, device=device, requires_grad=requires_grad, **options)
         host = make_tensor(data, device="cpu", **options)
-        return host.to(_default() if device is None else device).detach().requires_grad_(requires_grad)
+        if device is None:
+            device = data.device if isinstance(data, torch.Tensor) else _default()
+        index = gpu_index(device)
+        if index is None:
+            return host.to(device).requires_grad_(requires_grad)
+        if MEMORY.on_copy is not None:
+            MEMORY.on_copy(host.nbytes)
+        return on_gpu(host, index).requires_grad_(requires_grad)
 
     def as_a_tensor(data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
         if is_traced(data):

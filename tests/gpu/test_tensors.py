@@ -580,6 +580,16 @@ def test_packed_sequences(recurrent) -> None:
     assert pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False).to("cuda").data.is_cuda
 
 
+def test_a_tensor_of_a_tensor_is_where_that_is() -> None:
+    x = torch.ones(2, device="cuda:1")
+    with pytest.warns(UserWarning, match="To copy construct from a tensor"):
+        copied = torch.tensor(x)
+    assert (copied.device, copied.data_ptr() == x.data_ptr()) == (x.device, False)
+    assert torch.tensor([x[0], 2.0]).device == torch.device("cpu")
+    assert torch.tensor(1.0, device="meta").is_meta
+    assert torch.tensor([1.0], device="cuda", requires_grad=True).requires_grad
+
+
 def test_a_parameter_that_a_graph_holds_is_not_moved() -> None:
     model = torch.nn.Linear(2, 2)
     result = model(torch.ones(1, 2, requires_grad=True))
