@@ -3,6 +3,9 @@
 enum { ROWS = 4, COLUMNS = 8, WIDTH = 64, DEPTH = 256 };
 typedef double f64s __attribute__((ext_vector_type(COLUMNS), aligned(8)));
 typedef float f32s __attribute__((ext_vector_type(COLUMNS)));
+typedef _Float16 f16s __attribute__((ext_vector_type(COLUMNS)));
+typedef u16 u16s __attribute__((ext_vector_type(COLUMNS), aligned(2)));
+typedef u32 u32s __attribute__((ext_vector_type(COLUMNS)));
 
 // A matrix in memory, with its strides; a number is f16 or bf16.
 typedef struct {
@@ -15,9 +18,25 @@ static double wide(u16 number, u64 is_half) {
   return (double)__builtin_bit_cast(float, (u32)number << 16);
 }
 
+static f64s wide_row(const u16 *numbers, u64 is_half) {
+  u16s row = *(const u16s *)numbers;
+  if (is_half) return __builtin_convertvector(__builtin_bit_cast(f16s, row), f64s);
+  return __builtin_convertvector(__builtin_bit_cast(f32s, __builtin_convertvector(row, u32s) << 16), f64s);
+}
+
+// Write a matrix in f64, in rows that are `pitch` numbers apart; by COLUMNS at a time where they are beside each other.
 static void widen(double *to, u64 pitch, Matrix from, u64 rows, u64 columns, u64 is_half) {
-  for (u64 r = 0; r < rows; r++)
-    for (u64 c = 0; c < columns; c++) to[r * pitch + c] = wide(from.numbers[r * from.row + c * from.column], is_half);
+  u64 r0 = from.row == 1 ? rows / COLUMNS * COLUMNS : 0, c0 = from.column == 1 ? columns / COLUMNS * COLUMNS : 0;
+  if (c0) r0 = 0;
+  for (u64 c = 0; c < columns; c++)
+    for (u64 r = 0; r < r0; r += COLUMNS) {
+      f64s row = wide_row(from.numbers + r + c * from.column, is_half);
+      for (u64 e = 0; e < COLUMNS; e++) to[(r + e) * pitch + c] = row[e];
+    }
+  for (u64 r = r0; r < rows; r++) {
+    for (u64 c = 0; c < c0; c += COLUMNS) *(f64s *)(to + r * pitch + c) = wide_row(from.numbers + r * from.row + c, is_half);
+    for (u64 c = c0; c < columns; c++) to[r * pitch + c] = wide(from.numbers[r * from.row + c * from.column], is_half);
+  }
 }
 
 // Add products to the sums of a tile, `step` of them at once, each of which is exact.
