@@ -3,25 +3,20 @@
     launch = compile_hgemm_kernel("bf16", n, k, TILE_M=16, TILE_N=64, TILE_K=128, SPLIT_K=14, BLOCK_M_WARPS=1)
     launch(C, A, B, bias, m, semaphore, signal)
 
-Tiles of A, and with B_TO_LDS of B, go straight to a ring of STAGES buffers in shared memory, the others to registers
-(`mfma_ring_pipeline`). C leaves through shared memory, 16 bytes a thread. With BLOCK_K_WARPS each of so many waves has
-its part of every tile's K; their sums are added in f32.
+With B_TO_LDS, tiles of A and B go straight to a ring of STAGES buffers in shared memory (`mfma_ring_pipeline`); without
+it B goes to registers, as if it were shuffled, and A through one buffer or two (`mfma_preshuffle_pipeline`). C leaves
+through shared memory, 16 bytes a thread. With BLOCK_K_WARPS each of so many waves has its part of every tile's K; their
+sums are added in f32.
 
-With SPLIT_K every workgroup adds its part, a pair of elements at a time: sums are rounded to C's type before they are
-added. The one with the first part of K fills the tile of C with the bias or zeros meanwhile, and says so in the tile's
-word of `signal`, Int32 and 0 before the first launch; the others wait for that before they add. It waits for nobody,
-and the GPU starts workgroups in order, so the wait ends however few of them run at the same time. All count themselves
-in the word, and the last one clears it. Launches that may overlap need words of their own; `semaphore` is unused.
+With SPLIT_K every workgroup adds its part, a pair of elements at a time, to a tile that one of them fills
+(`split_sums`, which says what `signal` is; `semaphore` is unused). Without words, as of `small_m_hgemm`, a first kernel
+fills C.
 
-Without words, as of `small_m_hgemm`, a first kernel fills C.
-
-128 x 128 x 64 of f16 with two stages: 132 VGPRs, 64 of which hold sums; 64 KiB of shared memory.
+128 x 128 x 64 of f16 with two stages: 146 VGPRs, 64 of which hold sums; 64 KiB of shared memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from math import gcd
@@ -30,14 +25,15 @@ from typing import Any, NamedTuple
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.arch import get_arch
-from flydsl.expr import range_constexpr
 from flydsl.runtime.device import target_arch
 from kernels import preshuffle_gemm
 from kernels.kernels_common import ceil_div, refusal, require, require_array
 from kernels.launches import chosen, for_waves, launch_some, launcher
+from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.sizes import require_elements, require_least, require_rows
+from kernels.split_sums import add_pairs, begin_tile, wait_for_tile, words_left_at_zero, words_of
 from kernels.tensor_shim import GTensor
 from kernels.tuned import nearest_that_fits
 
@@ -45,9 +41,6 @@ DTYPES = {"f16": "fp16", "fp16": "fp16", "bf16": "bf16"}
 # (M, N, K)
 SHAPES = ((1, 128, 256), (33, 128, 512), (130, 256, 384))
 FILL_THREADS = 256
-ORDER = fx.AtomicOrdering
-SEEN: dict[str, Any] = {"memory_order": ORDER.Monotonic, "syncscope": "agent"}
-"""How a tile's word is read and written, as other workgroups do the same."""
 
 
 def reference(A: Any, B: Any, bias: Any = None) -> Any:
@@ -61,7 +54,8 @@ class Plan(Ring):
 
     tiles: tiles along N that a workgroup computes one after the other. has_words: workgroups that share a tile have a
     signal and a semaphore. add_vec: neighbouring elements that a lane adds to C, at least. With 2, 16 lanes add to the
-    same 64 bytes at once; an atomic operation takes the L2 as long where fewer do.
+    same 64 bytes at once; an atomic operation takes the L2 as long where fewer do. xcd_swizzle: tiles along M that the
+    workgroups of a die take for each tile along N; 0 for no order.
     """
 
     n: int = 0
@@ -69,6 +63,7 @@ class Plan(Ring):
     tiles: int = 1
     has_words: bool = False
     add_vec: int = 2
+    xcd_swizzle: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,6 +122,9 @@ def hgemm_kernel(tensors: Any, m: fx.Int32, tiles_k: fx.Int32, plan: fx.Constexp
     """Tiles of C, or a part of their sums. tiles_k: the plan's; as an argument it keeps a short loop a loop."""
     shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
     row, column = fx.block_idx.x // plan.grid, fx.block_idx.x % plan.grid
+    if plan.xcd_swizzle:
+        blocks = fx.Int32(fx.grid_dim.x)
+        row, column = swizzled_blocks(fx.Int32(fx.block_idx.x), blocks, plan.grid, plan.xcd_swizzle)
     if plan.tiles == 1:
         tile_of_c(tensors, m, tiles_k, plan, (row, column), shared)
     else:
@@ -140,16 +138,15 @@ def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, 
     """One tile of C. place: its numbers along M and N."""
     C, A, B, bias = (tensors[name] for name in ("C", "A", "B", "bias"))
     product, a, b = plan.operands(A, B, m, plan.n, place, shared)
-    _, wave_m, wave_n = plan.place_of_wave()
-    wave = None if plan.waves[2] == 1 else wave_m * plan.waves[1] + wave_n
-    c = TileC(C, plan.element, m, plan.n, plan.tile[:2], place, plan.wave_tile, wave)
+    wave = None if plan.waves[2] == 1 else plan.number_of_share()
+    c = TileC(C, plan.element, m, plan.n, plan.tile[:2], place, plan.share_tile, wave)
     signal = (
         fx.get_iter(tensors["signal"]) + (place[0] * (plan.n // plan.tile[1]) + place[1]) if plan.has_words else None
     )
     if plan.has_words:
-        begin_tile(tensors, c, plan, signal)
-    first_k = fx.Int32(fx.block_idx.y) * plan.tiles_k if plan.split > 1 else 0
-    acc: Any = ring_sums(plan, product, a, b, first_k, tiles_k if plan.stays_loop else plan.tiles_k)
+        begin_tile(c, fx.block_idx.y, plan.threads, signal, bias if plan.has_bias else None)
+    part = fx.Int32(fx.block_idx.y) if plan.split > 1 else 0
+    acc: Any = ring_sums(plan, product, a, b, part, tiles_k if plan.stays_loop else plan.tiles_k)
     biases: list[Any] = []
     if plan.has_bias and plan.split == 1:
         biases = [value.to(fx.Float32) for value in c.of_columns(bias, plan.element)]
@@ -161,64 +158,26 @@ def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, 
         add_pairs(C, m, plan.n, c.first_row + row, column, fx.Vector(values))
 
     if plan.has_words:
-        wait_for_tile(signal, plan)
+        wait_for_tile(signal, plan.split)
     c.store_through(shared, result, threads=plan.threads, e_vec=plan.e_vec, put=add if plan.split > 1 else None)
-
-
-@flyc.jit
-def begin_tile(tensors: Any, c: TileC, plan: Plan, signal: Any) -> None:
-    """Let the workgroup of the first part of K fill a tile of C, and signal that."""
-    if fx.block_idx.y == 0:
-        lanes = plan.tile[1] // 8
-        row, column = c.thread // lanes, c.thread % lanes * 8
-        value = fx.Vector.filled(8, 0, plan.element)
-        if fx.const_expr(plan.has_bias):
-            value = fx.Vector(GTensor(tensors["bias"], plan.element).vec_load(c.first_column + column, 8))
-        for first in range_constexpr(0, plan.tile[0], plan.threads // lanes):
-            c.memory.vec_store((row + first, c.first_column + column), value)
-        fx.memory_fence(ordering=ORDER.Release, syncscope="agent")
-        fx.gpu.barrier()
-        if c.thread == 0:
-            fx.generic_store(signal, fx.Int32(1), **SEEN)
-
-
-@flyc.jit
-def wait_for_tile(signal: Any, plan: Plan) -> None:
-    """Let the first thread wait until a tile of C is filled. The last workgroup that has waited clears the word."""
-    if fx.thread_idx.x == 0:
-        seen = fx.generic_load(signal, **SEEN)
-        while seen == 0:
-            seen = fx.generic_load(signal, **SEEN)
-        fx.memory_fence(ordering=ORDER.Acquire, syncscope="agent")
-        if fx.atomic_add(signal, 1, syncscope="agent") == plan.split:
-            fx.generic_store(signal, fx.Int32(0), **SEEN)
-
-
-@flyc.jit
-def add_pairs(C: Any, m: Any, n: int, row: Any, column: Any, values: Any) -> None:
-    """Add consecutive elements of a row to C, if it is one of C's."""
-    if row < m:
-        first = fx.get_iter(C) + (fx.Int64(row) * n + fx.Int64(column))
-        for pair in range_constexpr(values.numel // 2):
-            fx.atomic_add(first + 2 * pair, values.shuffle(values, [2 * pair, 2 * pair + 1]))
 
 
 @cache
 def compile_hgemm_kernel(
     dtype: str, n: int, k: int, TILE_M: int = 128, TILE_N: int = 128, TILE_K: int = 64, STAGES: int = 2,
     SPLIT_K: int = 1, BLOCK_M_WARPS: int = 2, BLOCK_N_WARPS: int = 2, BLOCK_K_WARPS: int = 1, B_TO_LDS: bool = False,
-    HAS_BIAS: bool = False, ADD_VEC: int = 2,
+    HAS_BIAS: bool = False, ADD_VEC: int = 2, XCD_SWIZZLE: int = 0,
 ) -> Any:  # fmt: skip
     """A launcher of (C, A, B, bias, m, semaphore, signal, stream).
 
     dtype: f16 or bf16, of all. C (m, n), A (m, k), B (n, k), bias (n), each in one dimension or two. TILE_*: of a
-    workgroup. BLOCK_*_WARPS: its waves along M, N and K. ADD_VEC: `Plan.add_vec`, FlyDSL's is 8. Raises
-    ArgumentError where sizes do not fit.
+    workgroup. BLOCK_*_WARPS: its waves along M, N and K. ADD_VEC: `Plan.add_vec`, FlyDSL's is 8. XCD_SWIZZLE:
+    `Plan.xcd_swizzle`. Raises ArgumentError where sizes do not fit.
     """
     tile, waves = (TILE_M, TILE_N, TILE_K), (BLOCK_M_WARPS, BLOCK_N_WARPS, BLOCK_K_WARPS)
     return hgemm_launcher(half_plan(
         dtype, n, k, tile, waves, stages=STAGES, split=SPLIT_K, b_to_lds=B_TO_LDS, has_bias=HAS_BIAS,
-        has_words=SPLIT_K > 1, add_vec=ADD_VEC,
+        has_words=SPLIT_K > 1, add_vec=ADD_VEC, xcd_swizzle=XCD_SWIZZLE,
     ))  # fmt: skip
 
 
@@ -273,29 +232,6 @@ def hgemm_splitk_(
     return c
 
 
-@contextmanager
-def words_left_at_zero() -> Iterator[None]:
-    """Forget all words if the launch in the block ends early: it leaves signals, which the next one would believe."""
-    try:
-        yield
-    except BaseException:
-        _WORDS.clear()
-        raise
-
-
-_WORDS: dict[tuple[str, Any], Any] = {}
-
-
-def words_of(c: Any, count: int, stream: Any) -> Any:
-    """At least so many words for launches on a stream, which every launch leaves at zero."""
-    import torch
-
-    key = str(c.device), stream
-    if key not in _WORDS or _WORDS[key].numel() < count:
-        _WORDS[key] = torch.zeros(count, dtype=torch.int32, device=c.device)
-    return _WORDS[key]
-
-
 class Tile(NamedTuple):
     """What is chosen by size. The fields are those of `Plan`."""
 
@@ -304,6 +240,7 @@ class Tile(NamedTuple):
     split: int = 1
     stages: int = 2
     b_to_lds: bool = True
+    xcd_swizzle: int = 0
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Tile:
@@ -314,18 +251,20 @@ class Tile(NamedTuple):
         """The options of `compile_hgemm_kernel`."""
         sizes = {f"TILE_{x}": size for x, size in zip("MNK", self.tile, strict=True)}
         sizes |= {f"BLOCK_{x}_WARPS": count for x, count in zip("MNK", self.waves, strict=True)}
-        return sizes | {"SPLIT_K": self.split, "STAGES": self.stages, "B_TO_LDS": self.b_to_lds}
+        sizes |= {"SPLIT_K": self.split, "STAGES": self.stages, "B_TO_LDS": self.b_to_lds}
+        return sizes | {"XCD_SWIZZLE": self.xcd_swizzle}
 
     def narrowed(self, n: int, k: int, lds_bytes: int) -> Tile:
         """The tile with as many columns and parts of K as divide the product's, and as many stages as there are tiles
         of K and as fit in LDS.
 
-        lds_bytes: what a workgroup may have. Raises ArgumentError if two stages do not fit.
+        lds_bytes: what a workgroup may have. Raises ArgumentError if the fewest stages do not fit.
         """
         tile_m, tile_n, tile_k = self.tile
         tile = tile_m, gcd(tile_n, n), gcd(tile_k, k)
         narrow = self._replace(tile=tile, split=gcd(self.split, k // tile[2]))
-        for stages in range(max(2, min(self.stages, k // narrow.split // tile[2])), 1, -1):
+        least = 2 if self.b_to_lds else 1
+        for stages in range(max(least, min(self.stages, k // narrow.split // tile[2])), least - 1, -1):
             fewer = narrow._replace(stages=stages)
             needed = half_plan("bf16", n, k, **fewer._asdict()).lds_bytes
             if needed <= lds_bytes:

@@ -40,7 +40,7 @@ NON_TEMPORAL = 2  # a cache policy: what is loaded once is the first to leave a 
 class InShared:
     """A workgroup's tile of a product with K columns, with `stages` buffers of A, or an operand like it, in LDS.
 
-    dtype: a key of BITS. k, tile_k: in elements. waves_n, waves_k: of the workgroup's waves, along N and K. exchanged:
+    dtype: a key of BITS. k, tile_k: in elements. waves_*: of the workgroup's waves, along M, N and K. exchanged:
     chunks of a row that change places, at most; 128 bytes meet every bank of CDNA 3, 256 those of CDNA 4.
     asynchronous: copies are waited for by the program alone. b_policy: the cache policy of loads of B to registers.
 
@@ -55,6 +55,7 @@ class InShared:
     tile_k: int
     stages: int = 2
     threads: int = THREADS
+    waves_m: int = 1
     waves_n: int = WAVES
     waves_k: int = 1
     exchanged: int = 8
@@ -116,6 +117,16 @@ class InShared:
         return self.a_bytes // (self.threads * self.copy_bytes())
 
     @property
+    def tiles_k(self) -> int:
+        """Tiles along K."""
+        return self.k // self.tile_k
+
+    @property
+    def m_repeat(self) -> int:
+        """Tiles of 16 rows of each wave."""
+        return self.tile_m // self.waves_m // 16
+
+    @property
     def num_acc_n(self) -> int:
         """Tiles of 16 columns of each wave."""
         return self.tile_n // self.waves_n // 16
@@ -169,11 +180,6 @@ class Tiling(InShared):
     def wave_tile(self) -> tuple[int, int]:
         """Rows and columns of C of a wave."""
         return self.tile_m, self.tile_n // self.waves_n
-
-    @property
-    def m_repeat(self) -> int:
-        """Tiles of 16 rows."""
-        return self.tile_m // 16
 
 
 class TileA:

@@ -1,9 +1,9 @@
 """The main loop of a GEMM whose tiles go from global memory straight to shared memory, into a ring of buffers.
 
-A workgroup of waves_m x waves_n x waves_k waves computes a tile of C. Tiles of A, and with b_to_lds of B, are copied
-past the registers into `stages` buffers: while one is multiplied, stages - 1 are on their way, and a wave waits only
-for the oldest. Without b_to_lds the fragments of B go to registers, one tile ahead. Waves along K have a part of each
-tile's K; what they have summed meets in shared memory, in f32.
+A workgroup of waves_m x waves_n x waves_k waves computes a tile of C. Tiles of A and B are copied past
+the registers into `stages` buffers: while one is multiplied, stages - 1 are on their way, and a wave waits only for the
+oldest. Without b_to_lds there is no ring: the fragments of B go to registers, one tile ahead, as those of a shuffled B
+do. Waves along K have a part of each tile's K; what they have summed meets in shared memory, in f32.
 
 The parts of `mfma_preshuffle_pipeline` serve here as well: an operand in shared memory is a `TileA`.
 """
@@ -20,7 +20,7 @@ import flydsl.expr as fx
 from flydsl.expr import range_constexpr
 from kernels.kernels_common import ceil_div, require
 from kernels.layout_utils import idx2crd
-from kernels.mfma_preshuffle_pipeline import InShared, TileA, TileB, add_products
+from kernels.mfma_preshuffle_pipeline import InShared, TileA, TileB, add_products, main_loop, multiply_groups
 from kernels.mfma_products import BITS, CHUNK_BYTES, WAVE, Product, is_cdna4
 from kernels.pipeline_utils import interleave, vmcnt, walk_tiles
 from kernels.tensor_shim import STensor
@@ -29,6 +29,8 @@ SQUARES_AHEAD = 2
 """Fragments of A and of B that are read before those that `RingLoop.grow_square` multiplies."""
 READS_AHEAD = 8
 """Reads of LDS before a tile's first matrix instruction: as many as hide their latency."""
+OTHER_REGISTERS = 48
+"""Registers of a wave besides those of sums and fragments: addresses, and what is on its way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,7 @@ class Ring:
     """A workgroup's tile and how its operands move. Raises ArgumentError where sizes do not fit.
 
     dtype: a key of BITS. k: of a row in memory. tile, waves: along M, N and K. split: workgroups that share a tile of
-    C, along K. unroll: tiles of K in the body of the loop on the device; 0 for no loop.
+    C, along K. unroll: tiles of K in the body of the ring's loop on the device; 0 for no loop.
     """
 
     dtype: str
@@ -59,9 +61,10 @@ class Ring:
         whole = self.split * tile_k
         require(self.split > 0 and self.k > 0 and self.k % whole == 0, f"k={self.k}",
                 f"a multiple of SPLIT_K * TILE_K={whole}")  # fmt: skip
-        require(self.stages >= 2 and (self.b_to_lds or self.stages == 2), f"STAGES={self.stages}",
-                "2, or with B_TO_LDS more")  # fmt: skip
-        require(self.tiles_k >= self.stages, f"{self.tiles_k} tiles along K", f"at least STAGES={self.stages}")
+        fits = self.stages >= 2 if self.b_to_lds else self.stages in (1, 2)
+        require(fits, f"STAGES={self.stages}", "2, with B_TO_LDS more, and without it 1")
+        fits = self.tiles_k >= self.stages or not self.b_to_lds
+        require(fits, f"{self.tiles_k} tiles along K", f"at least STAGES={self.stages}")
         for name, rows in (("TILE_M", tile_m), ("TILE_N", tile_n))[: 1 + self.b_to_lds]:
             require(self.slab(rows).a_bytes % (self.threads * CHUNK_BYTES) == 0, f"{name}={rows} with TILE_K={tile_k}",
                     f"16 bytes for each of {self.threads} threads")  # fmt: skip
@@ -98,7 +101,28 @@ class Ring:
         if self.waves[2] == 1:
             return 0
         rows, columns = self.wave_tile
-        return min(rows * columns // 256, max(1, self._tile_bytes // (self.threads * 16)))
+        shares = prod(self.shares)
+        return min(rows * columns // 256, max(1, self._tile_bytes // (self.threads * 16 * shares)) * shares)
+
+    @property
+    def shares(self) -> tuple[int, int]:
+        """Along M and N, the parts of a tile of sums that the waves along K get: one each, or all of them all."""
+        (rows, columns), waves_k = self.wave_tile, self.waves[2]
+        if columns % (16 * waves_k) == 0:
+            return 1, waves_k
+        return (waves_k, 1) if rows % (16 * waves_k) == 0 else (1, 1)
+
+    @property
+    def share_tile(self) -> tuple[int, int]:
+        """Rows and columns of C that a wave has in the end."""
+        return self.wave_tile[0] // self.shares[0], self.wave_tile[1] // self.shares[1]
+
+    def number_of_share(self) -> Any:
+        """The number of the calling wave's share among those of the tile, along N first."""
+        wave_k, wave_m, wave_n = self.place_of_wave()
+        share_m, share_n = self.shares
+        row = wave_m * share_m + (wave_k if share_m > 1 else 0)
+        return row * (self.waves[1] * share_n) + (wave_n * share_n + (wave_k if share_n > 1 else 0))
 
     @property
     def grows(self) -> bool:
@@ -109,10 +133,16 @@ class Ring:
         is_large = self.wave_tile == (128, 128) and self.tile[2] == 128 and self.waves == (2, 2, 1)
         return self.dtype == "fp8" and is_large and self.unroll == 1 and is_cdna4()
 
+    def reads_ahead(self, product: Product) -> bool:
+        """True if a wave has the registers for two groups of fragments beside its sums: see `ReadsAhead`."""
+        rows, columns = self.wave_tile
+        fragments = (rows + columns) // 16 * product.lane_bytes[0] // 4
+        return rows * columns // 64 + 2 * fragments + OTHER_REGISTERS <= 512 // ceil_div(self.threads, 256)
+
     @property
     def stays_loop(self) -> bool:
         """True if LLVM is not to unroll the loop over K: its length is then an argument."""
-        return self.stages == 2 or self.waves[2] > 1
+        return self.b_to_lds and (self.stages == 2 or self.waves[2] > 1)
 
     def slab(self, rows: int) -> InShared:
         """The tiles of A or B, with their number of rows."""
@@ -125,9 +155,10 @@ class Ring:
             tile_k=tile_k,
             stages=self.stages,
             threads=self.threads,
+            waves_m=self.waves[0],
             waves_n=self.waves[1],
             exchanged=16 if is_cdna4() else 8,
-            asynchronous=True,
+            asynchronous=self.b_to_lds,
         )
 
     def place_of_wave(self) -> tuple[Any, Any, Any]:
@@ -168,6 +199,15 @@ class DirectB(TileB):
         self.groups = ring.groups(product)
         self.step, self.apart = ring.tile[2] // 2, 4 * CHUNK_BYTES
 
+    def load(self, k: Any) -> list[list[Any]]:
+        """[group][ni]: this lane's part of tile k. Two groups share lines of memory, which L1 has for the second."""
+        first = self._first + k * self.step
+        loaded: list[list[Any]] = [[] for _ in range(self.groups)]
+        for pair, ni in pairs_of(range(0, self.groups, 2), range(self.tiling.num_acc_n)):
+            for group in range(pair, min(pair + 2, self.groups)):
+                loaded[group].append(self._group(first, ni, group))
+        return loaded
+
 
 class RingLoop:
     """The tiles of a workgroup from number first_k on, one after the other through the ring.
@@ -176,50 +216,46 @@ class RingLoop:
     last tile is free. It is the bare instruction, as `gpu.barrier` would wait for all copies that are on their way.
     """
 
+    reads_ahead = False
+
     def __init__(self, ring: Ring, product: Product, a: TileA, b: Any, first_k: Any) -> None:
         self.ring, self.product, self.a, self.b, self.first_k = ring, product, a, b, first_k
-        self.in_flight = a.tiling.copies() + (b.tiling.copies() if ring.b_to_lds else b.loads)
+        self.in_flight = a.tiling.copies() + b.tiling.copies()
 
-    def fetch(self, k: Any, stage: Any) -> Any:
-        """Let tile k come; gives what registers get of it."""
+    def fetch(self, k: Any, stage: Any) -> None:
+        """Let tile k come."""
         self.a.copy(self.first_k + k, stage)
-        if self.ring.b_to_lds:
-            self.b.copy(self.first_k + k, stage)
-            return ()
-        fx.rocdl.sched_barrier(0)
-        return self.b.load(self.first_k + k)
+        self.b.copy(self.first_k + k, stage)
 
     def wait(self, tiles: int) -> None:
-        """Wait until at most a number of tiles are on their way. What a lane loads to its registers does not count."""
-        fx.rocdl.s_waitcnt(vmcnt(tiles * self.in_flight if self.ring.b_to_lds else self.b.loads))
+        """Wait until at most a number of tiles are on their way."""
+        fx.rocdl.s_waitcnt(vmcnt(tiles * self.in_flight, lds=self.reads_ahead))
         fx.rocdl.s_barrier()
 
-    def compute_tile(self, acc: Any, stage: Any, now_b: Any, loads: int) -> Any:
+    def compute_tile(self, acc: Any, stage: Any, loads: int) -> Any:
         """The sums after the tile in a buffer. loads: that go on meanwhile."""
         ring, product = self.ring, self.product
-        blocks = range(ring.wave_tile[1] // 16)
 
         def load_b(group: int) -> list[Any]:
-            return [self.b.fragment(ni, group, stage) for ni in blocks] if ring.b_to_lds else now_b[group]
+            return [self.b.fragment(ni, group, stage) for ni in range(ring.wave_tile[1] // 16)]
 
         def load_a(mi: int, group: int) -> Any:
             return self.a.fragment(mi, group, stage)
 
         result = add_products(product, acc, range(ring.groups(product)), load_a, load_b)
-        if ring.b_to_lds:
-            groups, (rows, columns) = ring.groups(product), ring.wave_tile
-            reads = groups * (rows + columns) // 16 * (product.lane_bytes[0] // CHUNK_BYTES)
-            mfma = groups * product.calls * rows * columns // 256
-            interleave(mfma, reads, loads, ahead=min(reads, READS_AHEAD), loads_ahead=min(4, loads))
+        groups, (rows, columns) = ring.groups(product), ring.wave_tile
+        reads = groups * (rows + columns) // 16 * (product.lane_bytes[0] // CHUNK_BYTES)
+        mfma = groups * product.calls * rows * columns // 256
+        interleave(mfma, reads, loads, ahead=min(reads, READS_AHEAD), loads_ahead=min(4, loads))
         return result
 
-    def step(self, acc: Any, now_b: Any, k: Any, read: Any, write: Any) -> Any:
+    def step(self, acc: Any, k: Any, read: Any, write: Any) -> Any:
         """The sums after the oldest tile, while tile k is fetched."""
         self.wait(self.ring.stages - 2)
         if self.ring.grows:
-            return self.grow_square(acc, read, lambda: self.fetch(k, write)), ()
-        ahead = self.fetch(k, write)
-        return self.compute_tile(acc, read, now_b, self.in_flight), ahead
+            return self.grow_square(acc, read, lambda: self.fetch(k, write))
+        self.fetch(k, write)
+        return self.compute_tile(acc, read, self.in_flight)
 
     def grow_square(self, acc: Any, stage: Any, fetch: Any) -> Any:
         """The sums after the tile in a buffer: after n fragments of A and of B, those of n x n tiles of C.
@@ -245,60 +281,149 @@ class RingLoop:
         fx.rocdl.sched_barrier(0)
         return result
 
-    def in_turn(self, state: Any, number: Any, place: int) -> Any:
+    def in_turn(self, acc: Any, number: Any, place: int) -> Any:
         """`step` of a walk through whole turns of the ring, where this is the tile before tile `number`."""
-        (acc, now_b), before, stages = state, self.ring.stages - 1, self.ring.stages
-        return self.step(acc, now_b, number + (before - 1), place % stages, (place + before) % stages)
+        before, stages = self.ring.stages - 1, self.ring.stages
+        return self.step(acc, number + (before - 1), place % stages, (place + before) % stages)
 
     @flyc.jit
     def run(self, acc: Any, tiles_k: Any) -> Any:
         """The sums after all tiles. tiles_k: the ring's, or the same of run time."""
         ring, before = self.ring, self.ring.stages - 1
-        stages, tiles, held = ring.stages, ring.tiles_k, ()
+        stages, tiles = ring.stages, ring.tiles_k
         for k in range_constexpr(before):
-            held = self.fetch(k, k)
+            self.fetch(k, k)
         if ring.unroll == 1:
             read = fx.Int32(0)
             for k in range(tiles_k - before):
                 write = (read == 0).select(fx.Int32(before), read - 1)
-                acc, held = self.step(acc, held, fx.Int32(k) + before, read, write)
+                acc = self.step(acc, fx.Int32(k) + before, read, write)
                 read = (read == before).select(fx.Int32(0), read + 1)
         else:
             # Whole turns of the ring, so that the numbers of buffers are known.
             turn = stages * max(1, ceil_div(ring.unroll, stages))
-            acc, held = walk_tiles(self.in_turn, (acc, held), tiles - before + 1, turn, unroll=not ring.unroll)
+            acc = walk_tiles(self.in_turn, acc, tiles - before + 1, turn, unroll=not ring.unroll)
         for left in range_constexpr(before):
             self.wait(stages - 2 - left)
             if ring.grows:
                 acc = self.grow_square(acc, (tiles - before + left) % stages, lambda: None)
                 continue
-            acc = self.compute_tile(acc, (tiles - before + left) % stages, held, 0)
+            acc = self.compute_tile(acc, (tiles - before + left) % stages, 0)
         return acc
 
 
-def ring_sums(ring: Ring, product: Product, a: TileA, b: Any, first_k: Any, tiles_k: Any) -> Any:
-    """[mi][ni]: a lane's sums after all tiles of a workgroup. tiles_k: the ring's, or the same of run time."""
-    rows, columns = ring.wave_tile
-    zeros = [[product.zeros() for _ in range(columns // 16)] for _ in range(rows // 16)]
-    acc = RingLoop(ring, product, a, b, first_k).run(zeros, tiles_k)
+class ReadsAhead(RingLoop):
+    """The same, with the fragments of the next group of K in registers before those of a group are multiplied.
+
+    So waves need not wait for LDS after a barrier, when all of them read. The last group of a tile lets those of the
+    next tile be read; then nobody needs the tile's buffer, which the tile after the whole ring gets.
+    """
+
+    reads_ahead = True
+
+    def read(self, group: int, stage: Any) -> tuple[list[Any], list[Any]]:
+        """A lane's fragments of A and of B."""
+        rows, columns = self.ring.wave_tile
+        of_a = [self.a.fragment(mi, group, stage) for mi in range(rows // 16)]
+        return of_a, [self.b.fragment(ni, group, stage) for ni in range(columns // 16)]
+
+    def multiply(self, acc: Any, fragments: Any, reads: int, loads: int) -> Any:
+        """The sums after a group, while the next one is read. loads: copies that begin meanwhile."""
+        of_a, of_b = fragments
+        result = add_products(self.product, acc, range(1), lambda mi, _: of_a[mi], lambda _: of_b)
+        mfma = self.product.calls * len(of_a) * len(of_b)
+        interleave(mfma, reads, loads, ahead=min(reads, 4), loads_ahead=min(2, loads))
+        return result
+
+    def step(self, state: Any, k: Any, read: Any, following: Any, tiles: int | None = None) -> Any:
+        """The sums after the tile in a buffer, and the first fragments of the one after it.
+
+        k: the tile that is fetched. tiles: at the end, how many are on their way after that one, and none is fetched;
+        -1 after the last one.
+        """
+        (acc, fragments), last = state, self.ring.groups(self.product) - 1
+        reads = sum(map(len, fragments)) * (self.product.lane_bytes[0] // CHUNK_BYTES)
+        for group in range(last):
+            ahead = self.read(group + 1, read)
+            acc, fragments = self.multiply(acc, fragments, reads, 0), ahead
+        if tiles == -1:
+            return self.multiply(acc, fragments, 0, 0), fragments
+        self.wait(self.ring.stages - 2 if tiles is None else tiles)
+        ahead = self.read(0, following)
+        if tiles is None:
+            self.fetch(k, read)
+        return self.multiply(acc, fragments, reads, self.in_flight if tiles is None else 0), ahead
+
+    def run(self, acc: Any, tiles_k: Any) -> Any:
+        """The sums after all tiles. tiles_k: the ring's, or the same of run time."""
+        stages, tiles = self.ring.stages, self.ring.tiles_k
+        for k in range_constexpr(stages):
+            self.fetch(k, k)
+        self.wait(stages - 1)
+        state = self.walk((acc, self.read(0, 0)), tiles_k)
+        for left in range_constexpr(stages):
+            at = (tiles - stages + left) % stages
+            state = self.step(state, None, at, (at + 1) % stages, stages - 2 - left)
+        return state[0]
+
+    @flyc.jit
+    def walk(self, state: Any, tiles_k: Any) -> Any:
+        """The state after all tiles but those of the last turn of the ring."""
+        stages, read = self.ring.stages, fx.Int32(0)
+        # An even number of groups, so that fragments need not move from registers to registers.
+        body = 1 + self.ring.groups(self.product) % 2
+        for turn in range((tiles_k - stages) // body):
+            for place in range_constexpr(body):
+                following = (read == stages - 1).select(fx.Int32(0), read + 1)
+                state = self.step(state, fx.Int32(turn) * body + (stages + place), read, following)
+                read = following
+        if fx.const_expr((self.ring.tiles_k - stages) % body):
+            at = (self.ring.tiles_k - stages - 1) % stages
+            state = self.step(state, self.ring.tiles_k - 1, at, (at + 1) % stages)
+        return state
+
+
+def ring_sums(ring: Ring, product: Product, a: TileA, b: Any, part: Any, tiles_k: Any) -> Any:
+    """[mi][ni]: a lane's sums after all tiles of a workgroup, in its wave's share of the tile (`Ring.share_tile`).
+
+    part: the number of its part of K. tiles_k: the ring's, or the same of run time.
+    """
+    zeros = product.tile_of_zeros(a.tiling)
+    if ring.b_to_lds:
+        loop = ReadsAhead if ring.reads_ahead(product) and ring.unroll == 1 else RingLoop
+        acc = loop(ring, product, a, b, part * ring.tiles_k if ring.split > 1 else 0).run(zeros, tiles_k)
+    else:
+        acc = main_loop(
+            a, b, zeros, lambda acc, now_b, _, fragment, stage: multiply_groups(b, acc, now_b, fragment),
+            part=(part, ring.split),
+        )  # fmt: skip
     return acc if ring.waves[2] == 1 else of_all_waves(ring, acc, a.buffer)
 
 
 def of_all_waves(ring: Ring, acc: Any, shared: Any) -> Any:
-    """The sums of the waves along K together, in all of them and in the same order."""
-    waves_m, waves_n, waves_k = ring.waves
+    """A wave's part of the sums of the waves along K together, summed in the same order: see `Ring.shares`."""
+    (waves_m, waves_n, waves_k), (share_m, share_n) = ring.waves, ring.shares
     memory = STensor(shared, fx.Float32)
     thread = fx.Int32(fx.thread_idx.x)
     wave_k, place = idx2crd(thread, (-1, waves_m * waves_n * WAVE))
-    tiles, columns, at_once = [t for row in acc for t in row], len(acc[0]), ring.sums_at_once
+    rows, columns = len(acc) // share_m, len(acc[0]) // share_n
+    # The tiles of the first wave, then those of the second one, ...
+    tiles = [
+        acc[m * rows + mi][n * columns + ni]
+        for mi, ni in pairs_of(range(rows), range(columns))
+        for m, n in pairs_of(range(share_m), range(share_n))
+    ]
+    shares, at_once = share_m * share_n, ring.sums_at_once
     step = waves_m * waves_n * WAVE * 4
+    mine = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, wave_k)) * step if shares > 1 else 0
     totals = []
     for first in range(0, len(tiles), at_once):
         fx.gpu.barrier()
         for number, tile in enumerate(tiles[first : first + at_once]):
             memory.vec_store((wave_k * at_once + number) * step + place * 4, tile)
         fx.gpu.barrier()
-        for number in range(len(tiles[first : first + at_once])):
-            parts = [fx.Vector(memory.vec_load(place * 4 + (w * at_once + number) * step, 4)) for w in range(waves_k)]
+        for number in range(0, len(tiles[first : first + at_once]), shares):
+            places = [place * 4 + mine + (w * at_once + number) * step for w in range(waves_k)]
+            parts = [fx.Vector(memory.vec_load(place, 4)) for place in places]
             totals.append(sum(parts[1:], parts[0]))
     return [totals[first : first + columns] for first in range(0, len(totals), columns)]

@@ -26,10 +26,13 @@ def walk_tiles(step: Callable[..., Any], state: Any, tiles: int, stages: int, un
     return state
 
 
-def vmcnt(count: int) -> int:
-    """The operand of CDNA's `rocdl.s_waitcnt` to wait until at most `count` accesses of global memory are under way."""
+def vmcnt(count: int, lds: bool = False) -> int:
+    """The operand of CDNA's `rocdl.s_waitcnt` to wait until at most `count` accesses of global memory are under way.
+
+    lds: and none of LDS.
+    """
     count = min(count, 63)
-    return 0x0F70 | count & 15 | (count >> 4) << 14
+    return (0x0070 if lds else 0x0F70) | count & 15 | (count >> 4) << 14
 
 
 def interleave(

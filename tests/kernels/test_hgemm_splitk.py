@@ -46,6 +46,10 @@ def product(dtype: str, m: int, n: int, k: int, bias: bool = False, **options: A
         ("f16", 33, 64, 512, RING | SMALL | {"STAGES": 3, "BLOCK_N_WARPS": 1, "BLOCK_K_WARPS": 2, "bias": True}),
         ("f16", 5, 128, 256, {"TILE_M": 64, "BLOCK_K_WARPS": 2}),
         ("bf16", 5, 64, 512, RING | SMALL | {"SPLIT_K": 2, "BLOCK_N_WARPS": 1, "BLOCK_K_WARPS": 2}),
+        ("f16", 70, 128, 384, {"TILE_M": 64, "XCD_SWIZZLE": 2}),
+        ("f16", 40, 128, 320, {"TILE_M": 32, "STAGES": 1, "SPLIT_K": 5, "bias": True}),
+        ("f16", 33, 128, 896, RING | SMALL | {"TILE_M": 32, "BLOCK_N_WARPS": 1, "BLOCK_K_WARPS": 4, "bias": True}),
+        ("f16", 33, 64, 576, RING | {"TILE_M": 64, "TILE_N": 64, "STAGES": 4, "BLOCK_M_WARPS": 1}),
     ],
     ids=str,
 )
@@ -56,7 +60,7 @@ def test_equals_torch(dtype: str, m: int, n: int, k: int, options: dict[str, Any
 
 @pytest.mark.parametrize(
     "options",
-    [RING | {"SPLIT_K": 2}, {}, RING | {"BLOCK_K_WARPS": 2}],
+    [RING | {"SPLIT_K": 2}, {}, RING | {"BLOCK_K_WARPS": 2}, {"TILE_K": 128, "STAGES": 1}],
     ids=str,
 )
 @pytest.mark.diagonal(2)
@@ -108,7 +112,7 @@ def test_sizes_without_a_tile(shape: tuple[int, int, int]) -> None:
         ({"k": 100}, "k=100"),
         ({"SPLIT_K": 3}, "k=256"),
         ({"ADD_VEC": 3}, "ADD_VEC=3"),
-        ({"STAGES": 1}, "STAGES=1"),
+        ({"STAGES": 1, "B_TO_LDS": True}, "STAGES=1"),
         ({"STAGES": 3}, "STAGES=3"),
         ({"B_TO_LDS": True, "STAGES": 5}, "4 tiles along K"),
         ({"TILE_M": 24}, "TILE_M=24"),

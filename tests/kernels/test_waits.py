@@ -121,11 +121,10 @@ def tiles(buffers: int) -> Callable[[], None]:
         ("gfx1250", tiles(3)),
         pytest.param("gfx942", ring(STAGES=3), marks=pytest.mark.sweep),
         pytest.param("gfx942", ring(), marks=pytest.mark.sweep),
-        pytest.param("gfx942", ring(B_TO_LDS=False), marks=pytest.mark.sweep),
         pytest.param("gfx942", copied_a(lds_stage=1), marks=pytest.mark.sweep),
         pytest.param("gfx1250", tiles(2), marks=pytest.mark.sweep),
     ],
-    ids=["two buffers of A", "tiles in three", "ring of three", "ring", "ring of A", "one buffer of A", "tiles in two"],
+    ids=["two buffers of A", "tiles in three", "ring of three", "ring", "one buffer of A", "tiles in two"],
 )
 def test_every_written_wait_is_missed(arch: str, product: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each mutant of a wait is named. One that is not changes nothing, however late loads come: where LLVM waits for
