@@ -13,7 +13,8 @@
 A workgroup of four waves computes tile_m x tile_n. Its rows of A are in shared memory, swizzled, in one buffer or two;
 each wave loads its own columns of B into registers. While a tile of K is multiplied, the next one is on its way, and
 the scheduler is told to put memory accesses between matrix instructions. `mfma_preshuffle_pipeline` has the parts,
-`shuffles` what puts B and scales in order.
+`shuffles` what puts B and scales in order. With split_k, so many workgroups share a tile of C, each with a part of K
+(`split_sums`).
 
 128 x 128 x 128 of fp8: 140 VGPRs, 64 of which hold sums and 32 two tiles of B; two workgroups share a compute unit.
 """
@@ -30,13 +31,14 @@ import flydsl.expr as fx
 from flydsl.arch import get_arch
 from flydsl.runtime.device import target_arch
 from kernels import mfma_preshuffle_pipeline as pipeline
-from kernels.kernels_common import bytes_of, require
+from kernels.kernels_common import bytes_of, ceil_div, require
 from kernels.launches import chosen, for_waves, launch_some, launcher
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
 from kernels.mfma_preshuffle_pipeline import TileA, TileB, Tiling, require_types
 from kernels.mfma_products import BITS, MICRO_SCALED, THREADS, W4A16
-from kernels.sizes import require_elements, require_rows
+from kernels.sizes import require_elements, require_least, require_rows
+from kernels.split_sums import add_pairs, begin_tile, wait_for_tile, words_left_at_zero, words_of
 from kernels.tuned import nearest_that_fits
 
 TENSORS = "C A B scale_a scale_b bias"
@@ -71,6 +73,7 @@ class Plan:
     ahead: tuple[int, int] = (2, 0)
     epilogue: str = "none"
     xcd_swizzle: int = 0
+    split_k: int = 1
 
     def __post_init__(self) -> None:
         tiling, room = self.tiling, self.tiling.stages * self.tiling.a_bytes
@@ -81,9 +84,14 @@ class Plan:
         only_one = self.epilogue == "none" or not self.cshuffle
         require(only_one, f"epilogue={self.epilogue!r} with use_cshuffle_epilog", "one of both")
         c_bytes = 2 * tiling.tile_m * tiling.tile_n
-        fits = not self.cshuffle or c_bytes <= room
-        require(fits, f"use_cshuffle_epilog with {room} bytes of A", f"C takes {c_bytes}")
+        for option, through in (("use_cshuffle_epilog", self.cshuffle), (f"split_k={self.split_k}", self.split_k > 1)):
+            require(not through or c_bytes <= room, f"{option} with {room} bytes of A", f"C takes {c_bytes}")
         require(self.xcd_swizzle >= 0, f"xcd_swizzle={self.xcd_swizzle}", "0 or more")
+        require(self.split_k > 0 and tiling.tiles_k % self.split_k == 0, f"split_k={self.split_k}",
+                f"a divisor of the {tiling.tiles_k} tiles along K")  # fmt: skip
+        whole = tiling.dtype not in MICRO_SCALED and self.epilogue == "none" and not self.cshuffle
+        require(self.split_k == 1 or whole, f"split_k={self.split_k}",
+                "1 with micro-scales, with an epilogue, and with use_cshuffle_epilog")  # fmt: skip
 
     @property
     def out(self) -> Any:
@@ -105,6 +113,9 @@ class Plan:
             require_elements("scale_b", scale_b, N // 32 * k, *kinds, or_more=True)
         if self.epilogue != "none":
             require_elements("bias", tensors["bias"], N, self.out)
+        if self.split_k > 1:
+            tiles_m = (M + self.tiling.tile_m - 1) // self.tiling.tile_m
+            require_least(tensors, signal=(fx.Int32, tiles_m * (N // self.tiling.tile_n)))
 
     def operands(self, tensors: Any, M: Any, N: int) -> tuple[pipeline.Product, Any, TileA, TileB, TileC]:
         """(product, place, A, B, C) of a workgroup's tile."""
@@ -130,9 +141,14 @@ def require_product(
 
 @flyc.kernel
 def preshuffle_gemm_kernel(tensors: Any, M: fx.Int32, N: fx.Constexpr[int], plan: fx.Constexpr[Plan]) -> None:
-    """One tile of C. tensors: by the names of TENSORS."""
-    _, _, _, scale_a, scale_b, bias = tensors.values()
+    """One tile of C, or a part of its sums. tensors: by the names of TENSORS, and with split_k `signal`."""
+    scale_a, scale_b, bias = (tensors[name] for name in ("scale_a", "scale_b", "bias"))
     product, place, a, b, c = plan.operands(tensors, M, N)
+    part: Any = fx.Int32(fx.block_idx.z) if plan.split_k > 1 else 0
+    signal: Any = None
+    if plan.split_k > 1:
+        signal = fx.get_iter(tensors["signal"]) + (place[0] * (N // plan.tiling.tile_n) + place[1])
+        begin_tile(c, part, THREADS, signal)
     micro = pipeline.MxScales(plan.tiling, scale_a, scale_b, M, N, place) if plan.tiling.dtype in MICRO_SCALED else None
 
     def multiply(acc: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
@@ -141,9 +157,19 @@ def preshuffle_gemm_kernel(tensors: Any, M: fx.Int32, N: fx.Constexpr[int], plan
 
     acc = pipeline.main_loop(
         a, b, product.tile_of_zeros(plan.tiling), multiply, scales=pipeline.no_scales if micro is None else micro.load,
-        asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
+        asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead, part=(part, plan.split_k),
     )  # fmt: skip
-    c.store(with_scales(plan, c, acc, scale_a, scale_b, bias, M), a.buffer if plan.cshuffle else None)
+    result = with_scales(plan, c, acc, scale_a, scale_b, bias, M)
+    if plan.split_k == 1:
+        c.store(result, a.buffer if plan.cshuffle else None)
+    else:
+        wait_for_tile(signal, plan.split_k)
+        c.store_through(a.buffer, result, e_vec=2, lanes=32, put=partial(add_to_tile, tensors["C"], M, N, c))
+
+
+def add_to_tile(C: Any, M: Any, N: int, c: TileC, row: Any, column: Any, values: Any) -> None:
+    """Add consecutive elements of a row of the tile to C."""
+    add_pairs(C, M, N, c.first_row + row, column, fx.Vector(values))
 
 
 def tile_place(plan: Plan, N: int) -> tuple[Any, Any]:
@@ -178,7 +204,7 @@ def compile_preshuffle_gemm_a8(
     *, M: int = 0, N: int = 0, K: int, tile_m: int, tile_n: int, tile_k: int, in_dtype: str = "fp8",
     out_dtype: str = "fp16", lds_stage: int = 2, use_cshuffle_epilog: bool = False, waves_per_eu: int | None = None,
     use_async_copy: bool = False, dsrd_preload: int = -1, dvmem_preload: int = -1, epilogue: str = "none",
-    xcd_swizzle: int = 0,
+    xcd_swizzle: int = 0, split_k: int = 1,
 ) -> Any:  # fmt: skip
     """A launcher of (C, A, B, scale_a, scale_b, bias, M, N, stream), every tensor flattened to one dimension.
 
@@ -188,6 +214,7 @@ def compile_preshuffle_gemm_a8(
     that registers are allocated for. dsrd_preload, dvmem_preload: reads of shared and of global memory before the first
     matrix instruction of a tile; -1 for a good choice. epilogue: bias, bias_relu, bias_silu or bias_gelu, where bias
     has C's type. xcd_swizzle: tiles along M that the workgroups of one die take for each tile along N; 0 for no order.
+    split_k: workgroups that share a tile, along K; with more than one, `signal` follows bias, of a word for each tile.
     Raises ArgumentError where sizes do not fit.
     """
     tiling = Tiling(dtype=in_dtype, k=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k, stages=lds_stage)
@@ -201,9 +228,11 @@ def compile_preshuffle_gemm_a8(
         ahead=ahead,
         epilogue=epilogue,
         xcd_swizzle=xcd_swizzle,
+        split_k=split_k,
     )
     launch = partial(launch_tiles, preshuffle_gemm_kernel, plan, waves_per_eu)
-    return launcher("launch_preshuffle_gemm", TENSORS, launch, M=fx.Int32, N=int)
+    tensors = TENSORS if split_k == 1 else f"{TENSORS} signal"
+    return launcher("launch_preshuffle_gemm", tensors, launch, M=fx.Int32, N=int)
 
 
 class Tile(NamedTuple):
@@ -215,6 +244,7 @@ class Tile(NamedTuple):
     lds_stage: int = 2
     use_async_copy: bool = False
     xcd_swizzle: int = 0
+    split_k: int = 1
 
     def options(self, dtype: str) -> dict[str, Any]:
         """The options of `compile_preshuffle_gemm_a8`."""
@@ -228,15 +258,23 @@ class Tile(NamedTuple):
             dtype=in_dtype, k=k, tile_m=self.tile_m, tile_n=self.tile_n, tile_k=tile_k, stages=self.lds_stage
         )
         return Plan(
-            tiling=tiling, n=n, out_dtype=out_dtype, asynchronous=self.use_async_copy, xcd_swizzle=self.xcd_swizzle
+            tiling=tiling,
+            n=n,
+            out_dtype=out_dtype,
+            asynchronous=self.use_async_copy,
+            xcd_swizzle=self.xcd_swizzle,
+            split_k=self.split_k,
         )
 
     def narrowed(self, n: int, k: int, dtype: str, lds_bytes: int) -> Tile:
-        """The tile with as many columns and as much of K as divide the product's. ArgumentError if that does not fit.
+        """The tile with as many columns, as much of K and as many parts of K as divide the product's.
 
-        lds_bytes: what a workgroup may have.
+        lds_bytes: what a workgroup may have. ArgumentError if the tile does not fit.
         """
-        tile = self._replace(tile_n=gcd(self.tile_n, n), row_bytes=gcd(self.row_bytes, k * BITS[dtype][0] // 8))
+        k_bytes = k * BITS[dtype][0] // 8
+        row_bytes = gcd(self.row_bytes, k_bytes)
+        split_k = 1 if dtype in MICRO_SCALED else gcd(self.split_k, k_bytes // row_bytes)
+        tile = self._replace(tile_n=gcd(self.tile_n, n), row_bytes=row_bytes, split_k=split_k)
         tiling = tile.plan(n, k, dtype, "bf16").tiling
         room = tiling.stages * tiling.a_bytes
         require(room <= lds_bytes, f"{room} bytes of LDS for {tile}", f"{lds_bytes} or less")
@@ -247,7 +285,8 @@ def default_tile(m: int, n: int, k: int, device: str = "cpu", in_dtype: str = "f
     """The options of `compile_preshuffle_gemm_a8` for a size, by the model of time.
 
     They are those of the nearest size that was searched, for the GPU that the tensors are on (`nearest_that_fits`).
-    device: of the tensors. ArgumentError for a size that none of the tiles fits.
+    device: of the tensors. ArgumentError for a size that none of the tiles fits. Where split_k is more than 1, the
+    launcher takes `signal` as well; `preshuffle_gemm` has one.
 
         launch = compile_preshuffle_gemm_a8(K=k, in_dtype="fp8", out_dtype="bf16", **default_tile(m, n, k))
     """
@@ -272,7 +311,7 @@ def launch_tiles(
     require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
     require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")
     plan.require_tensors(tensors, M, N)
-    grid = ((M + tile_m - 1) // tile_m, N // tile_n)
+    grid = ((M + tile_m - 1) // tile_m, N // tile_n, plan.split_k)
     launch_some(kernel(tensors, M, N, plan, value_attrs=for_waves(waves_per_eu)), M, grid, THREADS, stream)
 
 
@@ -293,14 +332,27 @@ _TILES = tuple(
 )
 
 
-def _default(C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, bias: Any, M: int, N: int, K: int, in_dtype: str,
-             *_: Any, **__: Any) -> Tile:  # fmt: skip
+def _default(C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, bias: Any, signal: Any, M: int, N: int, K: int,
+             in_dtype: str, *_: Any, **__: Any) -> Tile:  # fmt: skip
     return tile_of(M, N, K, in_dtype, target_arch(str(C.device)))
 
 
-@chosen(TENSORS, "M N K in_dtype", _TILES, default=_default)
-def preshuffle_gemm(
+@chosen(f"{TENSORS} signal", "M N K in_dtype", _TILES, default=_default)
+def preshuffle_gemm_of_size(
     tensors: dict[str, Any], M: fx.Int32, N: int, K: int, in_dtype: str, out_dtype: str, tile: Any, stream: Any
 ) -> None:
+    """`preshuffle_gemm` with words that are 0."""
+    plan = tile.plan(N, K, in_dtype, out_dtype)
+    taken = tensors if plan.split_k > 1 else {name: x for name, x in tensors.items() if name != "signal"}
+    launch_tiles(preshuffle_gemm_kernel, plan, None, taken, M, N, stream)
+
+
+def preshuffle_gemm(
+    C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, bias: Any, M: int, N: int, K: int, in_dtype: str,
+    out_dtype: str, stream: Any = None,
+) -> None:  # fmt: skip
     """The product with the tile of `default_tile`, or with FLYDSL_AUTOTUNE=1 the fastest of some."""
-    launch_tiles(preshuffle_gemm_kernel, tile.plan(N, K, in_dtype, out_dtype), None, tensors, M, N, stream)
+    words = words_of(C, ceil_div(M, 16) * ceil_div(N, 64), stream)
+    sizes = (M, N, K, in_dtype, out_dtype)
+    with words_left_at_zero():
+        preshuffle_gemm_of_size(C, A, B, scale_a, scale_b, bias, words, *sizes, *([] if stream is None else [stream]))

@@ -57,16 +57,18 @@ def product_4wave(m: int, n: int, k: int) -> Launch:
     return launch, (a, b, torch.zeros(m, n, dtype=BF16), torch.ones(m), torch.ones(n), m, n)
 
 
-def preshuffled(dtype: str, m: int, n: int, k: int, tile: tuple[int, int, int]) -> Launch:
+def preshuffled(dtype: str, m: int, n: int, k: int, tile: tuple[int, int, int], split: int = 1) -> Launch:
     from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
 
     bits = 16 if dtype == "bf16" else 8
     tile_m, tile_n, tile_k = tile
     launch = compile_preshuffle_gemm_a8(
-        K=k, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k, in_dtype=dtype, out_dtype="bf16"
+        K=k, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k, in_dtype=dtype, out_dtype="bf16", split_k=split
     )
     c, bias = zeros(m * n, n)
-    return launch, (c, empty(dtype, m * k, bits), empty(dtype, n * k, bits), torch.ones(m), torch.ones(n), bias, m, n)
+    signal = zeros(m * n // 256, dtype=torch.int32) if split > 1 else ()
+    operands = c, empty(dtype, m * k, bits), empty(dtype, n * k, bits), torch.ones(m), torch.ones(n), bias
+    return launch, (*operands, *signal, m, n)
 
 
 def hgemm(m: int, n: int, k: int, tile: tuple[int, int, int], stages: int, waves: tuple[int, int, int]) -> Launch:
@@ -299,8 +301,8 @@ ROWS = (
          preshuffled, "int8", 4096, 4096, 4096, (128, 128, 128)),
     _row("preshuffle_gemm", CDNA4, "bf16, 16 x 5120 x 8192, 16x64x512", 26.18,
          preshuffled, "bf16", 16, 5120, 8192, (16, 64, 512)),
-    _row("preshuffle_gemm", CDNA4, "fp8, 16 x 5120 x 8192, 16x64x512", 11.47,
-         preshuffled, "fp8", 16, 5120, 8192, (16, 64, 512)),
+    _row("preshuffle_gemm", CDNA4, "fp8, 16 x 5120 x 8192, 16x64x512, 4 parts of K", 11.47,
+         preshuffled, "fp8", 16, 5120, 8192, (16, 64, 512), 4),
     _row("preshuffle_gemm", CDNA4, "int8, 32 x 7168 x 4096, 32x64x512", 7.631,
          preshuffled, "int8", 32, 7168, 4096, (32, 64, 512)),
     _row("qk_norm_rope_quant", CDNA3, "2048 tokens, 16 heads", 20.01, qk_norm_rope, 2048, 16, None),

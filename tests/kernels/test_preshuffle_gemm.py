@@ -30,8 +30,11 @@ def product(
     launch = kernel.compile_preshuffle_gemm_a8(
         K=k, tile_m=tile[0], tile_n=tile[1], tile_k=tile[2], in_dtype=dtype, out_dtype="bf16", **options
     )
+    words = torch.zeros(16, dtype=torch.int32)
+    signal = [words] if options.get("split_k", 1) > 1 else []
     with checking():
-        launch(c, flat_a, shuffled_b, *scales, bias, m, n)
+        launch(c, flat_a, shuffled_b, *scales, bias, *signal, m, n)
+    assert not words.any(), "the next launch finds them as this one did"
     expected = kernel.reference(a, b, *(scales if dtype in SCALED else ()), bias=bias, epilogue=epilogue)
     return c.view(m, n).float(), expected
 
@@ -73,6 +76,23 @@ def test_equals_torch(dtype: str, stages: int) -> None:
 @pytest.mark.diagonal(3)
 def test_sizes_and_options(m: int, n: int, k: int, tile: tuple[int, int, int], options: dict[str, Any]) -> None:
     assert_close(*product(m, n, k, "fp8", tile, **options))
+
+
+@pytest.mark.checked
+@pytest.mark.parametrize(
+    ("dtype", "m", "n", "k", "tile", "split"),
+    [
+        ("fp8", 33, 128, 512, (16, 64, 128), 4),
+        ("int4", 5, 128, 768, (32, 64, 128), 3),
+        ("bf16", 40, 64, 256, (32, 64, 64), 2),
+    ],
+    ids=str,
+)
+@pytest.mark.diagonal(2)
+def test_parts_of_k(dtype: str, m: int, n: int, k: int, tile: tuple[int, int, int], split: int) -> None:
+    """Parts are rounded to bf16 before they are added."""
+    found, expected = product(m, n, k, dtype, tile, split_k=split)
+    torch.testing.assert_close(found, expected, rtol=split * 2**-8, atol=split)
 
 
 @pytest.mark.parametrize("size", [(1, 64, 512), (33, 192, 384)], ids=str)
@@ -189,6 +209,9 @@ def test_a_product_without_a_tile() -> None:
         ({"epilogue": "tanh"}, "epilogue='tanh'"),
         ({"epilogue": "bias", "use_cshuffle_epilog": True}, "use_cshuffle_epilog"),
         ({"tile_n": 256, "use_cshuffle_epilog": True}, "C takes 16384"),
+        ({"tile_n": 256, "split_k": 2}, "C takes 16384"),
+        ({"split_k": 3}, "split_k=3"),
+        ({"split_k": 2, "epilogue": "bias"}, "with an epilogue"),
     ],
 )
 def test_sizes_that_do_not_fit(changed: dict[str, Any], said: str) -> None:
