@@ -41,9 +41,12 @@ GAIN = 0.99
 """A step of the search must be faster by this factor, or it would follow differences that mean nothing."""
 LADDERS: Mapping[str, Sequence[int]] = {
     "tile_m": (16, 32, 64, 96, 128, 256), "tile_n": (64, 128, 256), "row_bytes": (128, 256, 512),
-    "split": (1, 2, 4, 8), "stages": (2, 3, 4, 6, 8),
+    "tile_k": (64, 128, 256), "split": (1, 2, 3, 4, 5, 7, 8, 14, 16), "stages": (2, 3, 4, 6, 8),
 }  # fmt: skip
-WAVES = ((1, 1, 1), (1, 2, 1), (1, 4, 1), (2, 2, 1), (2, 4, 1), (1, 1, 2), (1, 2, 2), (2, 2, 2))
+WAVES = (
+    (1, 1, 1), (1, 2, 1), (1, 4, 1), (2, 2, 1), (2, 4, 1), (1, 1, 2), (1, 2, 2), (2, 2, 2), (1, 1, 4), (1, 2, 4),
+    (2, 2, 4),
+)  # fmt: skip
 
 
 def beside(ladder: str, value: int) -> Iterator[int]:
@@ -53,9 +56,15 @@ def beside(ladder: str, value: int) -> Iterator[int]:
     yield from [x for x in steps if x > value][:1]
 
 
+def splits_near(value: int) -> Iterator[int]:
+    """Those up to 2.5 times as many or as few: most do not divide the tiles along K."""
+    yield from (x for x in LADDERS["split"] if x != value and max(x, value) <= 2.5 * min(x, value))
+
+
 @dataclass(frozen=True)
 class Family:
     """A kernel's options. kinds: a table each. start: by AMD's measured row. neighbours: options that differ in one.
+    others: further ones to begin with, for a GPU.
 
     launch: (kind, size, options, bytes of LDS that a workgroup may have), inside of `tracing`; raises ArgumentError for
     options that do not fit.
@@ -66,6 +75,7 @@ class Family:
     start: Callable[[Mapping[str, int]], Options]
     neighbours: Callable[[Options], Iterator[Options]]
     launch: Callable[[str, Size, Options, int], None]
+    others: Callable[[str, Size], Iterator[Options]] = lambda arch, size: iter(())
 
 
 def preshuffled_start(row: Mapping[str, int]) -> Options:
@@ -79,6 +89,7 @@ def preshuffled_neighbours(options: Options) -> Iterator[Options]:
     for name in ("tile_m", "tile_n", "row_bytes"):
         yield from ({**options, name: value} for value in beside(name, options[name]))
     yield {**options, "xcd_swizzle": 0 if options["xcd_swizzle"] else 4}
+    yield from ({**options, "split_k": value} for value in splits_near(options["split_k"]))
 
 
 def launch_preshuffled(kind: str, size: Size, options: Options, lds_bytes: int) -> None:
@@ -90,27 +101,48 @@ def launch_preshuffled(kind: str, size: Size, options: Options, lds_bytes: int) 
     if kind == "bf16":
         a, b = a.view(torch.bfloat16), b.view(torch.bfloat16)
     c, scales = torch.empty(m * n, dtype=torch.bfloat16), (torch.empty(m), torch.empty(n))
-    launch(c, a, b, *scales, c[:n], m, n)
+    words = [torch.zeros(-(-m // tile.tile_m) * (n // tile.tile_n), dtype=torch.int32)] if tile.split_k > 1 else []
+    launch(c, a, b, *scales, c[:n], *words, m, n)
 
 
 def half_start(row: Mapping[str, int]) -> Options:
     tile, waves = ([row[f"{what}_{x}"] for x in "mnk"] for what in ("tile", "warps"))
     how = {"split": row["split_k"], "stages": row["stages"], "b_to_lds": bool(row["b_to_lds"])}
-    return {"tile": tile, "waves": waves, **how}
+    return {"tile": tile, "waves": waves, **how, "xcd_swizzle": 0}
+
+
+def like_shuffled(arch: str, size: Size) -> Iterator[Options]:
+    """The options of the nearest products of a shuffled B, without a ring."""
+    rows = tuned.modelled("preshuffle_gemm")[arch]["bf16"]
+    for row in sorted(rows, key=partial(tuned.distance, size))[:2]:
+        tile = preshuffle_gemm.Tile(**row["options"])
+        how = {"split": tile.split_k, "stages": tile.lds_stage, "b_to_lds": False, "xcd_swizzle": tile.xcd_swizzle}
+        yield {"tile": [tile.tile_m, tile.tile_n, tile.row_bytes // 2], "waves": [1, 4, 1], **how}
 
 
 def half_neighbours(options: Options) -> Iterator[Options]:
-    (tile_m, tile_n, tile_k), split, stages = options["tile"], options["split"], options["stages"]
-    yield from ({**options, "split": value} for value in beside("split", split))
+    (tile_m, tile_n, tile_k), split = options["tile"], options["split"]
+    yield from (ring_neighbours if options["b_to_lds"] else direct_neighbours)(options)
+    yield from ({**options, "split": value} for value in splits_near(split))
     yield from ({**options, "tile": [value, tile_n, tile_k]} for value in beside("tile_m", tile_m))
     yield from ({**options, "tile": [tile_m, value, tile_k]} for value in beside("tile_n", tile_n))
-    other = {**options, "tile": [tile_m, tile_n, 192 - tile_k]}
-    yield other
-    # Half the depth of tiles, twice as many of them: as much on its way.
-    yield {**other, "stages": stages * 2 if tile_k == 128 else max(2, stages // 2)}
-    yield from ({**options, "stages": value} for value in beside("stages", stages))
-    yield {**options, "b_to_lds": not options["b_to_lds"]}
+    yield from ({**options, "tile": [tile_m, tile_n, value]} for value in beside("tile_k", tile_k))
     yield from ({**options, "waves": list(waves)} for waves in WAVES)
+    yield {**options, "xcd_swizzle": 0 if options["xcd_swizzle"] else 4}
+
+
+def ring_neighbours(options: Options) -> Iterator[Options]:
+    (tile_m, tile_n, tile_k), stages = options["tile"], options["stages"]
+    # Half the depth of tiles, twice as many of them: as much on its way.
+    yield {**options, "tile": [tile_m, tile_n, tile_k // 2], "stages": stages * 2}
+    yield {**options, "tile": [tile_m, tile_n, tile_k * 2], "stages": max(2, stages // 2)}
+    yield from ({**options, "stages": value} for value in beside("stages", stages))
+    yield {**options, "b_to_lds": False, "stages": 2}
+
+
+def direct_neighbours(options: Options) -> Iterator[Options]:
+    yield {**options, "stages": 3 - options["stages"]}
+    yield {**options, "b_to_lds": True, "stages": 3}
 
 
 def launch_half(kind: str, size: Size, options: Options, lds_bytes: int) -> None:
@@ -124,7 +156,7 @@ def launch_half(kind: str, size: Size, options: Options, lds_bytes: int) -> None
 
 FAMILIES = (
     Family("preshuffle_gemm", ("fp8", "bf16"), preshuffled_start, preshuffled_neighbours, launch_preshuffled),
-    Family("hgemm", ("bf16",), half_start, half_neighbours, launch_half),
+    Family("hgemm", ("bf16",), half_start, half_neighbours, launch_half, like_shuffled),
 )
 
 
@@ -178,7 +210,8 @@ def searched(family: Family, arch: str, kind: str, size: Size, rows: Sequence[Ma
     measured = tuned.nearest(family.name, **dict(zip("MNK", size, strict=True)))
     near = sorted(rows, key=partial(tuned.distance, size))[:4]
     of_amd = next(x for x in map(family.start, measured) if search.time_us(x) < float("inf"))
-    time_us, options = search.best([*(row["options"] for row in near), of_amd])
+    tables = ({**of_amd, **row["options"]} for row in near)
+    time_us, options = search.best([*tables, of_amd, *family.others(arch, size)])
     row = {**dict(zip("MNK", size, strict=True)), "us": round(time_us, 2), "options": options}
     print(
         family.name, arch, kind, row, len(search.times), "tried,", round(time.perf_counter() - begun), "s", flush=True

@@ -29,14 +29,16 @@ SIZES: Sequence[tune.Size] = (
 
 def preshuffled_space() -> Iterator[tune.Options]:
     names = ("tile_m", "tile_n", "row_bytes")
-    for values in product(*(tune.LADDERS[name] for name in names), (1, 2), (False, True), (0, 4)):
-        yield dict(zip((*names, "lds_stage", "use_async_copy", "xcd_swizzle"), values, strict=True))
+    for values in product(*(tune.LADDERS[name] for name in (*names, "split")), (1, 2), (False, True), (0, 4)):
+        yield dict(zip((*names, "split_k", "lds_stage", "use_async_copy", "xcd_swizzle"), values, strict=True))
 
 
 def half_space() -> Iterator[tune.Options]:
-    tiles = product(tune.LADDERS["tile_m"], tune.LADDERS["tile_n"], (64, 128))
-    for tile, waves, split, stages in product(tiles, tune.WAVES, tune.LADDERS["split"], tune.LADDERS["stages"]):
-        yield {"tile": [*tile], "waves": [*waves], "split": split, "stages": stages, "b_to_lds": True}
+    tiles = product(*(tune.LADDERS[name] for name in ("tile_m", "tile_n", "tile_k")))
+    ways = [*((stages, True) for stages in tune.LADDERS["stages"]), (1, False), (2, False)]
+    for tile, waves, split, way, swizzle in product(tiles, tune.WAVES, tune.LADDERS["split"], ways, (0, 4)):
+        how = {"split": split, "stages": way[0], "b_to_lds": way[1], "xcd_swizzle": swizzle}
+        yield {"tile": [*tile], "waves": [*waves], **how}
 
 
 SPACES: Mapping[str, Callable[[], Iterator[tune.Options]]] = {
