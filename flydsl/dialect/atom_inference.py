@@ -124,7 +124,8 @@ def partitioned(copy: TiledCopy, thread: Any, layout: AnyLayout, reads: bool) ->
 def infer_partition(types: Sequence[Any], attributes: Attributes, *, reads: bool) -> list[Any]:
     """The part of a tensor that a thread reads or writes, whatever its elements are: a copy of it compares them."""
     copy, memref, thread = types
-    infer_get_scalar([thread], attributes)
+    if not isinstance(thread.value, tuple):
+        infer_get_scalar([thread], attributes)
     return [memref.with_layout(partitioned(copy.copy, thread.value, memref.layout, reads)[0])]
 
 

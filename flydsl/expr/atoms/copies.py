@@ -33,7 +33,7 @@ from flydsl.expr.memory.tensors import (
 from flydsl.expr.numeric import Boolean, numeric_class
 from flydsl.expr.threads.block_threads import note_tile
 from flydsl.expr.tracing.emit import emit_fly
-from flydsl.expr.tracing.operands import as_operand, element_name, is_runtime, located, thread_number
+from flydsl.expr.tracing.operands import as_operand, element_name, is_runtime, located, thread_coordinate
 from flydsl.layout import ComposedLayout, Layout, Tile
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ class TiledCopy(TiledAtom):
         return self.type.copy.tile
 
     def get_slice(self, thr_idx: Any) -> ThrCopy:
-        """The part of one thread. thr_idx: its number, usually `fx.thread_idx.x`."""
-        return ThrCopy(self, thread_number("get_slice", thr_idx, self.type.copy.layout_tv))
+        """The part of one thread. thr_idx: its number, `fx.thread_idx.x` mostly, or a coordinate in the thread mode."""
+        return ThrCopy(self, thread_coordinate("get_slice", thr_idx, self.type.copy.layout_tv))
 
     thr_slice = get_slice
 
@@ -323,7 +323,8 @@ def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any
             return tensor.by_thread(located(copy.type.copy.partition, tensor.layout, reads), thread)
         return of_memory(tensor, _partition(operation, copy, as_memory(tensor), thread))
     value = require_tensor(operation, tensor).value
-    note_tile(f"the tiled copy {copy.type.copy.layout_tv}", copy.type.copy.layout_tv, thread)
+    if not isinstance(thread, tuple):  # a coordinate need not be that of the thread
+        note_tile(f"the tiled copy {copy.type.copy.layout_tv}", copy.type.copy.layout_tv, thread)
     part = Tensor(emit_fly(f"tiled_copy.{operation}", [as_operand(copy), value, as_operand(thread)]).result)
     warn_of_partial_tiles(tensor.type.layout, algebra.zipped_divide(tensor.type.layout, copy.type.copy.tile))
     return part

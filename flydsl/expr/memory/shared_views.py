@@ -37,9 +37,14 @@ def note_view(pointer: ir.Value, view: MemRefType) -> None:
 
 
 def _swizzle(layout: AnyLayout) -> str:
+    """The swizzle of indices in a layout.
+
+    Coordinate swizzles do not count: copies that go to shared memory by themselves write it plainly, from swizzled
+    places, and what reads it has the swizzle.
+    """
     while isinstance(layout, algebra.ComposedLayout):
         inner, _, layout = algebra.composed_parts(layout)
-        if isinstance(inner, algebra.Swizzle | algebra.CoordSwizzle):
+        if isinstance(inner, algebra.Swizzle):
             return f"the swizzle {inner}"
     return "no swizzle"
 

@@ -150,6 +150,18 @@ def thread_number(what: str, thread: Any, layout: Layout) -> Any:
     return thread
 
 
+def thread_coordinate(what: str, thread: Any, layout: Layout) -> Any:
+    """A thread's number, or its coordinate among the threads of a layout, as `thread_number`.
+
+    The last part of a coordinate may reach past the threads, into the tiles after this one.
+    """
+    if not isinstance(thread, tuple | list):
+        return thread_number(what, thread, layout)
+    symbols, _ = _int_tuple(tuple(thread))
+    located(algebra.crd2idx, symbols, layout[0])
+    return tuple(thread)
+
+
 def as_operand(value: Any, at: SourceLocation | None = None) -> ir.Value:
     """Any operand of a fly operation as an `ir.Value`; static ones become `fly.static`. at: usually the user's line."""
     if isinstance(value, FlyValue | StaticFlyValue):

@@ -43,10 +43,7 @@ def test_elements_of_shared_memory(indices: str) -> None:
             Out[row, t] = plain[row, t]
 
     a, out = example(), torch.zeros(ROWS, COLUMNS)
-    with pytest.warns(
-        UserWarning, match=r"has no swizzle, that of the same elements the swizzle CS<3,0,\[0\],3,\[1\]>"
-    ):
-        launcher_of(kernel, grid=1, block=COLUMNS, smem=ROWS * COLUMNS * 4)(a, out)
+    launcher_of(kernel, grid=1, block=COLUMNS, smem=ROWS * COLUMNS * 4)(a, out)
     assert torch.equal(out, a[ROW, SWIZZLED_COLUMN])
 
 
@@ -92,6 +89,35 @@ def test_partitions_of_a_tiled_copy() -> None:
     a, out = example(), torch.zeros(ROWS, COLUMNS)
     launcher_of(kernel, grid=1, block=64, smem=ROWS * COLUMNS * 4)(a, out)
     assert torch.equal(out, a.flip(1))
+
+
+def test_a_thread_is_named_by_its_coordinate() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        t = fx.thread_idx.x
+        atom = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)
+        copy = fx.make_tiled_copy(atom, fx.make_layout(((ROWS, 4), 4), ((1, ROWS), 4 * ROWS)), fx.make_tile(ROWS, 16))
+        views = [fx.make_view(fx.get_iter(x), fx.make_layout((ROWS, COLUMNS), (COLUMNS, 1))) for x in (A, Out)]
+        mine = copy.get_slice((t % ROWS, t // ROWS))
+        source, target = mine.partition_S(views[0]), mine.partition_D(views[1])
+        registers = fx.make_fragment_like(source)
+        fx.copy(atom, source, registers)
+        registers.store(registers.load() * 2)
+        fx.copy(atom, registers, target)
+
+    a, out = example(), torch.zeros(ROWS, COLUMNS)
+    launcher_of(kernel, grid=1, block=64)(a, out)
+    assert torch.equal(out, 2 * a)
+
+
+def test_a_coordinate_of_a_thread_fits_the_threads(trace: Callable[..., Any]) -> None:
+    def body(A: Any, Out: Any) -> None:
+        atom = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)
+        copy = fx.make_tiled_copy(atom, fx.make_layout(((16, 4), 1), ((1, 16), 0)), fx.make_tile(16, 4))
+        copy.get_slice((0, 1, 2))
+
+    with pytest.raises(LayoutError, match=r"the coordinate \(0,1,2\) does not fit \(16,4\)"):
+        trace(body)
 
 
 def test_values_that_the_swizzle_would_part_are_refused(trace: Callable[..., Any]) -> None:
