@@ -108,6 +108,21 @@ def test_copies_between_memories_and_values_as_numbers() -> None:
     assert torch.equal(out, 2 * values.reshape(64, 8))
 
 
+def test_integers_of_four_bits_keep_their_sign() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        words = fx.make_view(fx.recast_iter(fx.Int4, fx.get_iter(A)), fx.make_layout(16, 1))
+        registers = fx.make_rmem_tensor(16, fx.Int4)
+        fx.copy(fx.make_copy_atom(fx.UniversalCopy64b(), fx.Int4), words, registers)
+        numbers = registers.load().to(fx.Int32)
+        for i in fx.range_constexpr(16):
+            Out[i] = numbers[i]
+
+    a, out = torch.tensor([0x76543210, 0x7EDCBA98], dtype=torch.int32), torch.zeros(16, dtype=torch.int32)
+    launcher_of(kernel, grid=1, block=1)(a, out)
+    assert out.tolist() == [*range(8), *range(-8, -1), 7]
+
+
 @pytest.mark.parametrize(
     ("use", "message"),
     [
