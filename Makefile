@@ -75,7 +75,7 @@ bench: setup ## Measure import, first call, each stage, warm call; also writes b
 
 sweep: setup ## All of what make test takes a part of: types, targets, long shapes, figures of machine code
 	CHECK_LAUNCHES=1 $(PY) -m pytest $(PARALLEL) tests/kernels/sweep/*.py tests/simulator/isa/sweep_*.py
-	CHECK_LAUNCHES=1 $(PY) -m pytest $(TESTS) -m sweep tests
+	CHECK_LAUNCHES=1 $(PY) -m pytest $(TESTS) -m sweep tests --ignore=tests/browser
 	CHECK_LAUNCHES=1 $(PY) -m pytest $(TESTS) tests/kernels/test_*.py
 	CHECK_LAUNCHES=index $(PY) -m pytest $(TESTS) tests/kernels/test_*.py
 
