@@ -124,7 +124,8 @@ def with_token(
     tensors: Any, state: list[list[Any]], token: Any, head: Any, rows: list[Any], columns: list[Any], step: Step
 ) -> list[list[Any]]:
     """The rows of a state after a token; its results are written."""
-    decay, rate = load_gates(tensors, token, head, step)
+    log_decay, rate = load_gates(tensors, token, head, step)
+    decay = exp(log_decay)
     k, q = (load_columns(tensors[name], token, head, columns, step) for name in ("key", "query"))
     k_scale, q_scale = (inverse_norm(x, step) if step.normalizes else fx.Float32(1.0) for x in (k, q))
     q_scale = q_scale * step.k_dim**-0.5
@@ -144,7 +145,7 @@ def with_token(
     return changed
 
 
-def view_heads(tensor: Any, heads: int, columns: int, step: Step) -> GTensor:
+def view_heads(tensor: Any, heads: int, columns: int, step: Any) -> GTensor:
     """An operand by (token, head, column)."""
     return GTensor(tensor, element_type(step.dtype), (-1, heads, columns))
 
@@ -156,14 +157,17 @@ def load_columns(tensor: Any, token: Any, head: Any, columns: list[Any], step: S
     return [memory.vec_load((token, shared, column), step.width).to(fx.Float32) for column in columns]
 
 
-def load_gates(tensors: Any, token: Any, head: Any, step: Step) -> tuple[Any, Any]:
-    """(g, beta): the decay of the state, and the rate at which it learns."""
+def load_gates(tensors: Any, token: Any, head: Any, step: Any) -> tuple[Any, Any]:
+    """(log g, beta): the logarithm of the decay of the state, and the rate at which it learns.
+
+    step: a Step, or another plan with its dtype, a_log_dtype and v_heads.
+    """
     a, b = (view_heads(tensors[name], 1, step.v_heads, step).load((token, 0, head)).to(fx.Float32) for name in "ab")
     bias = view_heads(tensors["dt_bias"], 1, 1, step).load(head).to(fx.Float32)
     a_log = GTensor(tensors["A_log"], element_type(step.a_log_dtype)).load(head).to(fx.Float32)
     x = a + bias
     softplus = (x > LARGE).select(x, fx.log2(exp(x) + 1.0) * log(2))
-    return exp(-exp(a_log) * softplus), 1.0 / (exp(-b) + 1.0)
+    return -exp(a_log) * softplus, 1.0 / (exp(-b) + 1.0)
 
 
 def exp(x: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kernels import causal_conv1d, gdr_decode, qk_norm_rope_quant
+from kernels import causal_conv1d, gdr_decode, gdr_prefill, qk_norm_rope_quant
 from kernels.fused_rope_cache_kernel import build_fused_rope_cache_module
 from kernels.norms import Norm, build
 from kernels.quant import build_block_quant_module, build_quant_module
@@ -18,6 +18,7 @@ from tests.kernels import (
     test_causal_conv1d,
     test_fused_rope_cache_kernel,
     test_gdr_decode,
+    test_gdr_prefill,
     test_qk_norm_rope_quant,
     test_silu_and_mul_fq,
 )
@@ -119,6 +120,14 @@ def gated_delta(state: str, tokens: int = 1) -> tuple[Any, tuple[Any, ...]]:
     return launcher, (*given.values(), 4)
 
 
+def gated_delta_prompt(tokens: int, k_heads: int, v_heads: int) -> tuple[Any, tuple[Any, ...]]:
+    """A sequence, with heads of 128."""
+    given = test_gdr_prefill.operands(((tokens,), k_heads, v_heads, 128, 128))
+    tensors = *given.values(), *gdr_prefill.room_for_chunks(given["query"], given["value"], 1)
+    launcher = gdr_prefill.build_gdr_prefill_module(k_heads, v_heads)
+    return launcher, (*(tensor.view(-1) for tensor in tensors), 1, tokens)
+
+
 def convolution(width: int, tokens: int = 1) -> tuple[Any, tuple[Any, ...]]:
     given = test_causal_conv1d.operands((4, tokens, 8192, width))
     return causal_conv1d.build_causal_conv1d_module(8192, width, tokens=tokens), (*given.values(), 4)
@@ -159,6 +168,7 @@ _CASES: dict[str, Case] = {
     "gdr_decode_f32": Case("gdr_decode", "bf16, f32", lambda: gated_delta("f32")),
     "gdr_decode_bf16": Case("gdr_decode", "bf16", lambda: gated_delta("bf16")),
     "gdr_decode_f32_l4": Case("gdr_decode", "bf16, f32", lambda: gated_delta("f32", 4)),
+    "gdr_prefill_f32": Case("gdr_prefill", "bf16, f32", lambda: gated_delta_prompt(256, 2, 4)),
     "causal_conv1d_w4": Case("causal_conv1d", "bf16", lambda: convolution(4), archs=(*ARCHS, "gfx1201")),
     "causal_conv1d_w4_l4": Case("causal_conv1d", "bf16", lambda: convolution(4, 4), archs=(*ARCHS, "gfx1201")),
 }
