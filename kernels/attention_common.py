@@ -394,12 +394,18 @@ def inverse(total: Any) -> Any:
     return (total == 0).select(fx.Float32(0), fx.Float32(fx.rocdl.rcp(fx.T.f32, total)))
 
 
-def merged_at_once(shares: list[tuple[Any, Any, Any]]) -> Any:
-    """The same as `merged` of shares that are all under way at once."""
-    top = reduce(fx.arith.maxnumf, [m for _, m, _ in shares], fx.Float32(LOWEST))
-    factors = [powers * fx.exp2(m - top, fastmath="afn") for _, m, powers in shares]
-    weighted = [factor * value for factor, (value, *_) in zip(factors, shares, strict=True)]
-    return sum(weighted[1:], weighted[0]) * inverse(sum(factors[1:], factors[0]))
+def merged_at_once(count: int, value: Any, weight: Any) -> Any:
+    """The same as `merged` of the first `count` shares, at most as many as a wave has lanes, in one trip to memory.
+
+    value(number): an element. weight(number): (the largest logit, the sum), of another share in each lane.
+    """
+    values = [value(number) for number in range(count)]
+    lane = fx.Int32(fx.thread_idx.x) % WAVE
+    m, powers = weight(fx.min(lane, count - 1))
+    top = fx.coop.warp_reduce(m, "max")
+    factor = (lane < count).select(powers * fx.exp2(m - top, fastmath="afn"), fx.Float32(0.0))
+    weighted = [fx.Float32(fx.rocdl.readlane(factor, number)) * value for number, value in enumerate(values)]
+    return sum(weighted[1:], weighted[0]) * inverse(fx.coop.warp_reduce(factor, "add"))
 
 
 @flyc.jit

@@ -32,8 +32,9 @@ class PagedInputs:
     ) -> None:  # fmt: skip
         self.output, self.query, self.contexts = output, query, contexts
         self.key_cache, self.value_cache, self.scales = key_cache, value_cache, (key_scale, value_scale)
-        known = key_cache.dim() == 5 and key_cache.shape[-1] == TILE
-        require(known, f"key_cache of {tuple(key_cache.shape)}", f"(pages, key heads, D / {TILE}, block, {TILE})")
+        known = key_cache.dim() == 5 and key_cache.shape[-1] == TILE and key_cache.shape[0] > 0
+        wanted = f"(pages, key heads, D / {TILE}, block, {TILE}), at least a page"
+        require(known, f"key_cache of {tuple(key_cache.shape)}", wanted)
         self.count, self.heads, packs, self.block, _ = key_cache.shape
         self.dim, self.batch, of_pages = packs * TILE, contexts.numel(), (self.count, self.heads)
         plain, packed = (*of_pages, self.dim, self.block), (*of_pages, self.block // TILE, self.dim, TILE)
@@ -146,17 +147,19 @@ def pa_reduce_kernel(
     values, sums, largest = partials
     first = (batch * heads + head) * (at_once or parts)
 
-    def share(part: Any) -> tuple[Any, Any, Any]:
+    def value(part: Any) -> Any:
+        return values[((first + part) * plan.rows + row) * plan.dim + column].to(fx.Float32)
+
+    def weight(part: Any) -> tuple[Any, Any]:
         place = (first + part) * plan.rows + row
-        value = values[place * plan.dim + column].to(fx.Float32)
-        return value, fx.Float32(largest[place]) * LOG2_E, fx.Float32(sums[place])
+        return fx.Float32(largest[place]) * LOG2_E, fx.Float32(sums[place])
 
     query, member = row // plan.group, row % plan.group
     to = ((batch * plan.queries + query) * heads + head) * plan.group + member
     if fx.const_expr(at_once):
-        mean = merged_at_once([share(part) for part in range(at_once)])
+        mean = merged_at_once(at_once, value, weight)
     else:
-        mean = merged(0, parts, share)
+        mean = merged(0, parts, lambda part: (value(part), *weight(part)))
     out[to * plan.dim + column] = fx.Float32(mean).to(out.dtype)
 
 

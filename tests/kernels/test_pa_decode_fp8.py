@@ -136,10 +136,10 @@ def test_queries_that_are_fp8() -> None:
 
 
 def test_block_tables() -> None:
-    """Rows of pages, filled up with -1."""
-    given = requests((40, 300), 1, 8, 1, 64, 16)
-    tables = torch.full((2, 20), -1, dtype=torch.int32)
-    for request in range(2):
+    """Rows of pages, filled up with -1, which is all that a request without keys has."""
+    given = requests((40, 300, 0), 1, 8, 1, 64, 16)
+    tables = torch.full((3, 20), -1, dtype=torch.int32)
+    for request in range(3):
         own = given.pages[given.starts[request] : given.starts[request + 1]]
         tables[request, : len(own)] = own
     expected = given.expected()
@@ -238,6 +238,7 @@ def test_the_reference_itself() -> None:
         ("pages", torch.zeros(4), "kv_page_indices of Float32"),
         ("starts", torch.zeros(1).int(), "kv_indptr of"),
         ("values", torch.zeros(4, 1, 16, 32).to(FP8), "value_cache of"),
+        ("keys", torch.zeros(0, 1, 16, 64).to(FP8), "key_cache of"),
     ],
 )
 def test_wrong_arguments(name: str, value: torch.Tensor, said: str) -> None:
