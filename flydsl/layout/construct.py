@@ -95,23 +95,24 @@ def make_fragment_layout_like(layout: Layout) -> Layout:
     """The contiguous layout in which a thread keeps its part of a tensor in registers.
 
     Mode 0 (what one instruction takes) comes first, its leftmost leaf fastest; the others follow in the order of their
-    strides. Values that are one in the tensor (stride 0, broadcast) have a place each: the thread may change them.
-    Modes of size 1 get stride 0. Where the layout gives coordinates, the modes follow from left to right.
+    strides, or from left to right where the layout gives coordinates. Values that are one in the tensor (stride 0,
+    broadcast) have a place each: the thread may change them. Modes of size 1 get stride 0.
 
     >>> make_fragment_layout_like(Layout(((4, 2), 2, 3), ((1, 4), 240, 8)))
     ((4,2),2,3):((1,4),24,8)
-    >>> make_fragment_layout_like(Layout((8, 2, 8), (1, 0, 16)))
-    (8,2,8):(1,8,16)
+    >>> [make_fragment_layout_like(layout) for layout in (Layout((8, 2, 8), (1, 0, 16)), Layout(((6, 2),), ((12, 3),)))]
+    [(8,2,8):(1,8,16), ((6,2)):((1,6))]
     """
     like = as_layout(layout)
-    strides = list(leaves(like.strides))
+    shape, strides = like.extents, list(leaves(like.strides))
+    if type(shape) is not tuple or len(shape) == 1:
+        return unchecked_layout(shape, compact_strides(shape)[0])
     if any(isinstance(stride, Basis) for stride in strides):
-        return resting(unchecked_layout(like.extents, compact_strides(like.extents)[0]))
+        return resting(unchecked_layout(shape, compact_strides(shape)[0]))
     order = [_stride_order(stride) or (False, 0) for stride in strides]
-    if type(like.extents) is tuple and len(like.extents) > 1:
-        first = len(list(leaves(like.extents[0])))
-        order[:first] = [(False, i - first) for i in range(first)]
-    return resting(_contiguous(like.extents, order))
+    first = len(list(leaves(shape[0])))
+    order[:first] = [(False, i - first) for i in range(first)]
+    return resting(_contiguous(shape, order))
 
 
 def _stride_order(stride: Any) -> tuple[bool, int] | None:

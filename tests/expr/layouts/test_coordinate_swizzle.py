@@ -70,6 +70,43 @@ def test_copies_of_several_values() -> None:
     assert torch.equal(out, a[ROW, SWIZZLED_COLUMN])
 
 
+def test_copies_that_go_to_shared_memory_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a pitch known at run time: 64 pieces of 16 bytes land one after another, from swizzled places."""
+    monkeypatch.setenv("FLYDSL_GPU_ARCH", "gfx950")
+    rows, row_bytes, pieces = 16, 128, 8
+    swizzle = fx.CoordSwizzle(3, 0, [0], 4, [1])
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor, pitch: fx.Int32):
+        t = fx.thread_idx.x
+        wave_rows = 64 // pieces
+        places = fx.make_layout(
+            (16, (pieces, wave_rows), rows // wave_rows), (fx.E(1), (16 * fx.E(1), fx.E(0)), wave_rows * fx.E(0))
+        )
+        storage = fx.make_layout((rows, row_bytes), (pitch, 1))
+        source = fx.make_composed_layout(storage, fx.make_composed_layout(swizzle, places))
+        pieces_of_a = fx.make_view(fx.get_iter(fx.rocdl.make_buffer_tensor(A)), source)
+        memory = fx.get_dyn_shared(fx.Uint8)
+        plain = fx.make_view(memory, fx.make_layout((16, rows // wave_rows), (1, 1024)))
+        copy = fx.make_copy_atom(fx.rocdl.BufferCopyLDS128b(), fx.Uint8)
+        for i in fx.range_constexpr(rows // wave_rows):
+            fx.copy(copy, pieces_of_a[None, (t % pieces, t // pieces), i], plain[None, i])
+        fx.rocdl.s_waitcnt(0)
+        fx.barrier()
+        coordinates = fx.make_composed_layout(swizzle, fx.make_identity_layout((rows, row_bytes)))
+        whole = fx.make_composed_layout(fx.make_layout((rows, row_bytes), (row_bytes, 1)), coordinates)
+        staged = fx.make_view(memory, whole)
+        for row in fx.range_constexpr(rows):
+            for half in fx.range_constexpr(2):
+                Out[row, 64 * half + t] = staged[row, 64 * half + t]
+
+    torch.manual_seed(0)
+    a = torch.randint(0, 256, (rows, row_bytes + 48), dtype=torch.uint8)
+    out = torch.zeros(rows, row_bytes, dtype=torch.uint8)
+    launcher_of(kernel, grid=1, block=64, smem=rows * row_bytes)(a, out, row_bytes + 48)
+    assert torch.equal(out, a[:, :row_bytes])
+
+
 def test_partitions_of_a_tiled_copy() -> None:
     @flyc.kernel
     def kernel(A: fx.Tensor, Out: fx.Tensor):
