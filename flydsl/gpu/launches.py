@@ -150,7 +150,10 @@ class Launches:
         sizes, times = _sizes(dispatch, kernarg), self.times.setdefault(dispatch.program, {})
         if sizes not in times:
             sampled = self._sampled(run)
-            if sampled is None or not is_of_tensors(memory):  # or it has found memory by its address
+            if dispatch.memory.in_place:  # it has found memory by its address
+                self._by_address.add(dispatch.program)
+                return False
+            if sampled is None:
                 return False
             times[sizes] = self._kept(dispatch, sampled.estimate, main_stall(sampled))
         if isinstance(times[sizes], str):
