@@ -142,6 +142,11 @@ def require_product(
 @flyc.kernel
 def preshuffle_gemm_kernel(tensors: Any, M: fx.Int32, N: fx.Constexpr[int], plan: fx.Constexpr[Plan]) -> None:
     """One tile of C, or a part of its sums. tensors: by the names of TENSORS, and with split_k `signal`."""
+    compute_tile(tensors, M, N, plan)
+
+
+def compute_tile(tensors: Any, M: Any, N: int, plan: Plan) -> None:
+    """The body of the kernel: the tile of a workgroup."""
     scale_a, scale_b, bias = (tensors[name] for name in ("scale_a", "scale_b", "bias"))
     product, place, a, b, c = plan.operands(tensors, M, N)
     part: Any = fx.Int32(fx.block_idx.z) if plan.split_k > 1 else 0

@@ -29,15 +29,15 @@ def factors(*shape: int) -> torch.Tensor:
     return torch.rand(shape, generator=torch.Generator().manual_seed(sum(shape))) + 0.5
 
 
-def plain(dtype: str, m: int, n: int, k: int, arch: str = "gfx942") -> tuple[Any, ...]:
+def plain(dtype: str, m: int, n: int, k: int, arch: str = "gfx942", seed: int = 0) -> tuple[Any, ...]:
     """A and B as numbers, A flat, and B shuffled."""
-    a, b = (whole_numbers(rows, k, seed=rows).to(torch_type(dtype, arch)) for rows in (m, n))
+    a, b = (whole_numbers(rows, k, seed=rows + seed).to(torch_type(dtype, arch)) for rows in (m, n))
     return a.float(), b.float(), a.view(-1), pack_int4(b) if dtype == "int4" else shuffle_weight(b)
 
 
-def micro_scaled(dtype: str, m: int, n: int, k: int) -> tuple[Any, ...]:
+def micro_scaled(dtype: str, m: int, n: int, k: int, seed: int = 0) -> tuple[Any, ...]:
     """A (fp4, fp6, fp8) and B (fp4), a scale for 32 elements: numbers, A flat, B shuffled, and the scales shuffled."""
-    generator = torch.Generator().manual_seed(m + n + k)
+    generator = torch.Generator().manual_seed(m + n + k + seed)
 
     def codes(count: int, rows: int, columns: int) -> torch.Tensor:
         return torch.randint(0, count, (rows, columns), generator=generator)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from kernels import splitk_hgemm
+from kernels.batched_preshuffle_gemm import compile_batched_preshuffle_gemm
 from kernels.blockscale_preshuffle_gemm import compile_blockscale_preshuffle_gemm
 from kernels.fp8_gemm_4wave import compile_fp8_gemm_4w
 from kernels.fp8_gemm_8wave import compile_fp8_gemm_8w
@@ -51,6 +52,24 @@ def gemm(name: str, dtype: str, *tile: int, k: int = EVEN, **options: Any) -> di
     if dtype in MICRO:
         options = {"dsrd_preload": 2, "dvmem_preload": 2, **options}
     return {name: Case("preshuffle_gemm", dtype, partial(preshuffle, dtype, tile, k, options), **archs)}
+
+
+def batched(dtype: str, batch: int, m: int, n: int, k: int, tile: tuple[int, int, int]) -> tuple[Any, tuple[Any, ...]]:
+    """A product for each of some heads."""
+    a_bits, b_bits = BITS[dtype]
+    rows = (-(-x // 32) * 32 for x in (m, n))
+    scales = [torch.zeros(batch * x * k // 32, dtype=torch.uint8) if dtype in MICRO else torch.ones(1) for x in rows]
+    c, bias = (torch.zeros(x, dtype=torch.bfloat16) for x in (batch * m * n, 1))
+    launch = compile_batched_preshuffle_gemm(
+        K=k, tile_m=tile[0], tile_n=tile[1], tile_k=tile[2], in_dtype=dtype, out_dtype="bf16"
+    )
+    operands = empty(dtype, batch * m * k, a_bits), empty(dtype, batch * n * k, b_bits)
+    return launch, (c, *operands, *scales, bias, m, n, batch)
+
+
+def batched_gemm(name: str, dtype: str, *sizes: int, tile: tuple[int, int, int]) -> dict[str, Case]:
+    make = partial(batched, dtype, *sizes, tile)
+    return {name: Case("batched_preshuffle_gemm", dtype, make, CDNA4 if dtype in MICRO else ARCHS)}
 
 
 def blockscale(tile: tuple[int, int, int], n: int, k: int, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
@@ -166,6 +185,8 @@ CASES: dict[str, Case] = {
     **gemm("gemm_fp8_128x256x128_async_wpe2", "fp8", 128, 256, 128, use_async_copy=True, waves_per_eu=2),
     **micro(),
     **gemm("gemm_w4_fp4_128x256x256_async_wpe2", "fp4", 128, 256, 256, k=8192, use_async_copy=True, waves_per_eu=2),
+    **batched_gemm("batched_fp4_32x128x256", "fp4", 16, 64, 128, 512, tile=(32, 128, 256)),
+    **batched_gemm("batched_bf16_32x64x128", "bf16", 16, 64, 512, 128, tile=(32, 64, 128)),
     **block("blockscale_16x64x256", 2112, 7168, 16, 64, 256),
     **block("blockscale_64x128x128", 1536, 7168, 64, 128, 128),
     **block("blockscale_64x128x128_async", 1536, 7168, 64, 128, 128, use_async_copy=True),
