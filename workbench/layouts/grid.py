@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flydsl.errors import LayoutError
-from flydsl.layout import ComposedLayout, Layout, flatten, get_shape, idx2crd, make_layout, size
+from flydsl.layout import ComposedLayout, Layout, flatten, get_shape, gives_coordinates, idx2crd, make_layout, size
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
 Numbers: TypeAlias = NDArray[Any]
@@ -108,6 +108,8 @@ class Borders:
 
 def _spread(layout: AnyLayout, height: int, width: int) -> Numbers:
     """The offsets, height x width."""
+    if isinstance(layout, ComposedLayout) and gives_coordinates(layout.outer):
+        return _numbers(layout, [layout(i) for i in range(height * width)]).reshape(width, height).T
     if isinstance(layout, ComposedLayout):
         offset, outer = layout.offset, _spread(layout.outer, height, width)
         return _numbers(layout, [layout.inner(offset + index) for index in outer.ravel().tolist()]).reshape(outer.shape)

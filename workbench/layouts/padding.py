@@ -5,7 +5,16 @@ from __future__ import annotations
 from math import inf
 
 from flydsl.errors import LayoutError
-from flydsl.layout import ComposedLayout, Layout, cosize, flatten, make_layout
+from flydsl.layout import (
+    ComposedLayout,
+    Layout,
+    composed_get_inner,
+    cosize,
+    flatten,
+    gives_coordinates,
+    make_composed_layout,
+    make_layout,
+)
 from workbench.layouts.grid import AnyLayout
 
 
@@ -49,8 +58,18 @@ def _stretched(stride: object, length: int, padding: int) -> object:
 
 def is_row_major(layout: AnyLayout) -> bool:
     """True if rows are contiguous rather than columns. A layout of rank 1 is one row."""
+    if isinstance(layout, ComposedLayout) and gives_coordinates(layout.outer):
+        return _is_row_major_by_coordinates(layout)
     modes = list(layout.outer if isinstance(layout, ComposedLayout) else layout)
     return len(modes) < 2 or _finest(modes[1:]) <= _finest(modes[:1])
+
+
+def _is_row_major_by_coordinates(layout: ComposedLayout) -> bool:
+    """The same of a layout of coordinates, by the steps that the last function makes of them without a swizzle."""
+    plain = make_composed_layout(composed_get_inner(layout), layout.outer)
+    rank = len(layout.outer)
+    steps = [plain(tuple(int(i == mode) for i in range(rank))) - plain((0,) * rank) for mode in range(rank)]
+    return rank < 2 or min(steps[1:]) <= steps[0]
 
 
 def _finest(modes: list[Layout]) -> float:

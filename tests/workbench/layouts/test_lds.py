@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from flydsl.arch import ARCHS, conflict_ways, get_arch
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import Layout, Swizzle, cosize, make_composed_layout, make_layout, parse, size
+from workbench.layouts.grid import Grid
 from workbench.layouts.lds import ACROSS, ALONG, OPS, LdsAccess
 from workbench.layouts.padding import padded
 
 TILE = Layout((16, 64), (64, 1))  # rows of 128 bytes of f16
+COORDINATE_SWIZZLED = parse("(16,64):(64,1) o (0,0) o [CS<3,0,[0],3,[1]> o (0,0) o (16,64):(1E0,1E1)]")
 
 
 @pytest.mark.parametrize(
@@ -23,8 +25,9 @@ TILE = Layout((16, 64), (64, 1))  # rows of 128 bytes of f16
         (TILE, {"gfx942": 4, "gfx950": 4, "gfx1201": 8}),
         (padded(TILE, 8), {"gfx942": 2, "gfx950": 2, "gfx1201": 1}),
         (make_composed_layout(Swizzle(3, 3, 3), 0, TILE), {"gfx942": 1, "gfx950": 1, "gfx1201": 1}),
+        (COORDINATE_SWIZZLED, {"gfx942": 1, "gfx950": 1, "gfx1201": 1}),
     ],
-    ids=["plain", "padded", "swizzled"],
+    ids=["plain", "padded", "swizzled", "coordinates swizzled"],
 )
 def test_a_tile_with_128_byte_rows(tile: Any, ways: dict[str, int]) -> None:
     """The numbers were measured; see `flydsl.arch.lds_banks`."""
@@ -148,3 +151,10 @@ def test_what_has_no_rows_cannot_be_padded(text: str) -> None:
 def test_rows_of_run_time_sizes_cannot_be_padded(text: str) -> None:
     with pytest.raises(LayoutError, match="not a layout of known numbers"):
         padded(parse(text), 1)
+
+
+def test_a_swizzle_of_coordinates_is_drawn_as_that_of_indices() -> None:
+    """Rows of 64 elements: three bits of the row, from bit 6 of the index on, go into those from bit 3 on."""
+    grids = [Grid.of(layout) for layout in (COORDINATE_SWIZZLED, make_composed_layout(Swizzle(3, 3, 3), 0, TILE))]
+    assert (grids[0].offsets == grids[1].offsets).all()
+    assert grids[0].shape == grids[1].shape
