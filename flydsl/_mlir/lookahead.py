@@ -2,10 +2,11 @@
 
 MLIR's builders check little: an operand of a type that an operation never expects, or an attribute of another kind, is
 an assertion that fails in C++. So the first time that a trace calls one, the process forks, and the copy traces on to
-the end while this one waits. Where the copy dies, the operation that it was about to make is an error at the user's
-line. Else this process does the same, and nothing has happened.
+the end. This one follows: it makes a call when the copy has come to the one after it. Where the copy dies, the
+operation that it was about to make is an error at the user's line.
 
-It costs a fork and the time of the trace, once for each compilation of a program that builds MLIR's operations itself.
+It costs a fork, and another processor for the time of the trace, once for each compilation of a program that builds
+MLIR's operations itself.
 In a module that is built by hand, outside of a trace, each operation is made in a copy of its own first: a fork each.
 """
 
@@ -40,6 +41,7 @@ _OPERATIONS = ir.Operation.__base__  # of operations as such, and of the dialect
 _PACKAGE = __name__.partition(".")[0] + "."
 _STDOUT, _STDERR = 1, 2
 _NOTE_BYTES = 512
+_CALLS_AT_ONCE = 1 << 12
 # What MLIR and LLVM write before the reason for which they end the process.
 _BEFORE_REASON = re.compile("Assertion |LLVM ERROR: ")
 
@@ -72,46 +74,104 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 class _Copy:
-    """State of the copied process: a note, shared with the parent, of the operation that it is about to make."""
+    """State of the copied process: a note, shared with the parent, of the call that it is about to make, and a pipe."""
 
     note: mmap.mmap | None = None
+    calls = -1
+
+    @classmethod
+    def become(cls, note: mmap.mmap, calls: int, output: IO[bytes]) -> None:
+        """Silence this process, which is the copy. The other one will see its outcome too."""
+        cls.note, cls.calls = note, calls
+        gc.disable()
+        faulthandler.disable()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        sys.stdout = sys.stderr = nothing = open(os.devnull, "w")  # noqa: SIM115 - a notebook's go through a thread
+        os.dup2(nothing.fileno(), _STDOUT)
+        os.dup2(output.fileno(), _STDERR)
+
+    @classmethod
+    def write_note(cls, name: str) -> None:
+        assert cls.note is not None
+        cls.note[:_NOTE_BYTES] = f"{name}\n{_place_text()}".encode()[:_NOTE_BYTES].ljust(_NOTE_BYTES, b"\0")
+
+    @classmethod
+    def tell_call(cls, name: str) -> None:
+        """Tell the parent that all before this call has gone well."""
+        cls.write_note(name)
+        os.write(cls.calls, b".")
+
+
+class _Ahead:
+    """A copy of this process that is ahead of it in the same trace, by one call of a builder or more."""
+
+    def __init__(self, pid: int, note: mmap.mmap, calls: int, output: IO[bytes], opened: contextlib.ExitStack) -> None:
+        self._pid, self._note, self._calls, self._output, self._opened = pid, note, calls, output, opened
+        self._calls_ahead = 0
+        self._fatal: TraceError | None = None
+
+    def follow(self) -> None:
+        """Wait until the copy has come to its next call, or to its end. TraceError for the call that ended it."""
+        if self._pid and not self._calls_ahead:
+            self._calls_ahead = len(os.read(self._calls, _CALLS_AT_ONCE))
+            if not self._calls_ahead:
+                self._note_outcome()
+        if self._pid:
+            self._calls_ahead -= 1
+        if self._fatal is not None:  # again, where a program has caught it
+            raise self._fatal
+
+    def _note_outcome(self) -> None:
+        status = os.waitpid(self._pid, 0)[1]
+        self._pid = 0
+        if os.WIFSIGNALED(status):
+            self._output.seek(0)
+            output = self._output.read().decode(errors="replace")
+            self._fatal = _died(self._note, output, signal.Signals(os.WTERMSIG(status)).name)
+        self._opened.close()
+
+    def end(self) -> None:
+        """Leave no copy behind where the trace has ended early, as by a KeyboardInterrupt."""
+        if self._pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+            self._pid = 0
+        self._opened.close()
 
 
 def _before_call(name: str) -> Callable[[], None] | None:
     """The function that the builder calls when it has made its operation, if any."""
     if _Copy.note is not None:
-        _write_note(name)
+        _Copy.tell_call(name)
         return None
     if not is_tracing():
         return _try_alone(name)
     state = CompilationContext.get_current()
     if state.thread != threading.get_ident():
         return None  # a copy has no other thread, and would wait for ever for the waves that are interpreted in them
-    if not state.is_looked_ahead:
-        state.is_looked_ahead = True
-        state.fatal = _outlived(name)
-        if _Copy.note is not None:
-            state.at_end.append(_leave)
-    if state.fatal is not None:  # again, where a program has caught it
-        raise state.fatal
+    if state.ahead is None:
+        state.ahead = _fork(name)
+        state.at_end.append(_leave if state.ahead is None else state.ahead.end)
+    if state.ahead is not None:
+        state.ahead.follow()
     return None
 
 
 def _try_alone(name: str) -> Callable[[], None] | None:
     """Make an operation of a module that is built by hand in a copy first, which ends with it."""
-    fatal = _outlived(name)
-    if fatal is not None:
-        raise fatal
-    return None if _Copy.note is None else _leave
+    ahead = _fork(name)
+    if ahead is None:
+        return _leave
+    try:
+        ahead.follow()
+    finally:
+        ahead.end()
+    return None
 
 
 def _leave() -> None:
     os._exit(0)
-
-
-def _write_note(name: str) -> None:
-    assert _Copy.note is not None
-    _Copy.note[:_NOTE_BYTES] = f"{name}\n{_place_text()}".encode()[:_NOTE_BYTES].ljust(_NOTE_BYTES, b"\0")
 
 
 def _place_text() -> str:
@@ -119,40 +179,23 @@ def _place_text() -> str:
     return "" if at is None else f"{at.file}\n{at.line}"
 
 
-def _outlived(name: str) -> TraceError | None:
-    """Fork. In the copy, return None at once; here, None once the copy has ended normally, else its error."""
+def _fork(name: str) -> _Ahead | None:
+    """Copy this process, which is about to make a call: None in the copy."""
     note = mmap.mmap(-1, _NOTE_BYTES)
-    with temporary_file() as output:
+    with contextlib.ExitStack() as opened:
+        output = opened.enter_context(temporary_file())
+        calls, theirs = os.pipe()
+        opened.callback(os.close, calls)
         sys.stdout.flush()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # other threads' locks: the copy takes none of them
             pid = os.fork()
         if pid == 0:
-            _become_the_copy(note, output)
-            _write_note(name)
+            _Copy.become(note, theirs, output)
+            _Copy.write_note(name)
             return None
-        try:
-            status = os.waitpid(pid, 0)[1]
-        except BaseException:  # a KeyboardInterrupt, mostly: do not leave the copy behind
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            raise
-        if not os.WIFSIGNALED(status):
-            return None
-        output.seek(0)
-        return _died(note, output.read().decode(errors="replace"), signal.Signals(os.WTERMSIG(status)).name)
-
-
-def _become_the_copy(note: mmap.mmap, output: IO[bytes]) -> None:
-    """Silence this process. The other one will see its outcome too."""
-    _Copy.note = note
-    gc.disable()
-    faulthandler.disable()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sys.stdout = sys.stderr = nothing = open(os.devnull, "w")  # noqa: SIM115 - a notebook's go through a thread
-    os.dup2(nothing.fileno(), _STDOUT)
-    os.dup2(output.fileno(), _STDERR)
+        os.close(theirs)  # so that the pipe ends with the copy
+        return _Ahead(pid, note, calls, output, opened.pop_all())
 
 
 def _died(note: mmap.mmap, output: str, signal_name: str) -> TraceError:

@@ -54,6 +54,16 @@ class CalledKernel(Protocol):
     at: SourceLocation | None
 
 
+class Ahead(Protocol):
+    """A copy of this process that is ahead of it in the same trace."""
+
+    def follow(self) -> None:
+        """Wait until the copy has come to its next call of a builder."""
+
+    def end(self) -> None:
+        """Leave no copy behind."""
+
+
 @dataclass(frozen=True)
 class KernelRecord:
     """A kernel in a traced module.
@@ -74,7 +84,7 @@ class CompilationContext:
     stream: the launcher's stream token, used where a launch names none.
     kernels: one record per launch. waiting: kernels that were called and are not launched yet.
     at_end: called when the trace ends. libraries: bitcode that kernels are linked with, by its path.
-    is_looked_ahead, fatal: see `flydsl._mlir.lookahead`. thread: that traces; the interpreter's waves have others.
+    ahead: see `flydsl._mlir.lookahead`. thread: that traces; the interpreter's waves have others.
     entered, launcher: where the interpreter is on, what executes the block of a function, and launches a kernel.
     """
 
@@ -88,8 +98,7 @@ class CompilationContext:
     at_end: list[Callable[[], None]] = field(default_factory=list)
     libraries: dict[str, bytes] = field(default_factory=dict)
     thread: int = field(default_factory=threading.get_ident)
-    is_looked_ahead: bool = False
-    fatal: TraceError | None = None
+    ahead: Ahead | None = None
     entered: Callable[[ir.Block], AbstractContextManager[Any]] = lambda block: nullcontext()
     launcher: Callable[..., Any] | None = None
 
@@ -119,8 +128,16 @@ class CompilationContext:
             module = _empty_module(arch)
             body = module.body.operations[0].regions[0].blocks[0]
             state = cls(arch, module, body)
-            with holding(_current, state), values_end(module), ir.InsertionPoint(body):
-                yield state
+            try:
+                with holding(_current, state), values_end(module), ir.InsertionPoint(body):
+                    yield state
+            finally:
+                state.end()
+
+    def end(self) -> None:
+        """Call what is to be called when the trace ends."""
+        for function in self.at_end:
+            function()
 
     @property
     def link_libs(self) -> list[str]:
@@ -190,8 +207,7 @@ def trace(
                     hints.mark(kernel)
         finally:
             _current.set(before)
-            for function_at_end in state.at_end:
-                function_at_end()
+            state.end()
         return Traced(
             module,
             symbol(function.__name__),
@@ -213,8 +229,7 @@ def interpreted_context(arch: Arch) -> Iterator[CompilationContext]:
             with holding(_current, state):
                 yield state
         finally:
-            for function_at_end in state.at_end:
-                function_at_end()
+            state.end()
 
 
 def symbol(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from flydsl._mlir import ir
 from flydsl._mlir.dialects import arith, fly, func, gpu, llvm, memref, vector
 from flydsl._mlir.passmanager import PassManager
 from flydsl.compiler.ast_rewriter import CanonicalizeWhile, InsertEmptyYieldForSCFFor, ReplaceIfWithDispatch
+from flydsl.compiler.trace import CompilationContext
 from flydsl.errors import FlyError
 
 pytestmark = pytest.mark.slow
@@ -218,3 +220,13 @@ def test_atomics_say_how_a_pointer_is_aligned(aligned: int, said: bool) -> None:
                 fx.atomic_cas(function.entry_block.arguments[0], fx.Int64(1), fx.Int64(2))
                 func.ReturnOp([])
         assert str(module).count(f"alignment = {aligned}") == 2 * said
+
+
+def test_what_follows_a_trace_by_hand_happens_once(tmp_path: Path) -> None:
+    """The copy of the process that traces ahead ends with the trace."""
+    with CompilationContext.create():
+        three = arith.ConstantOp(fx.Int32.ir_type, 3).result
+        arith.addi(three, three)
+    with open(tmp_path / "done", "a") as file:
+        file.write("once\n")
+    assert (tmp_path / "done").read_text() == "once\n"

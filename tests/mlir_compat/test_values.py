@@ -288,3 +288,34 @@ def test_a_program_prints_once(lanes: Callable[..., torch.Tensor], capfd: pytest
 
     lanes(body)
     assert (capfd.readouterr().out, len(seen)) == ("traced\n", 1)
+
+
+def test_a_trace_comes_to_the_call_that_would_end_the_process(lanes: Callable[..., torch.Tensor]) -> None:
+    seen = []
+
+    def body(lane: Any) -> Any:
+        seen.append(arith.addi(lane, lane))
+        return _used_and_erased(lane)
+
+    with raises_saying(FlyError, "erase: MLIR cannot take"):
+        lanes(body)
+    assert len(seen) == 1
+
+
+def test_an_interrupted_trace_leaves_no_copy_behind(
+    lanes: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, fork, copies = os.getpid(), os.fork, []
+
+    def body(lane: Any) -> Any:
+        x = arith.addi(lane, lane)
+        if os.getpid() == here:
+            raise KeyboardInterrupt
+        return arith.addi(x, x)
+
+    monkeypatch.setattr(os, "fork", lambda: copies.append(pid := fork()) or pid)
+    with pytest.raises(KeyboardInterrupt):
+        lanes(body)
+    assert len(copies) == 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(copies[0], 0)
