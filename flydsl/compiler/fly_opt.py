@@ -38,6 +38,8 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 | `rocdl.mfma ..., 0, 0, 0` (a later LLVM) | with constants `%c0_i32` | LLVM 22's form |
 | `copy_atom_call` on a tensor of more values than the atom moves | an error | what is left out would go unnoticed |
 | operands of `mma_atom_call_ssa` of more values than the instruction takes | an error | the same |
+| matrix operands of `ui8` | an error: `i8`, with `signA` and `signB` false | values have no sign |
+| `make_int_tuple` of an `i64` as `<?>` | an error: its type is `<?{i64}>` | the type says how wide it is |
 | composed layouts `a o m o b o n o c` without brackets | `a o m o [b o n o c]`, both are read | one form for each |
 | in old text, `zipped_product` and others zipped mode by mode | an error: the result is that of FlyDSL 0.2.2 | one meaning |
 
