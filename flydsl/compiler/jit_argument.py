@@ -368,8 +368,11 @@ def torch_element(dtype: Any) -> str:
     """The MLIR element type of a torch dtype."""
     name = str(dtype).removeprefix("torch.")
     if name not in TORCH_ELEMENTS:
-        known = ", ".join(TORCH_ELEMENTS)
-        raise argument_error(f"tensors of {dtype} are not supported", f"supported: {known}")
+        packed = (
+            "pass tensor.view(torch.uint8), and recast its pointer in the kernel: fx.recast_iter(fx.Float4E2M1FN, ...)"
+        )
+        hint = packed if name.startswith("float4") else f"supported: {', '.join(TORCH_ELEMENTS)}"
+        raise argument_error(f"tensors of {dtype} are not supported", hint)
     return TORCH_ELEMENTS[name]
 
 

@@ -123,6 +123,15 @@ def test_integers_of_four_bits_keep_their_sign() -> None:
     assert out.tolist() == [*range(8), *range(-8, -1), 7]
 
 
+def test_torchs_packed_tensors_say_how_to_pass_them() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        pass
+
+    with pytest.raises(FlyError, match=r"float4_e2m1fn_x2 are not supported(?s:.*)pass tensor.view\(torch.uint8\)"):
+        launcher_of(kernel, grid=1, block=1)(torch.zeros(4, dtype=torch.uint8).view(torch.float4_e2m1fn_x2))
+
+
 @pytest.mark.parametrize(
     ("use", "message"),
     [
