@@ -16,7 +16,6 @@ import contextlib
 import faulthandler
 import functools
 import gc
-import mmap
 import os
 import re
 import resource
@@ -31,7 +30,7 @@ from typing import IO, Any
 from mlir import ir
 
 from flydsl.compiler.trace import CompilationContext, is_tracing
-from flydsl.errors import SourceLocation, TraceError
+from flydsl.errors import TraceError
 from flydsl.expr.tracing import builder
 from flydsl.expr.tracing.outlived import note_raw
 from flydsl.places import user_location
@@ -40,7 +39,6 @@ from flydsl.scratch import temporary_file
 _OPERATIONS = ir.Operation.__base__  # of operations as such, and of the dialects' classes
 _PACKAGE = __name__.partition(".")[0] + "."
 _STDOUT, _STDERR = 1, 2
-_NOTE_BYTES = 512
 _CALLS_AT_ONCE = 1 << 12
 # What MLIR and LLVM write before the reason for which they end the process.
 _BEFORE_REASON = re.compile("Assertion |LLVM ERROR: ")
@@ -74,15 +72,14 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 class _Copy:
-    """State of the copied process: a note, shared with the parent, of the call that it is about to make, and a pipe."""
+    """State of the copied process: the pipe in which the parent hears of its calls; None in any other process."""
 
-    note: mmap.mmap | None = None
-    calls = -1
+    calls: int | None = None
 
     @classmethod
-    def become(cls, note: mmap.mmap, calls: int, output: IO[bytes]) -> None:
+    def become(cls, calls: int, output: IO[bytes]) -> None:
         """Silence this process, which is the copy. The other one will see its outcome too."""
-        cls.note, cls.calls = note, calls
+        cls.calls = calls
         gc.disable()
         faulthandler.disable()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -90,44 +87,36 @@ class _Copy:
         os.dup2(nothing.fileno(), _STDOUT)
         os.dup2(output.fileno(), _STDERR)
 
-    @classmethod
-    def write_note(cls, name: str) -> None:
-        assert cls.note is not None
-        cls.note[:_NOTE_BYTES] = f"{name}\n{_place_text()}".encode()[:_NOTE_BYTES].ljust(_NOTE_BYTES, b"\0")
-
-    @classmethod
-    def tell_call(cls, name: str) -> None:
-        """Tell the parent that all before this call has gone well."""
-        cls.write_note(name)
-        os.write(cls.calls, b".")
-
 
 class _Ahead:
     """A copy of this process that is ahead of it in the same trace, by one call of a builder or more."""
 
-    def __init__(self, pid: int, note: mmap.mmap, calls: int, output: IO[bytes], opened: contextlib.ExitStack) -> None:
-        self._pid, self._note, self._calls, self._output, self._opened = pid, note, calls, output, opened
+    def __init__(self, pid: int, calls: int, output: IO[bytes], opened: contextlib.ExitStack) -> None:
+        self._pid, self._calls, self._output, self._opened = pid, calls, output, opened
         self._calls_ahead = 0
         self._fatal: TraceError | None = None
 
-    def follow(self) -> None:
-        """Wait until the copy has come to its next call, or to its end. TraceError for the call that ended it."""
+    def follow(self, name: str) -> None:
+        """Wait until the copy has made this call, of a builder of that name, and come to the next one or to its end.
+
+        TraceError if the call ended it.
+        """
         if self._pid and not self._calls_ahead:
             self._calls_ahead = len(os.read(self._calls, _CALLS_AT_ONCE))
             if not self._calls_ahead:
-                self._note_outcome()
+                self._note_outcome(name)
         if self._pid:
             self._calls_ahead -= 1
         if self._fatal is not None:  # again, where a program has caught it
             raise self._fatal
 
-    def _note_outcome(self) -> None:
+    def _note_outcome(self, name: str) -> None:
         status = os.waitpid(self._pid, 0)[1]
         self._pid = 0
         if os.WIFSIGNALED(status):
             self._output.seek(0)
             output = self._output.read().decode(errors="replace")
-            self._fatal = _died(self._note, output, signal.Signals(os.WTERMSIG(status)).name)
+            self._fatal = _died(name, output, signal.Signals(os.WTERMSIG(status)).name)
         self._opened.close()
 
     def end(self) -> None:
@@ -142,8 +131,8 @@ class _Ahead:
 
 def _before_call(name: str) -> Callable[[], None] | None:
     """The function that the builder calls when it has made its operation, if any."""
-    if _Copy.note is not None:
-        _Copy.tell_call(name)
+    if _Copy.calls is not None:
+        os.write(_Copy.calls, b".")  # all before this call has gone well
         return None
     if not is_tracing():
         return _try_alone(name)
@@ -151,20 +140,20 @@ def _before_call(name: str) -> Callable[[], None] | None:
     if state.thread != threading.get_ident():
         return None  # a copy has no other thread, and would wait for ever for the waves that are interpreted in them
     if state.ahead is None:
-        state.ahead = _fork(name)
+        state.ahead = _fork()
         state.at_end.append(_leave if state.ahead is None else state.ahead.end)
     if state.ahead is not None:
-        state.ahead.follow()
+        state.ahead.follow(name)
     return None
 
 
 def _try_alone(name: str) -> Callable[[], None] | None:
     """Make an operation of a module that is built by hand in a copy first, which ends with it."""
-    ahead = _fork(name)
+    ahead = _fork()
     if ahead is None:
         return _leave
     try:
-        ahead.follow()
+        ahead.follow(name)
     finally:
         ahead.end()
     return None
@@ -174,14 +163,8 @@ def _leave() -> None:
     os._exit(0)
 
 
-def _place_text() -> str:
-    at = user_location()
-    return "" if at is None else f"{at.file}\n{at.line}"
-
-
-def _fork(name: str) -> _Ahead | None:
+def _fork() -> _Ahead | None:
     """Copy this process, which is about to make a call: None in the copy."""
-    note = mmap.mmap(-1, _NOTE_BYTES)
     with contextlib.ExitStack() as opened:
         output = opened.enter_context(temporary_file())
         calls, theirs = os.pipe()
@@ -191,23 +174,18 @@ def _fork(name: str) -> _Ahead | None:
             warnings.simplefilter("ignore", DeprecationWarning)  # other threads' locks: the copy takes none of them
             pid = os.fork()
         if pid == 0:
-            _Copy.become(note, theirs, output)
-            _Copy.write_note(name)
+            _Copy.become(theirs, output)
             return None
         os.close(theirs)  # so that the pipe ends with the copy
-        return _Ahead(pid, note, calls, output, opened.pop_all())
+        return _Ahead(pid, calls, output, opened.pop_all())
 
 
-def _died(note: mmap.mmap, output: str, signal_name: str) -> TraceError:
-    """The error for the operation that ended the copy."""
-    name, *place = note[:_NOTE_BYTES].rstrip(b"\0").decode(errors="replace").split("\n")
+def _died(name: str, output: str, signal_name: str) -> TraceError:
+    """The error for the operation that ended the copy, which this process is about to make."""
     found = _BEFORE_REASON.search(output)
     reason = output[found.end() :].splitlines()[0] if found else signal_name
-    at: Any = user_location()
-    if len(place) == 2 and at is not None and (place[0] != at.file or place[1] != str(at.line)):
-        at = SourceLocation(place[0], int(place[1]))
     return TraceError(
         f"{name}: MLIR cannot take these operands ({reason})",
-        at=at,
+        at=user_location(),
         hint="are their number, their types and the attributes those that the operation has?",
     )

@@ -57,8 +57,8 @@ class CalledKernel(Protocol):
 class Ahead(Protocol):
     """A copy of this process that is ahead of it in the same trace."""
 
-    def follow(self) -> None:
-        """Wait until the copy has come to its next call of a builder."""
+    def follow(self, name: str) -> None:
+        """Wait until the copy has made a call of the builder of that name."""
 
     def end(self) -> None:
         """Leave no copy behind."""
