@@ -70,9 +70,7 @@ class Plan(Ring):
         tile_m, tile_n, _ = self.tile
         require(self.n > 0 and self.n % tile_n == 0, f"n={self.n}", f"a multiple of TILE_N={tile_n}")
         require(self.add_vec in (2, 4, 8), f"ADD_VEC={self.add_vec}", "2, 4 or 8")
-        rows = self.threads * 8 // tile_n
-        require(tile_n % 8 == 0 and self.threads * 8 % tile_n == 0 and tile_m % max(1, rows) == 0,
-                f"a tile of {tile_m} x {tile_n}", f"rows that {self.threads} threads store, {rows}")  # fmt: skip
+        require(self.e_vec > 0, f"a tile of {tile_m} x {tile_n}", f"rows that {self.threads} threads store evenly")
 
     @property
     def element(self) -> Any:
@@ -91,14 +89,13 @@ class Plan(Ring):
 
     @property
     def e_vec(self) -> int:
-        """Neighbouring elements of C of a lane: 16 bytes to store; to add, as few as threads share the tile evenly."""
+        """Neighbouring elements of C of a lane: 16 bytes to store, to add as few as may be. 0 if none fits."""
+        widths = (width for width in (2, 4, 8) if width >= self.add_vec) if self.split > 1 else (8, 4)
+        return next((width for width in widths if self.tile[0] % (self.threads // self.lanes(width)) == 0), 0)
 
-        def is_even(width: int) -> bool:
-            tile_m, tile_n, _ = self.tile
-            return self.threads * width % tile_n == tile_m * tile_n % (self.threads * width) == 0
-
-        widths = (width for width in (2, 4) if self.split > 1 and width >= self.add_vec and is_even(width))
-        return next(widths, 8)
+    def lanes(self, width: int) -> int:
+        """Threads that share a row of the tile, each with so many elements at a time."""
+        return gcd(self.tile[1] // width, self.threads)
 
     def words(self, m: Any) -> Any:
         """Tiles of C with m rows, each with a word of its own."""
@@ -159,7 +156,10 @@ def tile_of_c(tensors: Any, m: Any, tiles_k: Any, plan: Plan, place: tuple[Any, 
 
     if plan.has_words:
         wait_for_tile(signal, plan.split)
-    c.store_through(shared, result, threads=plan.threads, e_vec=plan.e_vec, put=add if plan.split > 1 else None)
+    c.store_through(
+        shared, result, threads=plan.threads, e_vec=plan.e_vec, lanes=plan.lanes(plan.e_vec),
+        put=add if plan.split > 1 else None,
+    )  # fmt: skip
 
 
 @cache

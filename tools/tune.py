@@ -40,7 +40,7 @@ COLUMNS_AND_K = ((512, 1024), (512, 7168), (2048, 3072), (6144, 1536), (6144, 61
 GAIN = 0.99
 """A step of the search must be faster by this factor, or it would follow differences that mean nothing."""
 LADDERS: Mapping[str, Sequence[int]] = {
-    "tile_m": (16, 32, 64, 96, 128, 256), "tile_n": (64, 128, 256), "row_bytes": (128, 256, 512),
+    "tile_m": (16, 32, 64, 96, 128, 256), "tile_n": (64, 128, 192, 256), "row_bytes": (128, 256, 512),
     "tile_k": (64, 128, 256), "split": (1, 2, 3, 4, 5, 7, 8, 14, 16), "stages": (2, 3, 4, 6, 8),
 }  # fmt: skip
 WAVES = (

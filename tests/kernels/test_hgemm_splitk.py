@@ -47,6 +47,8 @@ def product(dtype: str, m: int, n: int, k: int, bias: bool = False, **options: A
         ("f16", 5, 128, 256, {"TILE_M": 64, "BLOCK_K_WARPS": 2}),
         ("bf16", 5, 64, 512, RING | SMALL | {"SPLIT_K": 2, "BLOCK_N_WARPS": 1, "BLOCK_K_WARPS": 2}),
         ("f16", 70, 128, 384, {"TILE_M": 64, "XCD_SWIZZLE": 2}),
+        ("f16", 33, 192, 384, {"TILE_M": 32, "TILE_N": 192, "BLOCK_M_WARPS": 1, "BLOCK_N_WARPS": 4, "SPLIT_K": 3}),
+        ("f16", 20, 64, 256, {"TILE_M": 16, "TILE_N": 64, "TILE_K": 128, "BLOCK_M_WARPS": 1, "BLOCK_N_WARPS": 4}),
         ("f16", 40, 128, 320, {"TILE_M": 32, "STAGES": 1, "SPLIT_K": 5, "bias": True}),
         ("f16", 33, 128, 896, RING | SMALL | {"TILE_M": 32, "BLOCK_N_WARPS": 1, "BLOCK_K_WARPS": 4, "bias": True}),
         ("f16", 33, 64, 576, RING | {"TILE_M": 64, "TILE_N": 64, "STAGES": 4, "BLOCK_M_WARPS": 1}),
