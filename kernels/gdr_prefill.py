@@ -18,8 +18,9 @@ a chunk's tokens, rows of matrices, change a state S of V x K, G here of the las
 The first kernel (`gdr_chunks`) computes what does not need S, for all chunks at once. The second walks the chunks, a
 wave for 16 rows of S, which stay in its registers: S and N are operands of the next product in the order in which
 matrix instructions leave them, so there is no shared memory and no barrier. A chunk's matrices are loaded while the one
-before is computed. Products are of 16 bits; their sums, S and T stay in f32. K = V = 128: the walk takes 379 registers,
-one wave per SIMD, and 54 groups of matrix instructions for a chunk.
+before is computed. Products are of 16 bits; their sums, S and T stay in f32. A NaN or an infinity of value also makes
+NaNs of its neighbours, the 32 columns that it shares a product with, which `gdr_decode` does not do. K = V = 128: the
+walk takes 379 registers, one wave per SIMD, and 54 groups of matrix instructions for a chunk.
 """
 
 from __future__ import annotations

@@ -124,7 +124,8 @@ def test_shared_by_measurement() -> None:
         normalizes=True,
     )  # fmt: skip
     scratch = kernel.room_for_chunks(given["query"], given["value"], 1)
-    kernel.tuned_gdr_prefill(*map(kernel.flat, (*given.values(), *scratch)), 1, 70, spec)
+    tensors = (tensor.view(-1) for tensor in (*given.values(), *scratch))
+    kernel.tuned_gdr_prefill(*tensors, 1, 70, spec)
     torch.testing.assert_close(given["out"].float(), expected, rtol=2e-2, atol=3e-2)
     torch.testing.assert_close(given["state"], changed, rtol=2e-2, atol=3e-2)
 
