@@ -45,6 +45,7 @@ class Product32:
     calls: int
     rows = ROWS
     lanes = WAVE
+    groups = 1  # that a call takes
 
     @classmethod
     def of(cls, dtype: str) -> Product32:
@@ -76,9 +77,16 @@ def multiply(product: Any, rows: SharedTile, columns: list[Any], blocks: int, su
     """[block of rows]: the sums after rows are multiplied by a lane's column, given as an operand of each group."""
     result = [product.zeros() for _ in range(blocks)] if sums is None else list(sums)
     for block in range(blocks):
-        for group, column in enumerate(columns):
-            result[block] = product(product.fragment(rows, block, group), column, result[block])
+        for group in range(0, len(columns), product.groups):
+            fragments = [product.fragment(rows, block, group + i) for i in range(product.groups)]
+            result[block] = product(*map(joined, (fragments, columns[group : group + product.groups])), result[block])
     return result
+
+
+def joined(parts: list[Any]) -> Any:
+    """The words of one or two operands, one after the other."""
+    first = parts[0]
+    return first if len(parts) == 1 else first.shuffle(parts[1], list(range(2 * first.numel)))
 
 
 def multiply_fragments(product: Product32, rows: list[list[Any]], columns: list[Any], sums: list[Any]) -> list[Any]:
@@ -90,7 +98,7 @@ def multiply_fragments(product: Product32, rows: list[list[Any]], columns: list[
 
 def fragments_ahead(product: Any, count: int) -> None:
     """Ask the scheduler to read `count` fragments two ahead of what multiplies them, and not earlier: registers."""
-    interleave(count * product.calls, count)
+    interleave(count * product.calls // product.groups, count)
 
 
 def chunks(values: list[Any]) -> list[Any]:

@@ -15,10 +15,10 @@ keys up to i + Skv - S, and with a sliding window of w those from i + Skv - S - 
 it. A query that sees no key has the result 0. Values that causal or the window hides are multiplied by 0, as torch
 does: an infinity among them may become NaN.
 
-A workgroup has `block_m` queries of a head, each wave 32 of them, on RDNA 3 and 4 16 (`attention_wmma`), whose
-fragments stay in registers. 64 keys and their values at a time are in shared memory, the values transposed, while the
-next ones are on their way to registers. Both products keep queries in the columns of a result, so that the softmax of a
-query is that of two lanes, and P is an operand as it is (`attention_common`). Only tiles on the border of what is
+A workgroup has `block_m` queries of a head, each wave 32 of them, on RDNA 3, RDNA 4 and gfx1250 16 (`attention_wmma`),
+whose fragments stay in registers. 64 keys and their values at a time are in shared memory, the values transposed, while
+the next ones are on their way to registers. Both products keep queries in the columns of a result, so that the softmax
+of a query is that of two lanes, and P is an operand as it is (`attention_common`). Only tiles on the border of what is
 visible are masked; with causal and head_dim >= 128 they have a loop of their own. Head size 128 on CDNA 4, as many keys
 as queries, and enough of them to fill the GPU: `flash_attn_gfx950`.
 

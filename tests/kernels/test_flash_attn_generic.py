@@ -140,18 +140,21 @@ def test_sequences_of_several_lengths() -> None:
         check(o[rows], kernel.reference(q[None, rows], k[None, keys], v[None, keys])[0])
 
 
-OF_RADEON = [
+OF_32_LANES = [
     ("gfx1100", "f16", (40, 40), (64, 64), {"causal": True}),
+    ("gfx1250", "bf16", (70, 90), (64, 64), {"causal": True}),
     ("gfx1151", "bf16", (17, 70), (64, 64), {"causal": False}),
     ("gfx1100", "bf16", (129, 129), (128, 128), {"causal": True}),
     ("gfx1151", "f16", (65, 65), (96, 96), {"causal": True, "sliding_window": 40}),
     ("gfx1103", "bf16", (40, 60), (192, 128), {"causal": True}),
     ("gfx1201", "f16", (70, 20), (64, 64), {"causal": True}),
     ("gfx1201", "bf16", (129, 129), (128, 128), {"causal": False}),
+    ("gfx1250", "f16", (129, 129), (128, 128), {"causal": False}),
+    ("gfx1250", "bf16", (65, 65), (96, 96), {"causal": True, "sliding_window": 40}),
 ]
 
 
-def check_on_radeon(
+def check_of_32_lanes(
     monkeypatch: pytest.MonkeyPatch, arch: str, dtype: str, lengths: tuple[int, int], dims: tuple[int, int],
     options: dict[str, Any],
 ) -> None:  # fmt: skip
@@ -160,19 +163,19 @@ def check_on_radeon(
     compare(dtype, 1, lengths, (2, 1), dims, **options)
 
 
-@pytest.mark.parametrize(("arch", "dtype", "lengths", "dims", "options"), OF_RADEON[:1])
-def test_on_radeon(
+@pytest.mark.parametrize(("arch", "dtype", "lengths", "dims", "options"), OF_32_LANES[:2])
+def test_of_32_lanes(
     monkeypatch: pytest.MonkeyPatch, arch: str, dtype: str, lengths: Any, dims: Any, options: Any
 ) -> None:
-    check_on_radeon(monkeypatch, arch, dtype, lengths, dims, options)
+    check_of_32_lanes(monkeypatch, arch, dtype, lengths, dims, options)
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize(("arch", "dtype", "lengths", "dims", "options"), OF_RADEON[1:])
-def test_more_on_radeon(
+@pytest.mark.parametrize(("arch", "dtype", "lengths", "dims", "options"), OF_32_LANES[2:])
+def test_more_of_32_lanes(
     monkeypatch: pytest.MonkeyPatch, arch: str, dtype: str, lengths: Any, dims: Any, options: Any
 ) -> None:
-    check_on_radeon(monkeypatch, arch, dtype, lengths, dims, options)
+    check_of_32_lanes(monkeypatch, arch, dtype, lengths, dims, options)
 
 
 def test_blocks_of_256_queries_on_cdna4(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from kernels.mqa_logits import build_mqa_logits_module, default_parts
 from tests.kernels.attention import TYPES
 from tests.kernels.cases import ARCHS, Case
 
-RADEON = ("gfx1100", "gfx1201")
+OF_32_LANES = ("gfx1100", "gfx1201", "gfx1250")
 
 
 def generic(dtype: str, dims: tuple[int, int], heads: tuple[int, int], options: dict[str, Any]) -> Any:
@@ -78,8 +78,8 @@ CASES: dict[str, Case] = {
     **flash("bf16_d128_causal_gqa32_8", "bf16", (128, 128), (32, 8)),
     **flash("bf16_d192_128_causal", "bf16", (192, 128)),
     **flash("bf16_d128_causal_window", "bf16", (128, 128), sliding_window=1024),
-    **flash("rdna_f16_d64_causal", "f16", (64, 64), archs=RADEON),
-    **flash("rdna_bf16_d128_causal", "bf16", (128, 128), archs=RADEON),
+    **flash("rdna_f16_d64_causal", "f16", (64, 64), archs=OF_32_LANES),
+    **flash("rdna_bf16_d128_causal", "bf16", (128, 128), archs=OF_32_LANES),
     **cdna4("bf16", "causal"),
     **cdna4("bf16", "full"),
     **cdna4("f16", "causal"),

@@ -22,5 +22,5 @@ def cases(batch: int, length: int, kv_length: int, heads: int, kv_heads: int) ->
         build(*given, batch, length, seq_len_kv=kv_length)
 
     expected = reference(q, k, v).bfloat16().reshape(-1)
-    gpus = ("gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201")
+    gpus = ("gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201", "gfx1250")
     yield Case(launcher, given, {"O": expected}, gpus=gpus, rtol=0, atol=1e-2)
