@@ -24,6 +24,7 @@ _ERROR_PERCENT = {
     "parts": 25.0,
     "memory": 25.0,
     "matrix": 35.0,
+    "routed": 40.0,
     "latency": 55.0,
     "stream": 20.0,
     "cached stream": 50.0,
@@ -34,11 +35,14 @@ LEAST_PERCENT = _ERROR_PERCENT["matrix"]
 """The least error of a kind that was not compared: that of the worst kind of products."""
 
 
-def kind_of(replay: Replayed, time_us: float, *, adds: bool = False, waiting: float = 0.0) -> str | None:
+def kind_of(
+    replay: Replayed, time_us: float, *, adds: bool = False, routed: bool = False, waiting: float = 0.0
+) -> str | None:
     """The kind of a launch: "short", "memory", "matrix" or "latency" for products, "stream" for others from memory.
 
     adds: whether it has atomics on global memory. A short product that has is of several "parts" whose sums meet there.
-    A few workgroups that each wait for one load after the other keep nothing busy: their kind is "latency".
+    A few workgroups that each wait for one load after the other keep nothing busy: their kind is "latency". routed:
+    whether what it loads decides what it multiplies, as tables of a mixture of experts do; a longer one is "routed".
 
     Without matrix instructions, a short launch that memory does not limit is "short vector", if it has more than one
     workgroup on a die.
@@ -58,6 +62,8 @@ def kind_of(replay: Replayed, time_us: float, *, adds: bool = False, waiting: fl
         return None
     if time_us < SHORT_US:
         return "parts" if adds else "short"
+    if routed:
+        return "routed"
     if is_memory_bound:
         return "memory"
     return "matrix" if replay.matrix_part > _MATRIX_AT_WORK else "latency"

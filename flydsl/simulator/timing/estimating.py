@@ -42,7 +42,8 @@ def estimate(
     clock = sample.timing.clock_mhz.value
     cycles = round(sample.launch_cycles(replay))
     waiting = sample.longest_wait / cycles
-    kind = kind_of(replay, cycles / clock, adds=dispatch.program.has_global_atomics, waiting=waiting)
+    adds, routed = dispatch.program.has_global_atomics, sample.is_routed
+    kind = kind_of(replay, cycles / clock, adds=adds, routed=routed, waiting=waiting)
     compared = error_percent(sample.arch, kind) if sample.is_standard and not cold and not sample.takes_turns else None
     uncertain = None if left_out is None else _depends(sample, left_out, is_guessed=is_guessed)
     is_unknown = bool(uncertain) or sample.is_partial or sample.takes_tickets

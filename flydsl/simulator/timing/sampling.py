@@ -30,6 +30,7 @@ from flydsl.simulator.timing.accuracy import LEAST_PERCENT
 from flydsl.simulator.timing.gpu import die, timing_of
 from flydsl.simulator.timing.idle import Busy, busy_workgroups
 from flydsl.simulator.timing.instructions import described, matrix_cycles
+from flydsl.simulator.timing.needed import deciding_loads, needed_instructions
 from flydsl.simulator.timing.recording import Lines, WaitsForOthers
 from flydsl.simulator.timing.replay import Replayed, Work, replayed
 from flydsl.simulator.timing.signals import SIGNAL_ROOM, SIGNAL_WORD, Signal, signalling_of
@@ -424,6 +425,11 @@ class Sample:
         if not replay.complete:
             text += f"; the first {len(replay.events)} instructions are shown"
         return text
+
+    @property
+    def is_routed(self) -> bool:
+        """True if what the launch loads decides what its workgroups do, and none of them waits for others."""
+        return self._run_alone and needed_instructions(self.dispatch).content and bool(deciding_loads(self.dispatch))
 
     @property
     def is_partial(self) -> bool:
