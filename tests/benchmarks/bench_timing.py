@@ -15,17 +15,21 @@ from tests.benchmarks import timing_accuracy
 
 _EVERY = 24
 """Of the measured rows; `python -m tests.benchmarks.timing_accuracy` takes all; and `hgemm` names others."""
+_EVERY_MIXTURE = 60
+"""Of the mixtures of experts, whose kernels take seconds each."""
 
 
 def run() -> Iterator[tuple[str, float, str, float | None]]:
     """Name, value, unit and target of each row."""
     pairs = list(timing_accuracy.compared("preshuffle_gemm", _EVERY))
+    mixtures = list(timing_accuracy.compared("mixed_moe", _EVERY_MIXTURE, 4))
     with env.replaced(timing_accuracy.GFX950):
         yield "model of time, seconds for a GEMM of 4096 cubed", _gemm_seconds(4096), "s", 20
         yield "tracing over counting, on the same workgroups", _tracing_over_counting(), "", 10
     long = [pair for pair in pairs if pair.kind != "short"]
     yield "model of time, 1 - Spearman over measured GEMMs", 1 - timing_accuracy.rank_correlation(pairs), "", 0.05
     yield "model of time, median error over 10 us", 100 * timing_accuracy.median_error(long), "%", 25
+    yield "model of time, median error of mixtures of experts", 100 * timing_accuracy.median_error(mixtures), "%", 25
 
 
 def _gemm(n: int) -> tuple[Any, tuple[Any, ...]]:
