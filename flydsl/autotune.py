@@ -268,7 +268,7 @@ class Autotuner:
 
     def _run(self, config: Config, arguments: dict[str, Any]) -> Any:
         for name in self.reset_to_zero:
-            arguments[name].zero_()
+            _memory(arguments[name]).zero_()
         every = {**arguments, **config.kwargs}
         if config.pre_hook is not None:
             config.pre_hook(every)
@@ -280,12 +280,18 @@ class Autotuner:
     @contextmanager
     def _restored(self, arguments: dict[str, Any]) -> Iterator[None]:
         """Restore the values of the tensors that a trial changes."""
-        saved = [(arguments[name], arguments[name].clone()) for name in self.restore_value]
+        changed = [_memory(arguments[name]) for name in self.restore_value]
+        saved = [(tensor, tensor.clone()) for tensor in changed]
         try:
             yield
         finally:
             for tensor, value in saved:
                 tensor.copy_(value)
+
+
+def _memory(argument: Any) -> Any:
+    """The tensor itself, where a launch takes what `from_dlpack` made of it."""
+    return getattr(argument, "tensor", argument)
 
 
 def _specialisation(value: Any) -> Any:

@@ -92,6 +92,14 @@ def test_tensors_are_reset_and_hooks_called() -> None:
     assert seen == [64] * 3
 
 
+def test_tensors_with_a_layout_of_their_own_are_reset_and_restored() -> None:
+    a = torch.zeros(64)
+    tuned(restore_value=["A"])(flyc.from_dlpack(a), 64)
+    assert torch.equal(a, torch.ones(64))
+    tuned(reset_to_zero=["A"])(flyc.from_dlpack(a), 64)
+    assert torch.equal(a, torch.ones(64))
+
+
 def test_configurations_that_do_not_compile() -> None:
     launch = tuned(configs=[Config(threads=2048), Config(threads=64)], restore_value=["A"])
     a = torch.zeros(64)
