@@ -105,7 +105,7 @@ def make_fragment_layout_like(layout: Layout) -> Layout:
     """
     like = as_layout(layout)
     shape, strides = like.extents, list(leaves(like.strides))
-    if type(shape) is not tuple or len(shape) == 1:
+    if type(shape) is not tuple or len(shape) < 2:
         return unchecked_layout(shape, compact_strides(shape)[0])
     if any(isinstance(stride, Basis) for stride in strides):
         return resting(unchecked_layout(shape, compact_strides(shape)[0]))

@@ -10,7 +10,7 @@ import pytest
 
 import flydsl.layout
 from flydsl.errors import LayoutError
-from flydsl.layout import Basis, ComposedLayout, Dynamic, Layout, Swizzle, Tile, parse
+from flydsl.layout import Basis, ComposedLayout, CoordSwizzle, Dynamic, Layout, Swizzle, Tile, parse
 
 pytestmark = pytest.mark.slow
 
@@ -102,9 +102,11 @@ ARITY = {
     "explain": (2, 2),
     **dict.fromkeys(["make_composed_layout", "ComposedLayout", "Swizzle", "group", "take", "recast_layout"], (3, 3)),
     "get": (1, 3),
+    "CoordSwizzle": (5, 5),
 }
 BINARY = ["composition", "complement", "logical_divide", "flat_product", "raked_product", "tile_to_shape", "nothing"]
 ODD_LEAVES = [0, -1, -4, 10**30, 2**31, 10**5000, None, Dynamic(), Dynamic(64, 8), Basis(1, (0,)), True, 1.5, "x"]
+COORDINATES = CoordSwizzle(1, 0, (0,), 2, (1,))
 CALLS = 15_000
 
 
@@ -130,7 +132,11 @@ class Wild:
         shape = self.tree(2)
         try:
             layout = Layout(shape, self.like(shape) if self.random.random() < 0.5 else None)
-            return layout if self.random.random() < 0.9 else ComposedLayout(Swizzle(2, 1, 3), 0, layout)
+            if self.random.random() < 0.9:
+                return layout
+            return ComposedLayout(
+                self.random.choice([Swizzle(2, 1, 3), COORDINATES, Layout((4, 8), (8, 1))]), 0, layout
+            )
         except LayoutError:
             return Layout(4, 1)
 
@@ -148,10 +154,10 @@ class Wild:
 
     def argument(self) -> Any:
         kinds = [self.layout] * 10 + [self.tree] * 4 + [self.tile] * 2 + [self.leaf] * 3
-        return self.random.choice([*kinds, lambda: Swizzle(2, 1, 3), self.deep])()
+        return self.random.choice([*kinds, lambda: Swizzle(2, 1, 3), lambda: COORDINATES, self.deep])()
 
     def text(self) -> str:
-        return "".join(self.random.choice("(),:?*{}[]|E019oS<> -div=i64") for _ in range(self.random.randint(0, 20)))
+        return "".join(self.random.choice("(),:?*{}[]|E019oCS<> -div=i64") for _ in range(self.random.randint(0, 20)))
 
 
 def test_nothing_but_layout_errors() -> None:
