@@ -198,14 +198,14 @@ _MORE_ON_RDNA4 = (
 )  # fmt: skip
 _SILU = "up to five VGPRs more, as the columns of a thread are computed together; eight waves as well"
 _RDNA4 = "more loads under way at once; sixteen waves as well"
+_SOFTMAX = "up to two VGPRs more in half as many waves, which reduce in fewer steps; eight waves as well"
 MISSES: dict[tuple[str, str], str] = {
     **{(name, RDNA4): _RDNA4 for name in _MORE_ON_RDNA4},
     **{(name, arch): _FEW for name, archs in _ROPES.items() for arch in archs},
     **{(f"silu_mul_fq_{name}", arch): _SILU for name in ("fp4_i2048k8", "fp4_i2048k8_gui") for arch in ARCHS},
     ("silu_mul_fq_fp8_i2048k8", "gfx950"): "one VGPR more, in 34 instructions fewer; eight waves as well",
-    (
-        "softmax_n2000_f32",
-        "gfx950",
-    ): "one VGPR more in half as many waves, which reduce in fewer steps; eight waves as well",
+    **{("softmax_n2000_bf16", arch): _SOFTMAX for arch in ARCHS},
+    ("softmax_n2000_f16", "gfx942"): _SOFTMAX,
+    ("softmax_n2000_f32", "gfx950"): _SOFTMAX,
     ("fused_add_layernorm_f16", "gfx942"): "four VGPRs more, as all loads are under way at once; eight waves as well",
 }
