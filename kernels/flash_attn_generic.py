@@ -20,7 +20,7 @@ whose fragments stay in registers. 64 keys and their values at a time are in sha
 the next ones are on their way to registers. Both products keep queries in the columns of a result, so that the softmax
 of a query is that of two lanes, and P is an operand as it is (`attention_common`). Only tiles on the border of what is
 visible are masked; with causal and head_dim >= 128 they have a loop of their own. Head size 128 on CDNA 4, as many keys
-as queries, and enough of them to fill the GPU: `flash_attn_gfx950`.
+as queries, and enough of them: `flash_attn_gfx950`.
 
 D = 128, bf16, causal, gfx942: 216 VGPRs, 64 of which hold sums, 32 queries and 32 scores; with 32 KiB of shared memory
 each, two workgroups share a compute unit. D = 64: four waves per SIMD.
@@ -142,7 +142,7 @@ def build_flash_attn_func_module(
     """The launcher (Q, K, V, O, batch, seq_len, stream, seq_len_kv, cu_seqlens_q, cu_seqlens_kv).
 
     sm_scale: 1 / sqrt(head_dim) by default. block_m: queries of a workgroup, 128 or 256; by default 128, and on CDNA 4
-    what `flash_attn_gfx950` has if that fits and every compute unit gets a workgroup of it.
+    what `flash_attn_gfx950` has if that fits and is faster by the model.
     flat_work_group_size: its threads, two for a query; None for that. waves_per_eu: waves per SIMD that registers are
     allocated for. v_head_dim: columns of V and O, by default head_dim. sliding_window: keys that a query sees before
     its own, 0 for all. path_tag: "auto", others are unsupported. unsafe_fp_math, fast_fp_math, daz: allowed, and of no
@@ -193,16 +193,33 @@ def launch(
         launch_this()
         return
     larger = replace(plan, block_m=BLOCKS[1])
-    fills = batch * plan.heads * ((seq_len + larger.block_m - 1) // larger.block_m) >= COMPUTE_UNITS
+    faster = pipeline_is_faster(plan, batch, seq_len)
     arguments = waves_per_eu, True, 1, bool(starts), tensors, batch, seq_len, stream, *cu_seqlens
     pipeline = partial(flash_attn_gfx950.launch, larger, *arguments)
-    launch_either((kv_len == seq_len) & (fills if block_m is None else True), pipeline, launch_this)
+    launch_either((kv_len == seq_len) & (faster if block_m is None else True), pipeline, launch_this)
 
 
 def is_of_pipeline(plan: Plan, starts: Any = (), of_keys: Any = ()) -> bool:
     """True if `flash_attn_gfx950` computes what a plan says where there are as many keys as queries."""
     dim = flash_attn_gfx950.HEAD_DIM
     return is_cdna4() and plan.head_dim == plan.width == dim and not plan.window and isinstance(of_keys, tuple)
+
+
+def pipeline_is_faster(plan: Plan, batch: Any, seq_len: Any) -> Any:
+    """True if the GPU is done sooner with blocks of the pipeline, by what the model has for a workgroup of each.
+
+    A compute unit takes its share of the workgroups one after the other, but no less than the longest one alone.
+    """
+    tiles = (fx.Int64(seq_len) + (KEYS - 1)) // KEYS
+    mean = (tiles + 4) // 2 if plan.causal else tiles  # of those that a workgroup sees
+
+    def time_ns(block_m: int, alone: tuple[int, int], in_turn: tuple[int, int]) -> Any:
+        groups = fx.Int64(batch) * plan.heads * ((fx.Int64(seq_len) + (block_m - 1)) // block_m)
+        rounds = (groups + (COMPUTE_UNITS - 1)) // COMPUTE_UNITS
+        return fx.max(tiles * alone[0] + alone[1], rounds * (mean * in_turn[0] + in_turn[1]))
+
+    # For a tile, and for the rest; two workgroups of 128 queries share a compute unit.
+    return time_ns(BLOCKS[1], (1210, 5900), (1210, 5900)) < time_ns(BLOCKS[0], (1710, 1600), (1100, 1500))
 
 
 @flyc.jit

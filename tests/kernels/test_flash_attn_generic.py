@@ -65,13 +65,13 @@ def test_shapes(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("options", "sizes"),
     [
-        ({}, {(2, 1, 1): True, (1, 1, 1): False, (2, 1, 2): False}),
+        ({}, {(1, 512, 512): True, (2, 1, 1): False, (1, 640, 640): False, (1, 512, 513): False}),
         ({"block_m": 256}, {(1, 1, 1): True, (1, 1, 2): False}),
         ({"sliding_window": 1}, {(2, 1, 1): False}),
     ],
     ids=str,
 )
-def test_cdna4_hands_over_what_fills_it(
+def test_cdna4_hands_over_what_is_faster(
     options: dict[str, Any], sizes: dict[tuple[int, int, int], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """sizes: (batch, queries, keys) of 128 heads, and whether they are the pipeline's."""
