@@ -35,7 +35,7 @@ from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.sizes import require_elements, require_least, require_rows
 from kernels.split_sums import add_pairs, begin_tile, wait_for_tile, words_left_at_zero, words_of
 from kernels.tensor_shim import GTensor
-from kernels.tuned import nearest_that_fits
+from kernels.tuned import divisor_near, nearest_that_fits
 
 DTYPES = {"f16": "fp16", "fp16": "fp16", "bf16": "bf16"}
 # (M, N, K)
@@ -262,7 +262,7 @@ class Tile(NamedTuple):
         """
         tile_m, tile_n, tile_k = self.tile
         tile = tile_m, gcd(tile_n, n), gcd(tile_k, k)
-        narrow = self._replace(tile=tile, split=gcd(self.split, k // tile[2]))
+        narrow = self._replace(tile=tile, split=divisor_near(k // tile[2], self.split))
         least = 2 if self.b_to_lds else 1
         for stages in range(max(least, min(self.stages, k // narrow.split // tile[2])), least - 1, -1):
             fewer = narrow._replace(stages=stages)

@@ -39,7 +39,7 @@ from kernels.mfma_preshuffle_pipeline import TileA, TileB, Tiling, require_types
 from kernels.mfma_products import BITS, MICRO_SCALED, THREADS, W4A16
 from kernels.sizes import require_elements, require_least, require_rows
 from kernels.split_sums import add_pairs, begin_tile, wait_for_tile, words_left_at_zero, words_of
-from kernels.tuned import nearest_that_fits
+from kernels.tuned import divisor_near, nearest_that_fits
 
 TENSORS = "C A B scale_a scale_b bias"
 OUT_TYPES = {"fp16": fx.Float16, "bf16": fx.BFloat16}
@@ -278,7 +278,7 @@ class Tile(NamedTuple):
         """
         k_bytes = k * BITS[dtype][0] // 8
         row_bytes = gcd(self.row_bytes, k_bytes)
-        split_k = 1 if dtype in MICRO_SCALED else gcd(self.split_k, k_bytes // row_bytes)
+        split_k = 1 if dtype in MICRO_SCALED else divisor_near(k_bytes // row_bytes, self.split_k)
         tile = self._replace(tile_n=gcd(self.tile_n, n), row_bytes=row_bytes, split_k=split_k)
         tiling = tile.plan(n, k, dtype, "bf16").tiling
         room = tiling.stages * tiling.a_bytes

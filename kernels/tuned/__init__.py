@@ -50,13 +50,24 @@ def nearest(family: str, **sizes: int) -> list[dict[str, int]]:
 
 
 def distance(size: tuple[int, int, int], row: Mapping[str, Any]) -> float:
-    """How far a row's size is from (M, N, K), 0 if it is the same.
+    """How far a row's size is from (M, N, K), 0 if it is the same. The size of C counts, too.
 
     >>> distance((32, 128, 64), {"M": 16, "N": 128, "K": 256})
-    3.0
+    4.0
     """
     wanted = (max(x, least) for x, least in zip(size, (LEAST_ROWS, 1, 1), strict=True))
-    return sum(abs(math.log2(x / row[name])) for name, x in zip("MNK", wanted, strict=True))
+    m, n, k = (math.log2(x / row[name]) for name, x in zip("MNK", wanted, strict=True))
+    return abs(m) + abs(n) + abs(k) + abs(m + n)
+
+
+def divisor_near(count: int, wanted: int) -> int:
+    """The divisor of a count that is nearest to another number, by ratio.
+
+    >>> divisor_near(16, 7)
+    8
+    """
+    divisors = (x for x in range(1, min(count, 2 * wanted) + 1) if count % x == 0)
+    return min(divisors, key=lambda x: abs(math.log2(x / wanted)))
 
 
 @cache
@@ -71,8 +82,8 @@ def nearest_that_fits(
 ) -> Fitted:
     """What `fit` makes of the options of the nearest size that can be made to fit this one, (M, N, K).
 
-    The nearest is the one with the least sum of |log2| of the ratios of M, N and K, where 1 to 16 rows are the same. A
-    GPU without a table takes the first one.
+    The nearest is the one with the least sum of |log2| of the ratios of M, N, K and M N, where 1 to 16 rows are the
+    same. A GPU without a table takes the first one.
     fit: returns a tile narrowed to what divides the size, or raises ArgumentError where the options do not fit.
     Raises ArgumentError for a size that none of them fits.
     """
