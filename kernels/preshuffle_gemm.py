@@ -356,7 +356,10 @@ def preshuffle_gemm(
     C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, bias: Any, M: int, N: int, K: int, in_dtype: str,
     out_dtype: str, stream: Any = None,
 ) -> None:  # fmt: skip
-    """The product with the tile of `default_tile`, or with FLYDSL_AUTOTUNE=1 the fastest of some."""
+    """The product with the tile of `default_tile`, or with FLYDSL_AUTOTUNE=1 the fastest of some.
+
+    Where the tile splits K, parts are rounded to C's type before they are added, and their order may change.
+    """
     words = words_of(C, ceil_div(M, 16) * ceil_div(N, 64), stream)
     sizes = (M, N, K, in_dtype, out_dtype)
     with words_left_at_zero():
