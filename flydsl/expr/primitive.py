@@ -59,6 +59,13 @@ __all__ = [
 
 def range_constexpr(*arguments: int) -> range:
     """A range that is unrolled: the loop body is traced once per value. Its bounds must be known at compile time."""
+    for argument in arguments:
+        if is_runtime(argument):
+            raise trace_error(
+                f"range_constexpr of a runtime {type(argument).__name__} cannot be unrolled",
+                "`for i in range(n):` is a loop on the device; a parameter annotated fx.Constexpr[int] is known at "
+                "compile time",
+            )
     try:
         return range(*(argument.__index__() for argument in arguments))
     except (AttributeError, TypeError, ValueError) as error:

@@ -237,8 +237,6 @@ def _of_integer(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]
         )
     if name == "int":
         return "int() of a runtime {kind}: its value is known on the device only", f".to(fx.Int32) converts; {_KNOWN}"
-    if name == "range_constexpr":
-        return "range_constexpr of a runtime {kind} cannot be unrolled", f"{_LOOP}; {_KNOWN}"
     if name == "range":
         if any(isinstance(parent, ast.comprehension) for parent in parents):
             return "range of a runtime {kind} in a comprehension cannot be traced", f"{_LISTED}; {_LOOP}"
