@@ -27,6 +27,7 @@ from flydsl.dialect.types import (
     TiledMmaType,
 )
 from flydsl.errors import LayoutError
+from flydsl.layout.adjacency import begins_aligned, is_adjacent
 
 _BYTE = 8
 
@@ -66,7 +67,7 @@ def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[A
                 types_of(f"the atom moves {values} values, the {role} has {count}"),
                 hint=f"partition the tensor so that each thread's piece is {values} values, or take another atom",
             )
-        if values > 1 and not algebra.is_adjacent(memref.layout, values):
+        if values > 1 and not is_adjacent(memref.layout, values):
             raise LayoutError(
                 types_of(
                     f"an atom of {values} values needs them side by side in memory, the {role} is {memref.layout}"
@@ -207,7 +208,7 @@ def _require_calls_like_first(calls: AnyLayout) -> None:
     if not isinstance(calls, algebra.ComposedLayout) or values == 1:
         return
     rest = algebra.coalesce(algebra.take(calls.outer, 1, algebra.rank(calls.outer)))
-    if not all(algebra.begins_aligned(calls, stride, values) for stride in algebra.get_leaves((rest.strides,))):
+    if not all(begins_aligned(calls, stride, values) for stride in algebra.get_leaves((rest.strides,))):
         raise LayoutError(
             f"{calls.inner} does not keep the {values} values of a call side by side where calls are at strides of "
             f"{rest.strides}",
@@ -353,7 +354,7 @@ def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[An
                 ),
                 hint="make the fragment with make_fragment_A, _B or _C",
             )
-        if values > 1 and not algebra.is_adjacent(memref.layout, values):
+        if values > 1 and not is_adjacent(memref.layout, values):
             raise LayoutError(
                 types_of(f"operand {role}: its {values} values do not lie side by side, in {memref.layout}"),
                 hint="copy fewer bits at once, or along the dimension of stride 1",

@@ -11,7 +11,6 @@ subclass of `Dynamic` emits the arithmetic that computes them. Inadmissible oper
 (29, (4,2):(8,4))
 """
 
-from flydsl.layout.adjacency import begins_aligned, is_adjacent
 from flydsl.layout.coalesce import coalesce
 from flydsl.layout.complement import complement
 from flydsl.layout.composed import (
@@ -83,12 +82,12 @@ from flydsl.layout.tile import Tile, make_tile
 
 __all__ = [
     "Basis", "ComposedLayout", "CoordSwizzle", "Dynamic", "Explanation", "IntLeaf", "IntTuple", "Layout", "Step",
-    "Swizzle", "Tile", "append", "apply_swizzle", "begins_aligned", "blocked_product", "ceil_div", "coalesce",
+    "Swizzle", "Tile", "append", "apply_swizzle", "blocked_product", "ceil_div", "coalesce",
     "complement", "composed_get_inner", "composed_get_offset", "composed_get_outer", "composed_parts", "composition",
     "coprofile", "coshape", "cosize", "crd2idx", "depth", "dice", "explain", "flat_divide", "flat_product", "flatten",
     "get", "get_", "get_1d_coord", "get_flat_coord", "get_leaves", "get_shape", "get_stride", "gives_coordinates",
     "group", "has_none", "idx2crd", "int_tuple_add", "int_tuple_div", "int_tuple_mod", "int_tuple_mul",
-    "int_tuple_product", "int_tuple_product_each", "int_tuple_product_like", "int_tuple_sub", "is_adjacent",
+    "int_tuple_product", "int_tuple_product_each", "int_tuple_product_like", "int_tuple_sub",
     "is_static", "left_inverse", "logical_divide", "logical_product", "make_composed_layout", "make_coord",
     "make_fragment_layout_like", "make_identity_layout", "make_int_tuple", "make_layout", "make_layout_like",
     "make_layout_tv", "make_ordered_layout", "make_shape", "make_stride", "make_tile", "parse", "prepend", "product",

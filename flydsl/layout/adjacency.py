@@ -23,11 +23,13 @@ def is_adjacent(layout: AnyLayout, values: int) -> bool:
     >>> from flydsl.layout.notation import parse
     >>> is_adjacent(parse("S<3,3,3> o 8 o 8:1"), 8), is_adjacent(parse("S<3,3,3> o 4 o 8:1"), 8)
     (True, False)
+    >>> is_adjacent(parse("((2,2)):((1,2))"), 4), is_adjacent(parse("(2,2):(1,4)"), 4)
+    (True, False)
     >>> is_adjacent(parse("(8,64):(64,1) o 0 o [CS<3,0,[0],3,[1]> o (1,8) o 8:1E1]"), 8)
     True
     """
     outer = layout if isinstance(layout, Layout) else layout.outer
-    if not coalesce(outer).is_leaf:
+    if len(coalesce(outer).flat_modes()[0]) > 1:
         return False
     steps = _steps(outer)
     if isinstance(layout, Layout):

@@ -195,6 +195,7 @@ def _composed(inner: Function, offset: Any, outer: Function) -> ComposedLayout:
     return composed
 
 
+@operation
 def gives_coordinates(function: Function) -> bool | None:
     """True if a function gives coordinates, False if it gives indices, None for a layout that gives 0 alone.
 
@@ -205,7 +206,7 @@ def gives_coordinates(function: Function) -> bool | None:
         return isinstance(function, CoordSwizzle)
     if type(function) is ComposedLayout:
         return gives_coordinates(function.inner)
-    strides = list(leaves(function.strides))  # type: ignore[union-attr]  # a Layout remains
+    strides = list(leaves(as_layout(function).strides))
     if any(isinstance(stride, Basis) for stride in strides):
         return True
     return None if all(type(stride) is int and stride == 0 for stride in strides) else False

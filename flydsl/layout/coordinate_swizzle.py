@@ -63,7 +63,7 @@ class CoordSwizzle:
             return coordinate
         field = (part_at(coordinate, self.mode_row) >> self.base_row) & ((1 << self.bits) - 1)
         changed = part_at(coordinate, self.mode_col) ^ (field << self.base_col)
-        return _withpart_at(coordinate, self.mode_col, changed)
+        return _with_part_at(coordinate, self.mode_col, changed)
 
     def block(self, mode: tuple[int, ...]) -> int | None:
         """The number of coordinates along a mode that stay side by side; None if all of them do."""
@@ -112,12 +112,12 @@ def _require_none(part: Any, coordinate: Any, mode: tuple[int, ...]) -> None:
         )
 
 
-def _withpart_at(coordinate: Any, mode: tuple[int, ...], value: Any) -> Any:
+def _with_part_at(coordinate: Any, mode: tuple[int, ...], value: Any) -> Any:
     if not mode:
         return value
     parts = list(coordinate) if type(coordinate) is tuple else []
     parts += [0] * (mode[0] + 1 - len(parts))
-    parts[mode[0]] = _withpart_at(parts[mode[0]], mode[1:], value)
+    parts[mode[0]] = _with_part_at(parts[mode[0]], mode[1:], value)
     return tuple(parts)
 
 

@@ -21,7 +21,6 @@ from flydsl.layout import (
     composed_get_outer,
     cosize,
     get_shape,
-    is_adjacent,
     logical_divide,
     make_composed_layout,
     make_identity_layout,
@@ -32,6 +31,7 @@ from flydsl.layout import (
     slice_and_offset,
     zipped_divide,
 )
+from flydsl.layout.adjacency import is_adjacent
 
 ROWS, COLUMNS = 16, 64
 STORAGE = Layout((ROWS, COLUMNS), (COLUMNS, 1))
