@@ -224,7 +224,7 @@ def test_errors(call: Callable[[Any], Any], said: str, trace: Callable[..., Any]
     ("call", "hint"),
     [
         (lambda a: fx.BlockReduce[fx.Float32, 256].reduce(a, "add"), r"allocate\(Sum.SharedStorage\)"),
-        (lambda a: fx.BlockReduce(fx.Float32, 256), r"fx.BlockReduce\[fx.Float32, 256\]"),
+        (lambda a: fx.BlockReduce(fx.Float32, 256), r"fx\.coop\.BlockReduce\[fx.Float32, 256\]"),
     ],
 )
 def test_a_call_that_python_refuses_says_how_it_is_called(
