@@ -143,6 +143,11 @@ class _Adviser:
         return self.region.cost.stalls[reason] / max(self.region.runs, 1)
 
     def _limit(self, findings: list[Finding]) -> str:
+        if self.trace.is_power_limited:
+            return (
+                "What limits the launch is power: its matrix instructions alone take its whole time at the clock that "
+                "all matrix units together sustain. Only fewer or cheaper ones make it faster."
+            )
         busiest = self.utilisation.busiest
         cycles = f"its {self.cycles:.0f} cycles {self.run}" if self.cycles else "the time"
         if busiest is not None and busiest[1] >= _BUSY:

@@ -63,6 +63,7 @@ def estimate(
         memory=sample.memory_use(replay),
         writers=sample.writers(waves, events),
         idle_compute_units=sample.idle_compute_units,
+        is_power_limited=sample.is_power_limited(replay),
     )
 
 

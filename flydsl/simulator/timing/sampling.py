@@ -33,6 +33,7 @@ from flydsl.simulator.timing.instructions import described, matrix_cycles
 from flydsl.simulator.timing.needed import deciding_loads, needed_instructions
 from flydsl.simulator.timing.recording import Lines, WaitsForOthers
 from flydsl.simulator.timing.replay import Replayed, Work, replayed
+from flydsl.simulator.timing.rounds import relative_work
 from flydsl.simulator.timing.signals import SIGNAL_ROOM, SIGNAL_WORD, Signal, signalling_of
 from flydsl.simulator.timing.together import Together, record_together
 from flydsl.simulator.timing.trace import MemoryUse, Stall
@@ -70,9 +71,9 @@ def plan(own: Sequence[int], compute_units: int, per_compute_unit: int) -> Plan:
     """The workgroups of a die to replay.
 
     >>> plan(range(10), 2, 1)
-    Plan(chosen=(0, 1, 4, 5), skipped_rounds=3, round_size=2, compute_units=2)
+    Plan(chosen=(0, 1, 4, 5), skipped_rounds=3, round_size=2, compute_units=2, idle=0)
     >>> plan(range(5), 2, 1)
-    Plan(chosen=(0, 1, 2, 3, 4), skipped_rounds=0, round_size=2, compute_units=2)
+    Plan(chosen=(0, 1, 2, 3, 4), skipped_rounds=0, round_size=2, compute_units=2, idle=0)
     """
     size = compute_units * per_compute_unit
     rounds, rest = divmod(len(own), size)
@@ -81,6 +82,11 @@ def plan(own: Sequence[int], compute_units: int, per_compute_unit: int) -> Plan:
     middle = rounds // 2 * size
     chosen = (*own[:size], *own[middle : middle + size], *own[len(own) - rest :])
     return Plan(chosen, rounds - 2, size, compute_units)
+
+
+def _lengths(streams: Sequence[Sequence[Array]]) -> list[int]:
+    """How much is recorded of each of some workgroups."""
+    return [sum(map(len, of_waves)) for of_waves in streams]
 
 
 def arch_of(dispatch: Dispatch) -> Arch:
@@ -206,11 +212,16 @@ class Sample:
 
     def _planned(self, units: int) -> Plan:
         """The workgroups to replay on some compute units of a die, with as many idle ones as fit at once."""
+        own, idle = self._of_die(units)
+        found = plan(own, units, self.per_compute_unit)
+        idle = idle[: found.round_size]
+        return replace(found, chosen=(*found.chosen, *idle), idle=len(idle))
+
+    def _of_die(self, units: int) -> tuple[range, range]:
+        """The workgroups that some compute units of a die get, those with something to do and those without."""
         every, busy = range(0, self.dispatch.workgroup_count, self.dies), self._busy.counts[0]
         step = -(-int(self.timing.compute_units_per_xcd.value) // units)
-        found = plan(every[:busy:step], units, self.per_compute_unit)
-        idle = every[busy::step][: found.round_size]
-        return replace(found, chosen=(*found.chosen, *idle), idle=len(idle))
+        return every[:busy:step], every[busy::step]
 
     @property
     def _others(self) -> list[int]:
@@ -328,12 +339,19 @@ class Sample:
         return chosen[place if place < size else size + place % size]
 
     def whole_cycles(self, replay: Replayed) -> float:
-        """The cycles of all workgroups, with the rounds that were left out, at the clock that power allows."""
+        """The cycles of all workgroups, at the clock that power allows."""
+        return max(self._cycles_at_full_clock(replay), self._sustained_matrix_cycles)
+
+    def is_power_limited(self, replay: Replayed) -> bool:
+        """True if the launch takes as long as its matrix instructions alone, at the clock that power allows."""
+        return self._sustained_matrix_cycles > self._cycles_at_full_clock(replay)
+
+    def _cycles_at_full_clock(self, replay: Replayed) -> float:
+        """The cycles of all workgroups, with the rounds that were left out."""
         cycles = float(replay.cycles)
         if self.plan.skipped_rounds:
-            cycles += self.plan.skipped_rounds * self._round_cycles(replay)
-        cycles += max(0, self.waits.end - self.waits.own_end)  # of other dies, which wait for longer
-        return max(cycles, self.sustained_matrix_cycles())
+            cycles += self._skipped_work * self._round_cycles(replay)
+        return cycles + max(0, self.waits.end - self.waits.own_end)  # of other dies, which wait for longer
 
     def launch_cycles(self, replay: Replayed) -> float:
         """The cycles of the launch, from its beginning on."""
@@ -350,13 +368,51 @@ class Sample:
         percent = 100 * (slower.launch_cycles(slower.replay()) / cycles - 1)
         return max(LEAST_PERCENT, _STEP_PERCENT * math.ceil(percent / _STEP_PERCENT))
 
+    @cached_property
+    def _work(self) -> Array:
+        """The work of each round of the die, in that of the replayed one from the middle: `relative_work`."""
+        size = self.plan.round_size
+        own, _ = self._of_die(self.plan.compute_units)
+        if not self.plan.skipped_rounds or not self._run_alone:
+            return np.ones(-(-len(own) // size))
+
+        def executed(workgroups: Sequence[int]) -> list[int]:
+            return _lengths(self._recorders.record([own[w] for w in workgroups]))
+
+        words = _lengths(self.streams[: self.plan.busy])
+        return relative_work(len(own), words[:size], words[size : 2 * size], words[2 * size :], executed)
+
+    @property
+    def _skipped_work(self) -> float:
+        """The rounds that were left out, in rounds as the replayed one from the middle."""
+        whole = self._work[: self.plan.skipped_rounds + 2]
+        return float(whole.sum() - whole[0] - 1)
+
+    @property
+    def _rounds(self) -> float:
+        """All rounds of the die, in rounds as the replayed one from the middle."""
+        size = self.plan.round_size
+        own, _ = self._of_die(self.plan.compute_units)
+        return float(self._work @ np.minimum(size, len(own) - size * np.arange(len(self._work)))) / size
+
+    @property
+    def _replayed_rounds(self) -> float:
+        """Those of them that are replayed."""
+        return self._rounds - (self._skipped_work if self.plan.skipped_rounds else 0.0)
+
+    @property
+    def _part_replayed(self) -> float:
+        """The work of the replayed workgroups, as a part of that of all."""
+        own, _ = self._of_die(self.plan.compute_units)
+        return self._replayed_rounds / self._rounds * len(own) / self._busy.total
+
     def _round_cycles(self, replay: Replayed) -> float:
         """The cycles of a round: of the one from the middle, and of its part of what memory has to move.
 
         Waves do not wait for what they write, so that a few rounds alone would be faster than the memory.
         """
         ends, size = np.sort(replay.ends[: self.plan.busy]), self.plan.round_size
-        of_memory = replay.memory_cycles * size / self.plan.busy
+        of_memory = replay.memory_cycles / self._replayed_rounds
         return max(float(ends[2 * size - 1] - ends[size - 1]), of_memory)
 
     @property
@@ -369,7 +425,8 @@ class Sample:
             moved += LINE_BYTES * int(is_line.sum()) + 128 * int(passes.sum())
         return moved
 
-    def sustained_matrix_cycles(self) -> float:
+    @cached_property
+    def _sustained_matrix_cycles(self) -> float:
         """The cycles of the matrix instructions alone, at the rate that power allows when all SIMDs are at work.
 
         0 for a launch whose matrix instructions take hardly anything from memory: what limits power is known of
@@ -389,13 +446,13 @@ class Sample:
                 operations += count * mfma_operations(instruction.table_name)
         if operations > _OPERATIONS_PER_BYTE * self._bytes_moved:
             return 0.0
-        of_all = cycles * self._busy.total / self.plan.busy
+        of_all = cycles / self._part_replayed
         simds = self.dies * self.timing.compute_units_per_xcd.value * self.arch.lds_simds
         return of_all / simds
 
     def memory_use(self, replay: Replayed) -> MemoryUse:
         """Use of the caches and the memory, with the workgroups that were left out."""
-        state, scale = replay.state, self._busy.total / self.plan.busy
+        state, scale = replay.state, 1 / self._part_replayed
         return MemoryUse(
             l1_hit_percent=100 * (1 - state.l2_requests / max(state.l1_requests, 1)),
             l2_hit_percent=100 * (1 - state.l2_misses / max(state.l2_requests, 1)),
@@ -414,6 +471,8 @@ class Sample:
             text += f" of an {self._product.name}"
         if self.plan.skipped_rounds:
             text += f"; {self.plan.skipped_rounds} rounds of workgroups between are as long as the replayed one"
+            if (self._work != self._work[0]).any():
+                text += f", times {self._skipped_work / self.plan.skipped_rounds:.2f} for what they execute"
         if self._busy.idle:
             text += f"; {_workgroups(self._busy.idle, 'has', 'have')} nothing to do"
         if self._together is not None and (self._together.stuck or not self.takes_turns):

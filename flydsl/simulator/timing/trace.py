@@ -116,7 +116,8 @@ class Trace(Explained):
     WAVE and EVENT; events are sorted by wave, then by issue.
     clock_mhz: NaN if unknown; the time is NaN then. memory: of the model; None of a recording. writers: of rows of
     events, the workgroup whose write ends the wait for a signal before them. idle_compute_units: those of the GPU that
-    no workgroup of the launch runs on, 0 where it is not known.
+    no workgroup of the launch runs on, 0 where it is not known. is_power_limited: whether `cycles` are those of the
+    matrix instructions alone, at the clock that power allows when all matrix units work.
 
     Raises ArgumentError for arrays of another type, and for events in another order, or of waves, instructions or
     reasons that do not exist.
@@ -136,6 +137,7 @@ class Trace(Explained):
     memory: MemoryUse | None = None
     writers: Mapping[int, int] = field(default_factory=dict)
     idle_compute_units: int = 0
+    is_power_limited: bool = False
 
     def __post_init__(self) -> None:
         if self.origin not in _ORIGINS:
@@ -217,8 +219,9 @@ _SCALARS: Mapping[str, type | tuple[type, ...]] = {
     "sampling": str,
     "is_compared": bool,
     "idle_compute_units": int,
+    "is_power_limited": bool,
 }
-_LATER: Mapping[str, Any] = {"is_compared": True, "idle_compute_units": 0}
+_LATER: Mapping[str, Any] = {"is_compared": True, "idle_compute_units": 0, "is_power_limited": False}
 """What traces have that were written before a field was there."""
 
 

@@ -106,6 +106,14 @@ def test_a_trace_without_instructions_has_no_advice() -> None:
     assert advise(empty).findings == ()
 
 
+def test_power_is_named_where_it_sets_the_time() -> None:
+    trace = synthetic(waves=4, iterations=10)
+    assert "power" not in advise(trace).limit
+    found = advise(replace(trace, is_power_limited=True))
+    assert found.limit.startswith("What limits the launch is power: its matrix instructions alone")
+    assert found.findings == advise(trace).findings
+
+
 def test_compute_units_without_work_are_named() -> None:
     trace = synthetic(waves=4, iterations=10)
     assert not any("have no workgroup" in finding.sentence for finding in advise(trace).findings)
