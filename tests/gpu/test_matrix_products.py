@@ -12,6 +12,7 @@ import flydsl.gpu
 from flydsl.gpu import matrix_products
 from flydsl.simulator.native.host import UnsupportedHost
 from flydsl.simulator.native.library import HandlerLibrary
+from tests.processes import run_python
 
 
 def summed_in_steps(one, other, step):
@@ -120,3 +121,25 @@ def test_other_gpus_sum_as_the_host_does():
     a, b, _ = operands(64, 64, 256)
     with flydsl.gpu.pose("rx9070xt"):
         assert torch.equal((a.cuda() @ b.cuda()).cpu(), a @ b)
+
+
+_KERNELS_AROUND_A_PRODUCT = """
+import torch
+import flydsl.gpu
+from kernels.vector_add import vector_add
+from tests.kernels.test_batched_preshuffle_gemm import check
+
+numbers = torch.arange(100.0)
+vector_add(numbers, numbers, torch.empty(100))
+with flydsl.gpu.pose("mi300x"):
+    x = torch.ones(32, 32, device="cuda", dtype=torch.float16)
+    x @ x
+check((1, 20, 64, 256), "bf16", (16, 64, 128))
+"""
+
+
+@pytest.mark.slow
+def test_a_product_leaves_the_functions_of_kernels_alone() -> None:
+    """A function of this C had the name of one that matrix instructions call: those loaded later called this one."""
+    found = run_python("-c", _KERNELS_AROUND_A_PRODUCT)
+    assert not found.returncode, found.stderr

@@ -34,6 +34,7 @@ class HandlerLibrary:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._loader = host.Loader()
+        self._other_loaders: list[host.Loader] = []
         self._cache = HandlerCache(env.cache_dir() / "simulator")
         self._basis = hashlib.sha256(f"{_source_digest()}\n{host.description()}".encode()).digest()
         self._addresses: dict[str, int] = {}  # by key
@@ -85,14 +86,18 @@ class HandlerLibrary:
             return self._loader.load(self._translated.object_file("races"), names)
 
     def compiled(self, text: str, names: Sequence[str]) -> dict[str, int]:
-        """Addresses of the functions of some other C, compiled once per machine."""
+        """Addresses of the functions of some other C, compiled once per machine.
+
+        It has a loader of its own: one loader resolves a name by any of its objects, even by a static function.
+        """
         key = hashlib.sha256(self._basis + text.encode()).hexdigest()
         with self._lock:
             found = self._cache.find(key)
             obj = found[0] if found else host.compile_module(Translation(text, host.triple()).result(), optimize=True)
             if not found:
                 self._cache.add(obj, [key])
-            return self._loader.load(obj, names)
+            self._other_loaders.append(host.Loader())
+            return self._other_loaders[-1].load(obj, names)
 
     def addresses(self, shapes: Iterable[Shape]) -> dict[Shape, int]:
         """The address of the handler of each shape; `fall_back_address` for a form without a native handler."""
