@@ -134,7 +134,7 @@ class Sequence:
 
 
 class Chunk:
-    """What the second kernel reads of a chunk and head. number: of both."""
+    """The operands of the second kernel for a chunk and head. number: of both."""
 
     def __init__(self, tensors: Any, number: Any, spec: Prompt) -> None:
         self.number, self.decays = number, GTensor(tensors["decays"], fx.Float32)

@@ -233,7 +233,7 @@ def hgemm_splitk_(
 
 
 class Tile(NamedTuple):
-    """What is chosen by size. The fields are those of `Plan`."""
+    """The options that depend on the size. The fields are those of `Plan`."""
 
     tile: tuple[int, int, int]
     waves: tuple[int, int, int]

@@ -241,7 +241,7 @@ def compile_preshuffle_gemm_a8(
 
 
 class Tile(NamedTuple):
-    """What is chosen by size. row_bytes: of A, along K. The others are options of `compile_preshuffle_gemm_a8`."""
+    """The options that depend on the size: those of `compile_preshuffle_gemm_a8`, and row_bytes, of A along K."""
 
     tile_m: int
     tile_n: int

@@ -50,7 +50,7 @@ def nearest(family: str, **sizes: int) -> list[dict[str, int]]:
 
 
 def distance(size: tuple[int, int, int], row: Mapping[str, Any]) -> float:
-    """How far a row's size is from (M, N, K), 0 if it is the same. The size of C counts, too.
+    """The distance of a row's size from (M, N, K), 0 if it is the same. The size of C counts, too.
 
     >>> distance((32, 128, 64), {"M": 16, "N": 128, "K": 256})
     4.0
@@ -80,7 +80,7 @@ def modelled(family: str) -> Mapping[str, Mapping[str, tuple[Mapping[str, Any], 
 def nearest_that_fits(
     family: str, arch: str, kind: str, size: tuple[int, int, int], fit: Callable[[dict[str, Any]], Fitted]
 ) -> Fitted:
-    """What `fit` makes of the options of the nearest size that can be made to fit this one, (M, N, K).
+    """The result of `fit` for the options of the nearest size that can be made to fit this one, (M, N, K).
 
     The nearest is the one with the least sum of |log2| of the ratios of M, N, K and M N, where 1 to 16 rows are the
     same. A GPU without a table takes the first one.

@@ -164,7 +164,7 @@ class _Recorder(Execution):
 
 
 class Recorders:
-    """What records workgroups of a launch, on several threads. They change the memory that `copied` makes of its own.
+    """Recorders of a launch's workgroups, on several threads. They change the memory that `copied` makes of its own.
 
     Instructions whose results decide neither control flow nor addresses are recorded, but not executed.
     """

@@ -85,7 +85,7 @@ def plan(own: Sequence[int], compute_units: int, per_compute_unit: int) -> Plan:
 
 
 def _lengths(streams: Sequence[Sequence[Array]]) -> list[int]:
-    """How much is recorded of each of some workgroups."""
+    """The words recorded of each of some workgroups."""
     return [sum(map(len, of_waves)) for of_waves in streams]
 
 
@@ -349,7 +349,7 @@ class Sample:
     def _cycles_at_full_clock(self, replay: Replayed) -> float:
         """The cycles of all workgroups, with the rounds that were left out."""
         cycles = float(replay.cycles)
-        if self.plan.skipped_rounds:
+        if self.plan.skipped_rounds:  # else there is no round in the middle
             cycles += self._skipped_work * self._round_cycles(replay)
         return cycles + max(0, self.waits.end - self.waits.own_end)  # of other dies, which wait for longer
 
@@ -385,6 +385,8 @@ class Sample:
     @property
     def _skipped_work(self) -> float:
         """The rounds that were left out, in rounds as the replayed one from the middle."""
+        if not self.plan.skipped_rounds:
+            return 0.0
         whole = self._work[: self.plan.skipped_rounds + 2]
         return float(whole.sum() - whole[0] - 1)
 
@@ -398,7 +400,7 @@ class Sample:
     @property
     def _replayed_rounds(self) -> float:
         """Those of them that are replayed."""
-        return self._rounds - (self._skipped_work if self.plan.skipped_rounds else 0.0)
+        return self._rounds - self._skipped_work
 
     @property
     def _part_replayed(self) -> float:
