@@ -99,6 +99,7 @@ from flydsl.expr.llvm import (
     to_llvm_ptr,
 )
 from flydsl.expr.math import *
+from flydsl.expr.memory.global_load import global_load
 from flydsl.expr.memory.shared_allocator import SharedAllocator
 from flydsl.expr.memory.storage import Arena, Storage
 from flydsl.expr.numbers import value_methods

@@ -13,7 +13,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler import jit_function
-from flydsl.compiler.lowering.llvm_options import llvm_options
+from flydsl.compiler.llvm_options import llvm_options
 from flydsl.compiler.protocol import cache_signature
 from flydsl.errors import ArgumentError, LaunchError
 

@@ -172,3 +172,50 @@ def test_a_pointer_of_llvm_without_a_type() -> None:
 
     with pytest.raises(ArgumentError, match=r"generic_load of !llvm\.ptr<1>, which names no type"):
         launcher_of(kernel, grid=1, block=64)(0)
+
+
+@flyc.kernel
+def global_loads_kernel(numbers: fx.Tensor, scalars: fx.Tensor, vectors: fx.Tensor, masked: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    scalars[t] = fx.global_load(fx.Int32, numbers, elem_offset=t * 3 + 1, alignment=4)
+    four = fx.global_load(fx.Int32x4, numbers, byte_offset=t * 16, alignment=16)
+    place = t if t < n else t + 1000000  # far behind the tensor: the threads that are masked must not read
+    masked[t, 0] = fx.global_load(fx.Int32, numbers, elem_offset=place, mask=t < n, other=-77)
+    two = fx.global_load(fx.Int16x2, fx.get_iter(numbers), byte_offset=place * 4, mask=t < n)
+    masked[t, 1] = fx.Int32(two[0]) + two[1]
+    for i in fx.range_constexpr(4):
+        vectors[t * 4 + i] = four[i]
+
+
+global_loads = launcher_of(global_loads_kernel, grid=1, block=8)
+
+
+def test_a_global_load_takes_offsets_and_a_mask() -> None:
+    numbers = torch.arange(32, dtype=torch.int32) * 13 + 7
+    scalars, vectors, masked = (torch.zeros(shape, dtype=torch.int32) for shape in (8, 32, (8, 2)))
+    global_loads(numbers, scalars, vectors, masked, 5)
+    assert torch.equal(scalars, numbers[1:25:3])
+    assert torch.equal(vectors, numbers)
+    assert masked[:, 0].tolist() == [*numbers[:5].tolist(), -77, -77, -77]
+    assert masked[:, 1].tolist() == [*numbers[:5].tolist(), 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("load", "says"),
+    [
+        (lambda x: fx.global_load(fx.Int32, x), "takes one offset"),
+        (lambda x: fx.global_load(fx.Int16, x, elem_offset=1), "elem_offset= of i16 in a tensor of i32"),
+        (lambda x: fx.global_load(fx.Int32, x, elem_offset=1, other=2), "other= without mask="),
+        (lambda x: fx.global_load(fx.Int32, 3, elem_offset=1), "a tensor in global memory"),
+        (
+            lambda x: fx.global_load(fx.Int32x2, x, elem_offset=1, mask=fx.Boolean(True), other=fx.Int32x4([0] * 4)),
+            "other is vector<4xi32>",
+        ),
+    ],
+)
+def test_global_loads_that_mean_nothing_are_refused(load: Callable[[Any], Any], says: str) -> None:
+    def kernel(x: fx.Tensor):
+        load(x)
+
+    with pytest.raises(ArgumentError, match=says):
+        launcher_of(flyc.kernel(kernel), grid=1, block=1)(torch.zeros(4, dtype=torch.int32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 
 from flydsl.errors import MissingImport, MissingName
@@ -26,11 +27,16 @@ UNSUPPORTED_MODULES = frozenset({
     "flydsl.expr.rocdl.random", "flydsl.expr.rocdl.utils", "flydsl.expr.signal_ops",
     "flydsl.runtime.device_runtime.base",
     "flydsl.runtime.device_runtime.rocm", "flydsl.runtime.device_runtime.rocm_ktrace_buffer",
-    "flydsl.expr.utils.expand_ops", "flydsl.extension.random.rocdl", "flydsl.utils._elf", "flydsl.utils.file",
+    "flydsl.expr.utils.expand_ops", "flydsl.extension.flytrace", "flydsl.extension.random.rocdl", "flydsl.utils._elf",
+    "flydsl.utils.file", "flydsl.utils.kernel_info", "flydsl.utils.named_barrier_allocator",
 })  # fmt: skip
 
-# Modules of FlyDSL that have one operation each: here all of `block` are in the module `block`.
-_COOPERATIVE = ("flydsl.extension.coop.block", "flydsl.extension.coop.warp")
+# Packages of FlyDSL with a module for each operation, and these: here each has what its package has.
+_PARTS = {
+    "flydsl.extension.coop.block": "adjacent_difference discontinuity exchange histogram load merge_sort radix_rank"
+    " radix_sort reduce run_length_decode scan shuffle store topk",
+    "flydsl.extension.coop.warp": "bitonic_sort exchange load merge_sort reduce reduce_batched rocdl scan store",
+}
 
 _FLY = "flydsl._mlir.dialects.fly and fly_rocdl have the operations that programs use, and flydsl.expr all of them"
 _TDM = "fx.rocdl.make_tdm_atom(tile, extents, num_warps=1) makes a copy of a tile in either direction"
@@ -42,7 +48,8 @@ INSTEAD: dict[str, str] = {
     for hint, names in {
         _TDM: "TDM",
         _FLY: "_mlirDialectsFly _mlirDialectsFlyROCDL _fly_ops_gen _fly_rocdl_ops_gen",
-        _TRACE: "ktrace ktrace_common ktrace_emit ktrace_format fly_ktrace _fly_ktrace_ops_gen iket iket_emit",
+        _TRACE: "ktrace ktrace_common ktrace_emit ktrace_format fly_ktrace _fly_ktrace_ops_gen iket iket_emit flytrace",
+        "flyc.compile(launcher, ...).kernels[0].resources has registers and LDS, .occupancy the waves": "kernel_info",
         "fx.E(0) is a step of one along mode 0": "BasisType",
         "fx.rocdl.swmmac_f32_16x16x32_f16(...) and its kin multiply sparse matrices": "SWMMAC",
         "fx.rocdl.WMMA(16, 16, 16, fx.Float16) is the instruction of every target that has it": "WMMA_RDNA3",
@@ -74,17 +81,34 @@ def name_error(text: str, hint: str | None = None) -> MissingName | MissingImpor
     return MissingName(text, hint=hint)
 
 
+class _Part:
+    """The loader of a module that has the names of its package."""
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> None:
+        """Leave the module to Python."""
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        package = sys.modules[module.__name__.rpartition(".")[0]]
+        names = ("__all__", "__getattr__", *package.__all__)
+        vars(module).update({name: getattr(package, name) for name in names})
+
+
 class _Finder:
     """The last finder of modules: says of FlyDSL's modules that they are unsupported."""
 
     @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+    def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         parent, _, last = name.rpartition(".")
-        if name in UNSUPPORTED_MODULES or parent in UNSUPPORTED_MODULES or parent in _COOPERATIVE:
-            hint = f"import what it has from {parent}" if parent in _COOPERATIVE else INSTEAD.get(last)
+        if last in _PARTS.get(parent, "").split():
+            return ModuleSpec(name, _Part)  # type: ignore[arg-type]  # a class whose methods are static
+        if name in UNSUPPORTED_MODULES or parent in UNSUPPORTED_MODULES or parent in _PARTS:
+            hint = f"import what it has from {parent}" if parent in _PARTS else INSTEAD.get(last)
             error = MissingImport(unsupported(name), hint=hint)
             error.name = name  # which tells Python that it is this module, and none that it imports
             raise error
+        return None
 
 
 def install() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean
 from flydsl.expr.tracing.emit import emit
 
@@ -24,7 +25,8 @@ def only_where(condition: Boolean) -> Iterator[None]:
 def chosen(condition: Boolean, value: Callable[[], Any], other: Any) -> Any:
     """The result of `value()`, computed only where a condition holds; elsewhere `other`, of the same type."""
     branch = emit("scf.if", [condition.ir_value()], [other.ir_value().type], regions=2)
-    for region, made in zip(branch.regions, (value, lambda: other), strict=True):
+    for region, given in zip(branch.regions, (value, lambda: other), strict=True):
         with ir.InsertionPoint(ir.Block.create_at_start(region, [])):
-            emit("scf.yield", [made().ir_value()])
-    return other.dtype.of(branch.result)
+            emit("scf.yield", [given().ir_value()])
+    made = branch.result
+    return Vector(made, dtype=other.dtype) if isinstance(other, Vector) else other.dtype.of(made)

@@ -35,7 +35,8 @@ def test_every_name_is_there_or_says_that_it_is_not_yet(module: str) -> None:
     "module",
     [
         "flydsl.expr.lowlevel", "flydsl.compiler.scf_control_flow", "flydsl.expr.nvvm.universal",
-        "flydsl.runtime.device_runtime.base", "flydsl.extension.random.rocdl", "flydsl.extension.coop.warp.scan",
+        "flydsl.runtime.device_runtime.base", "flydsl.extension.random.rocdl", "flydsl.extension.coop.warp.zip",
+        "flydsl.extension.flytrace", "flydsl.utils.kernel_info",
     ],
 )  # fmt: skip
 def test_modules_of_newer_versions_say_so(module: str) -> None:
@@ -43,10 +44,16 @@ def test_modules_of_newer_versions_say_so(module: str) -> None:
         importlib.import_module(module)
 
 
-def test_a_cooperative_operation_is_where_its_module_was() -> None:
-    with pytest.raises(ImportError, match=r"hint: import what it has from flydsl\.extension\.coop\.block"):
-        importlib.import_module("flydsl.extension.coop.block.load")
-    assert importlib.import_module("flydsl.extension.coop.block").BlockLoad is fx.coop.BlockLoad
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("block.load", "BlockLoad"), ("warp.reduce_batched", "warp_sum_batched"), ("warp.rocdl", "warp_scan")],
+)
+def test_a_cooperative_operation_can_be_imported_from_a_module_of_its_own(module: str, name: str) -> None:
+    names: dict[str, object] = {}
+    exec(f"from flydsl.extension.coop.{module} import {name}", names)
+    assert names[name] is getattr(fx.coop, name)
+    with pytest.raises(ImportError, match=r"unsupported|no attribute"):
+        exec(f"from flydsl.extension.coop.{module} import nothing", {})
 
 
 def test_names_that_live_elsewhere() -> None:
