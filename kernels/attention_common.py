@@ -97,7 +97,7 @@ def multiply_fragments(product: Product32, rows: list[list[Any]], columns: list[
 
 
 def fragments_ahead(product: Any, count: int) -> None:
-    """Ask the scheduler to read `count` fragments two ahead of what multiplies them, and not earlier: registers."""
+    """Ask the scheduler to read `count` fragments two ahead of their products; earlier reads would take registers."""
     interleave(count * product.calls // product.groups, count)
 
 
@@ -108,7 +108,7 @@ def chunks(values: list[Any]) -> list[Any]:
 
 
 def weights(powers: list[Any], dtype: str) -> list[Any]:
-    """The chunks of P, rounded to the nearest. Ties go up in bf16 on CDNA 3: one instruction less for each element."""
+    """The chunks of P, rounded to nearest. In bf16 on CDNA 3 ties round up, which saves an instruction per element."""
     if dtype == "f16" or is_cdna4():
         return chunks([v.to(element_type(dtype)) for v in powers])
     return chunks([(v.bitcast(fx.Uint32) + 0x8000).bitcast(fx.BFloat16)[1::2] for v in powers])
@@ -149,10 +149,10 @@ class HeadRows:
 class SharedTile:
     """Rows of chunks of 16 bytes in shared memory.
 
-    rows: of a tile; first: where it begins, in bytes; threads, which some have: of a workgroup.
+    rows: of a tile; first: where it begins, in bytes; threads (of some subclasses): of a workgroup.
 
-    Chunks of a row change places such that lanes meet different banks: those that read a chunk of the rows of
-    `row_of_lane`, and those that write the same chunk of every fourth or eighth row. exchanged: how many neighbours do.
+    Neighbouring chunks of a row, `exchanged` at a time, change places so that lanes access different banks, whether
+    they read a chunk each of the rows of `row_of_lane`, or write the same chunk of every fourth or eighth row.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class SharedTile:
         return ((row >> 3) ^ (row & 4) ^ ((row & 3) << 1)) & (self.exchanged - 1)
 
     def chunk_at(self, place: tuple[Any, Any], row: int, chunk: int, first: int = 0) -> Any:
-        """The words of a chunk, of which `word` says what row and chunk are. first: words before the tile."""
+        """The words of a chunk. place, row, chunk: as `word` takes them; first: words before the tile."""
         return fx.Vector(self.memory.vec_load(self.word(place, row, chunk) + first, 4))
 
     def fragment(self, block: int, group: int, first: int = 0) -> Any:
@@ -188,7 +188,7 @@ class SharedTile:
 
 
 class RowTile(SharedTile):
-    """Rows as they are: global memory -> registers -> shared memory -> fragments. Keys are such a tile."""
+    """Rows in their order: global memory -> registers -> shared memory -> fragments. For keys."""
 
     def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
         super().__init__(source, pointer, rows, source.width * 2, first)
@@ -215,7 +215,7 @@ class RowTile(SharedTile):
 
 
 class TransposedTile(SharedTile):
-    """Columns become rows on the way: a thread turns 4 rows and some columns in its registers. Values are such a tile.
+    """Columns become rows on the way: a thread transposes 4 rows of some columns in its registers. For values.
 
     rows: of the source, a multiple of 8.
     """
@@ -249,7 +249,10 @@ class TransposedTile(SharedTile):
 
 
 class CopiedTile(SharedTile):
-    """Rows as they are, past the registers, in several buffers: CDNA 4. All threads copy `step` rows at a time."""
+    """Rows in their order, copied past the registers into one of several buffers: CDNA 4.
+
+    All threads copy `step` rows at a time.
+    """
 
     def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
         super().__init__(source, pointer, rows, source.width * 2, first, exchanged=2 * CHUNK)
@@ -293,7 +296,7 @@ class CopiedTile(SharedTile):
 
 
 class TurnedTile(CopiedTile):
-    """The same rows, whose columns are the rows of fragments: they are turned when they are read.
+    """Rows copied as by `CopiedTile`, and transposed when they are read: their columns are the rows of fragments.
 
     Each 16 lanes read 4 rows and 16 columns, a row by 4 lanes, and lane i gets column i; `row_of_lane` exchanges the
     quarters in the middle.
@@ -330,10 +333,10 @@ def interleaved(a: Any, b: Any) -> Any:
 
 @flyc.jit
 def masked(scores: list[Any], partial: Any, bounds: tuple[Any, Any], number: Any) -> list[Any]:
-    """The scores [block of keys] of a lane; if partial, -inf for keys that the query does not see.
+    """The scores [block of keys] of a lane; if partial, with -inf for keys that the query does not see.
 
-    bounds: the first and the last key that it sees; the first may be None for no bound. number: of the lane's first
-    key, counted alike; its half's keys are 8 numbers on.
+    bounds: the numbers of the first and the last key that it sees; None as the first for no bound. number: of the
+    first key of the lane's half of the wave.
     """
     if partial:
         hidden = fx.Float32(-float("inf"))
@@ -361,7 +364,7 @@ def both_halves(value: Any, op: Any, lanes: int = WAVE) -> Any:
 def online_softmax(
     scores: list[Any], scale: Any, top: Any, total: Any, lanes: int = WAVE
 ) -> tuple[list[Any], Any, Any, Any]:
-    """(2^(scale (score - top)), factor of what was summed up before, top, total) after some more scores.
+    """(2^(scale (score - top)), factor of the sums so far, top, total) after some more scores.
 
     top: the largest score so far, of all lanes with the query; total: the lane's own part of the sum. scale: positive.
     """
@@ -371,9 +374,9 @@ def online_softmax(
 
 
 def top_of(scores: list[Any], scale: Any, top: Any, lazy: float = 0.0, lanes: int = WAVE) -> tuple[Any, Any, Any]:
-    """(top, factor of what was summed up before, what is added to scores times scale) after some more scores.
+    """(top, factor of the sums so far, shift to add to scale * score) after some more scores.
 
-    lazy: how far scores may rise above top, in units of log2, before it is another one: then the factor is 1.
+    lazy: how far scores may rise above top, in units of log2, before top changes; while it does not, the factor is 1.
     """
     # In a chain, which takes one instruction for two elements.
     of_blocks = [reduce(fx.maxnumf, list(values)) for values in scores]
@@ -403,7 +406,7 @@ def inverse(total: Any) -> Any:
 
 
 def merged_at_once(count: int, value: Any, weight: Any) -> Any:
-    """The same as `merged` of the first `count` shares, at most as many as a wave has lanes, in one trip to memory.
+    """`merged` of shares 0 to count - 1, at most as many as a wave has lanes, in one trip to memory.
 
     value(number): an element. weight(number): (the largest logit, the sum), of another share in each lane.
     """
@@ -432,5 +435,5 @@ def merged(first: Any, last: Any, share: Any) -> Any:
     return mean * inverse(total)
 
 
-# Without this, whatever may be a signalling NaN goes through an instruction of its own before a maximum.
+# Without this, LLVM spends an instruction before a maximum on each operand that may be a signalling NaN.
 QUIET = {"passthrough": [["amdgpu-ieee", "false"]]}

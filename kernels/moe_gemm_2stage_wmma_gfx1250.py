@@ -4,9 +4,10 @@
                               doweight_stage1=False, in_dtype="bf16", out_dtype="bf16")
     gemm1(h, x, w1, none, none, sorted_ids, expert_ids, sorted_weights, num_valid_ids, T, I, D, blocks)
 
-Arguments and results are those of `moe_gemm_2stage`, whose formulas these are, but the weights are rows as they are:
-(E 2I, D), of each expert first the gate's, and (E D, I). Nothing has scales: their tensors may be any. What a workgroup
-does: `moe_gemm_2stage_common_gfx1250`, with the instruction for 32 columns of K, and one place in shared memory.
+Formulas, arguments and results are those of `moe_gemm_2stage`, but for the weights, whose rows are not shuffled:
+(E 2I, D), for each expert the gate's first, and (E D, I). There are no scales: pass any tensors in their place. A
+workgroup computes as `moe_gemm_2stage_common_gfx1250` says, with the instruction for 32 columns of K, and one place in
+shared memory.
 
 32 x 128 x 128 of stage 1 by eight waves: 32 registers hold sums and 24 fragments.
 """

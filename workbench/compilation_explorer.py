@@ -125,9 +125,9 @@ class Explorer(LiveView):
         return pipeline_html(self.pipeline) if self._static is None else self._static._repr_html_()
 
     def page(self) -> str:
-        """The exported page of what is explored."""
-        has_run = self._launch is not None and self._launch.pipeline is self.pipeline
-        return page([self._launch if self._launch is not None and has_run else self.pipeline])
+        """The exported page: of the launch, if it is one of this compilation, else of the compilation."""
+        launch = self._launch
+        return page([launch if launch is not None and launch.pipeline is self.pipeline else self.pipeline])
 
     def static_text(self) -> str:
         """The text for a terminal."""

@@ -1,4 +1,4 @@
-"""The counters of memory operations under way, of each family of GPUs: which kinds of operations each one counts.
+"""The counters of memory operations under way, for each family of GPUs: which kinds of operations each counts.
 
 A wave does not wait for its loads and stores. An operation increments its counters when it is issued and decrements
 them when it has completed; a wait stops the wave until a counter is at most n. Operations of one `Stream` complete in
@@ -28,9 +28,9 @@ from flydsl.arch.rdna3 import RDNA3
 
 @dataclass(frozen=True)
 class Stream:
-    """Operations that a counter counts, and that complete in order among themselves, or not even that.
+    """Operations that one counter counts. in_order: whether they complete in the order in which they were issued.
 
-    name: of its own among the streams of a counter. in_order: whether they complete in the order of issue.
+    name: unique among the streams of a counter.
     """
 
     counter: str
@@ -43,9 +43,9 @@ class WaitCounters:
     """The counters of a family.
 
     sizes: counter -> how many operations may be under way; the next one is issued when one of them has completed.
-    streams: kind of operation -> the streams that count it, all of which must have let it go.
-    besides: kind -> a stream that counts it as well, and need not be waited for.
-    fields: counter -> where the constant of s_waitcnt has its bits: (first, how many, what they are shifted by).
+    streams: kind of operation -> the streams that count it; it has completed when it has completed in all of them.
+    besides: kind -> a stream that counts it as well, but need not be waited for.
+    fields: counter -> its bits in the constant of s_waitcnt, in parts: (first bit, bits, by how much they are shifted).
     loads_write_in_order: whether two loads of a stream write a register in the order in which they were issued.
     """
 
@@ -56,7 +56,7 @@ class WaitCounters:
     loads_write_in_order: bool = True
 
     def decoded(self, constant: int) -> dict[str, int]:
-        """The counters that `s_waitcnt` with a constant waits for, with the most that each may be.
+        """The counters that `s_waitcnt` with this constant waits for, and the value down to which it waits.
 
         >>> CDNA.decoded(0x0F72), CDNA.decoded(0xC07F)
         ({'vmcnt': 2}, {'lgkmcnt': 0})
@@ -91,7 +91,7 @@ def _of_earlier(vector: Stream, stores: Stream, others: str, *, flat_in_order: b
     lds = Stream(others, "LDS")
     flat_loads, flat_stores = (vector, lds), (stores, lds)
     if not flat_in_order:
-        # What comes back first, from LDS or from memory, is counted first.
+        # Data returns from LDS or from memory, whichever is first, and is counted in that order.
         flat_loads = flat_stores = (Stream(vector.counter, "flat", False), Stream(others, "flat", False))
     return {
         "vector load": (vector,),

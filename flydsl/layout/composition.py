@@ -7,7 +7,7 @@ from typing import Any
 from flydsl.layout.composed import AnyLayout, ComposedLayout, as_layout
 from flydsl.layout.indexing import last_stride
 from flydsl.layout.int_tuple import AnyTuple, LayoutLike
-from flydsl.layout.layout import Layout, of_modes, resting, unchecked_layout
+from flydsl.layout.layout import Layout, of_modes, unchecked_layout, unit_strides_zeroed
 from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, to_text
@@ -44,7 +44,7 @@ def composition(a: AnyLayout | Swizzle, b: object) -> LayoutLike:
 
 def _composed_with(a: Layout, tiler: Layout | Tile | None) -> Layout:
     if tiler is None:
-        return resting(a)
+        return unit_strides_zeroed(a)
     return composed_by_mode(a, tiler) if isinstance(tiler, Tile) else composed(a, tiler)[0]
 
 
@@ -60,7 +60,7 @@ def _after_swizzle(swizzle: Swizzle, b: object) -> ComposedLayout:
 def composed_by_mode(a: Layout, tile: Tile) -> Layout:
     """Compose each mode of A with its mode of the tile. A leaf composed with a tile of one mode stays a leaf."""
     composed_modes, beyond = by_mode(a, tile, _composed_with)
-    modes = composed_modes + list(map(resting, beyond))
+    modes = composed_modes + list(map(unit_strides_zeroed, beyond))
     return of_modes(modes) if type(a.extents) is tuple else modes[0]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from flydsl.layout.composed import as_layout
 from flydsl.layout.int_tuple import AnyTuple, compact_strides, leaves, normal_form
-from flydsl.layout.layout import Layout, checked_shape, resting, unchecked_layout
+from flydsl.layout.layout import Layout, checked_shape, unchecked_layout, unit_strides_zeroed
 from flydsl.layout.leaf import Basis, Leaf
 from flydsl.layout.text import Inadmissible, operation, to_text
 
@@ -108,11 +108,11 @@ def make_fragment_layout_like(layout: Layout) -> Layout:
     if type(shape) is not tuple or len(shape) < 2:
         return unchecked_layout(shape, compact_strides(shape)[0])
     if any(isinstance(stride, Basis) for stride in strides):
-        return resting(unchecked_layout(shape, compact_strides(shape)[0]))
+        return unit_strides_zeroed(unchecked_layout(shape, compact_strides(shape)[0]))
     order = [_stride_order(stride) or (False, 0) for stride in strides]
     first = len(list(leaves(shape[0])))
     order[:first] = [(False, i - first) for i in range(first)]
-    return resting(_contiguous(shape, order))
+    return unit_strides_zeroed(_contiguous(shape, order))
 
 
 def _stride_order(stride: Any) -> tuple[bool, int] | None:

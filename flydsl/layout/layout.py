@@ -293,15 +293,15 @@ def unwrapped(layout: Layout) -> Layout:
     return layout if shape is layout.extents else unchecked_layout(shape, stride)
 
 
-def resting(layout: Layout) -> Layout:
+def unit_strides_zeroed(layout: Layout) -> Layout:
     """The layout with stride 0 in the modes of size 1."""
-    return unchecked_layout(layout.extents, _moving(layout.extents, layout.strides))
+    return unchecked_layout(layout.extents, _zeroed_at_ones(layout.extents, layout.strides))
 
 
-def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
+def _zeroed_at_ones(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
     """The strides, set to 0 in modes of size 1."""
     if type(shape) is tuple:
-        return tuple([_moving(s, d) for s, d in zip(shape, stride, strict=True)])
+        return tuple([_zeroed_at_ones(s, d) for s, d in zip(shape, stride, strict=True)])
     return 0 if shape == 1 else stride
 
 

@@ -7,7 +7,15 @@ from flydsl.layout.composed import AnyLayout, as_layout, layout_operation
 from flydsl.layout.composition import composed
 from flydsl.layout.construct import make_ordered_layout
 from flydsl.layout.int_tuple import AnyTuple, LayoutLike, product_leaf
-from flydsl.layout.layout import Layout, checked_shape, modes_of, of_modes, resting, unchecked_layout, unwrapped
+from flydsl.layout.layout import (
+    Layout,
+    checked_shape,
+    modes_of,
+    of_modes,
+    unchecked_layout,
+    unit_strides_zeroed,
+    unwrapped,
+)
 from flydsl.layout.leaf import Leaf, ceil_div_leaf
 from flydsl.layout.measure import cosize_of, size_of
 from flydsl.layout.text import Inadmissible
@@ -102,7 +110,7 @@ def _block_and_repeats(a: Layout, tiler: Layout | Tile | None) -> Pair:
 def _product(a: Layout, tiler: Layout) -> Pair:
     """The block, with stride 0 in its modes of size 1, and the layout of its repetitions."""
     block = unwrapped(a)
-    return resting(block), composed(_room(block, cosize_of(tiler)), tiler)[0]
+    return unit_strides_zeroed(block), composed(_room(block, cosize_of(tiler)), tiler)[0]
 
 
 def _room(block: Layout, count: Leaf) -> Layout:

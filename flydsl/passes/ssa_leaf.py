@@ -1,4 +1,7 @@
-"""The third reading of the layout algebra: leaves that carry SSA values."""
+"""Leaves of layouts that carry SSA values: the layout algebra computes on them while a pass lowers it to arithmetic.
+
+The same algebra also runs on ints, and on `Dynamic` leaves of which nothing but the type is known.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _ARITH = {
 
 
 class SsaLeaf(Dynamic):
-    """A dynamic leaf with the value that holds it; arithmetic on it emits one arith operation.
+    """A dynamic leaf with its SSA value; arithmetic on it emits one arith operation.
 
     Operations go to the current insertion point, at the location of the operation that is being lowered.
     """

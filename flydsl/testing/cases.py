@@ -1,4 +1,4 @@
-"""The parts of a module of kernels that let it be checked: SHAPES, `reference`, and the cases of a shape.
+"""What a module of kernels defines so that it can be checked: SHAPES, `reference`, and the cases of a shape.
 
     SHAPES = ((1000,), (4096,))
 
@@ -8,8 +8,8 @@
     def cases(n):
         yield Case(scale, {"x": torch.randn(n), "y": torch.empty(n), "factor": 2.0, "n": n})
 
-After the call, `y` must be what `reference` returns: it is called with the operands that it names, as they were before,
-and the tensors that it does not name are results.
+After the call, `y` must equal what `reference` returns. `reference` is called with the operands that its parameters
+name, as they were before the call; the other tensors among the operands are the results.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from flydsl.errors import ArgumentError
 class Case:
     """A call of a launcher that is to be checked.
 
-    operands: by the launcher's names, in their order. expected: what operands must hold after the call, by name; None
-    where `reference` says so. name: of a variant. gpus: those that it is for, by product or architecture; none for all.
-    check: called with the operands after the call in place of all that; raises AssertionError for wrong ones.
-    rtol, atol: as `torch.testing.assert_close` has them, None for its own by type.
+    operands: by the names of the launcher's parameters, in their order. expected: the values that operands must have
+    after the call, by name; None to ask `reference`. name: of a variant. gpus: the products or architectures that the
+    case is for; none for all. check: in place of a comparison, a function that takes the operands after the call and
+    raises AssertionError for wrong ones. rtol, atol: as for `torch.testing.assert_close`; None for its own by type.
     """
 
     launcher: Callable[..., Any]
@@ -46,7 +46,7 @@ class Case:
 
     @property
     def title(self) -> str:
-        """The launcher and the variant."""
+        """The names of the launcher and of the variant."""
         return f"{getattr(self.launcher, '__name__', 'launcher')} {self.name}".rstrip()
 
     def results(self, reference: Callable[..., Any] | None) -> dict[str, Any]:
@@ -112,7 +112,7 @@ _Cached = type(cache(len))
 
 
 def reached_from(value: Any) -> Iterator[Any]:
-    """A launcher, and the launchers and kernels that its code calls, and that of its functions and classes."""
+    """A launcher, and the launchers and kernels that are called by its code and by the functions and classes in it."""
     from flydsl.compiler.decorated import DecoratedFunction
 
     pending, seen = [value], {}

@@ -44,14 +44,15 @@ _PATTERNS = {
 }
 LANGUAGES = (*_PATTERNS, "text")
 
-# What a tag "fold" may be where no script opens what is folded: it is the tooltip of three dots then.
+# The tag "fold" for pages without a script that opens folds: the contents become the tooltip of three dots.
 TOOLTIP = "tooltip"
 
 
 def highlight(line: str, language: str, tags: Mapping[str, str] = TAGS) -> str:
     """One line as HTML. language: one of `LANGUAGES`; "text" has no colours. tags: the opening `<span>` of each kind.
 
-    A tag "fold", if there is one, is put around what long types have in brackets; `TOOLTIP` stands in their place.
+    A tag "fold", if there is one, is put around the contents of long types' brackets; `TOOLTIP` shows dots in place
+    of them.
 
     >>> highlight("return a < 1", "python", {"op": '<span class="op">', "literal": '<span class="literal">'})
     '<span class="op">return</span> a &lt; <span class="literal">1</span>'
@@ -79,7 +80,7 @@ _BRACKET = re.compile(r"->|[<>]")
 
 
 def with_folds(line: str) -> str:
-    """A line of MLIR with marks around what long types have in their brackets, and in long texts of attributes."""
+    """A line of MLIR with marks around the contents of long types' brackets and of long string attributes."""
     parts, position = [], 0
     while found := _FOLDABLE.search(line, position):
         start, end = found.end(), _closing(line, found.end())
@@ -98,7 +99,7 @@ def without_folds(text: str) -> str:
 
 
 def folds_as_html(html: str, tag: str) -> str:
-    """The marks of `with_folds` as the tag; those that are not whole, or have a changed word inside, are taken away."""
+    """The text with the marks of `with_folds` as the tag. Marks without their pair, or around a change, are removed."""
     if _FOLD not in html and _FOLD_END not in html:
         return html
     end = "</span>" * tag.count("<span")
@@ -112,7 +113,7 @@ def folds_as_html(html: str, tag: str) -> str:
 
 
 def _as_tooltip(content: str) -> str:
-    """Three dots that say the content, without its colours, when the mouse is on them. content: HTML."""
+    """Three dots whose tooltip is the content, without its colours. content: HTML."""
     return f'<span title="{_SPAN.sub("", content)}" style="cursor:help">…</span>'
 
 

@@ -21,10 +21,11 @@ export default { initialize: keepHearing, render: ({ model, el }) => mountCode(e
 
 
 class SteppedCode(Scripted):
-    """The panes. on_toggle: called with a place, as `Simulation.breakpoint` takes it, whose line was chosen.
+    """Panes of the source and of the machine code. on_toggle: called with the place of a line that was chosen, as
+    `Simulation.breakpoint` takes it.
 
-    panes: their lines as HTML. at: of each pane the current row (-1: none), and what stands before which rows: waves,
-    breakpoints.
+    panes: the name, the lines as HTML, and the line numbers of each. at: the current row of each pane (-1: none), and
+    the marks before its rows: waves, breakpoints.
     """
 
     _esm = line_list.script() + asset_text(__file__, "stepper_code.js") + _RENDER
@@ -62,7 +63,7 @@ class SteppedCode(Scripted):
         self.panes = panes
 
     def show(self, moment: Standing, wave: int, breakpoints: frozenset[int]) -> None:
-        """Show where a workgroup stands. wave: the one whose lines are the current ones. breakpoints: instructions."""
+        """Show where a workgroup stands. wave: whose lines are current. breakpoints: indices of instructions."""
         if moment.listing is not self._listing:
             self.take(moment.listing)
         waiting = {number: state.pc for number, state in enumerate(moment.waves) if not state.done}

@@ -1,4 +1,4 @@
-"""Linked levels: choosing a line of the source or of any level lights what has the same origin in all of them.
+"""Linked levels: a line chosen in the source or in any level highlights the lines of the same origin in all of them.
 
 The same script (`linked.js`) runs in the widget, which requests each level from Python when it is first shown, and in
 an exported page, which contains all levels.
@@ -38,9 +38,9 @@ class Linked:
         }
 
     def content(self, index: int) -> dict[str, Any]:
-        """One level: the HTML of its lines, of each the number of its origin, -1 for none, and its operation.
+        """One level: for each line its HTML, the number of its origin (-1: none), and its operation.
 
-        first: the number of the first line; that of a source is the one in its file. 0 if margins say it.
+        first: the number of the first line, which in a source is the one in its file; 0 if the margins show numbers.
         """
         level = self.levels[index]
         lines = [highlight(clipped(line).expandtabs(4), level.language, TAGS) for line in level.lines]

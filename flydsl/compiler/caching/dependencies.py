@@ -32,7 +32,7 @@ from flydsl.compiler.caching.value_key import is_mutable_data, value_key
 from flydsl.compiler.decorated import DecoratedFunction
 
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
-# Those of Python, of the user, and of the Python that a virtual environment with its packages was made from.
+# Where packages are: in Python's folder, the user's, or that of the Python behind a virtual environment.
 _LIBRARY_FOLDERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _PACKAGE = __name__.partition(".")[0]
 ABSENT = object()
@@ -164,9 +164,9 @@ class Dependencies:
             self._follow(sys.modules.get(module))
         if own := vars(function):
             self._follow_attributes([own])
-        # A builtin that is not shadowed yet is a dependency too, and what `globals()` may be asked for.
-        there = names if "globals" in names else names & (function.__globals__.keys() | vars(builtins).keys())
-        for name in there:
+        # A name of a builtin counts, as it may be shadowed later; with `globals()`, so does a name without a value yet.
+        may_exist = names if "globals" in names else names & (function.__globals__.keys() | vars(builtins).keys())
+        for name in may_exist:
             self._record(function.__globals__, name)
 
     def _record(self, namespace: Mapping[str, Any], name: str) -> None:
@@ -204,7 +204,7 @@ class _Known:
 
 _NO_CONSTANT = object()
 _CONTAINERS = (tuple, list, dict, set)
-# Of a container with more items only changes of the items themselves are seen.
+# The items of a larger container are compared by value, but not followed to what they refer to.
 _LARGEST = 1024
 _ENVIRONMENT = {"environ", "getenv"}
 _METHODS = (types.BuiltinMethodType, types.MethodWrapperType)
@@ -237,7 +237,7 @@ def cell_contents(cell: types.CellType) -> Any:
 def names_of(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
     """The names that a function and those nested in it read: globals, possible attributes, imported modules.
 
-    What an attribute that is only assigned was before makes no difference: a trace may leave there what it likes.
+    Attributes that the code only assigns are not among them: their old values make no difference to a trace.
     """
     named = set(_named(code))
     names = {name for opcode, name in named if opcode in _READING_GLOBALS}

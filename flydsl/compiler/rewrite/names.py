@@ -54,6 +54,7 @@ def changed(statements: Sequence[ast.AST]) -> list[str]:
 
 
 def root(node: ast.expr) -> Iterator[str]:
+    """The variable that an element or attribute belongs to, `x` of `x[i].a`; nothing for one of a call's result."""
     while isinstance(node, _PARTS):
         node = node.value
     if isinstance(node, ast.Name):
@@ -61,7 +62,7 @@ def root(node: ast.expr) -> Iterator[str]:
 
 
 def read(nodes: Sequence[ast.expr]) -> list[str]:
-    """Names whose values expressions read; not those whose length alone they take, which a trace knows."""
+    """Names whose values expressions read; not those of which only `len` is taken, which a trace knows."""
     inner = [n for node in nodes for n in walk(node)]
     measured = {id(n.args[0]) for n in inner if _is_length(n)}
     loaded = (n for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))

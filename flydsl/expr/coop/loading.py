@@ -1,4 +1,4 @@
-"""Tiles of memory as the items of a block's or a wave's threads, and back."""
+"""Loads of a tile from memory into the items of a block's or a wave's threads, and stores of the items."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from flydsl.expr.threads.guarded import chosen, only_where
 class BlockLoadAlgorithm(Enum):
     """Ways for a block to read a tile; they differ in the items that each thread gets.
 
-    DIRECT and VECTORIZE read blocked items, of which LLVM packs neighbours into one instruction where it knows that
-    their address allows it. STRIPED reads and gives striped items. TRANSPOSE reads block stripes, and WARP_TRANSPOSE
-    stripes of each wave, and make them blocked through shared memory; of the time-sliced one it is that of one wave.
+    DIRECT and VECTORIZE read blocked items; LLVM packs neighbours into one instruction where it knows that they are
+    aligned for it. STRIPED reads striped items. TRANSPOSE reads stripes of the block, WARP_TRANSPOSE stripes of each
+    wave, and both make them blocked through shared memory; WARP_TRANSPOSE_TIMESLICED needs that of one wave only.
     """
 
     DIRECT = "direct"
@@ -58,7 +58,7 @@ class _BlockAccess(BlockPrimitive):
 
     @classmethod
     def _exchange(cls) -> Any:
-        """The exchange that makes blocked items of those that are read, or None."""
+        """The exchange that turns the items as read into blocked ones, or None."""
         name = cls.algorithm.name
         if not name.endswith(("TRANSPOSE", "TIMESLICED")):
             return None
@@ -68,6 +68,7 @@ class _BlockAccess(BlockPrimitive):
 
     @classmethod
     def _fields(cls) -> dict[str, Any]:
+        """The fields of the shared storage: those of the exchange."""
         exchange = cls._exchange()
         return {} if exchange is None else exchange._fields()
 
@@ -83,8 +84,9 @@ class _BlockAccess(BlockPrimitive):
 class BlockLoad(_BlockAccess):
     """`BlockLoad[dtype, threads, items, algorithm](source, storage=None, offset=0, valid_items=None, default=0)`.
 
-    source: a tensor, or what else has elements by their number. offset: of the tile's first element. valid_items: how
-    many of the tile are read; the others are `default`. storage: for the algorithms that transpose.
+    Returns a vector of `items` elements per thread. source: a tensor, or anything that is indexed by the number of an
+    element. offset: of the tile's first element. valid_items: how many elements of the tile are read; the others are
+    `default`. storage: shared memory, for the algorithms that transpose.
     """
 
     algorithms = BlockLoadAlgorithm

@@ -101,10 +101,12 @@ class LayoutValue(FlyValue, shows=(LayoutType, ComposedLayoutType)):
 
     @property
     def shape(self) -> Any:
+        """The extents, nested; an `IntTuple` if some are known at run time only."""
         return get_shape(self)
 
     @property
     def stride(self) -> Any:
+        """The strides, nested like the shape; an `IntTuple` if some are known at run time only."""
         return get_stride(self)
 
     @property
@@ -174,7 +176,7 @@ class Coordinates:
 
 
 def _of_coordinates(name: str, tensor: Coordinates, *rest: Any) -> Any:
-    """A function of the algebra of a coordinate tensor."""
+    """The function of the algebra with this name, of a coordinate tensor."""
     if name == "slice":
         return tensor.slice(rest[0])
     result = globals()[name if name in globals() else f"{name}_"](tensor.layout, *rest)
@@ -187,9 +189,9 @@ def _algebra(name: str, operands: int) -> Callable[..., Any]:
     signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            arguments = signature.bind(*given, **named).args
+            arguments = signature.bind(*args, **kwargs).args
         except TypeError as error:
             raise argument_error(f"{name}{signature}: {error}", "pass each of its parameters once") from None
         if arguments and isinstance(arguments[0], Coordinates):
@@ -218,8 +220,8 @@ def warn_of_partial_tiles(layout: Any, divided: Any) -> None:
     place = user_location()
     if place is not None and reaches_past(layout, divided):
         warnings.warn_explicit(
-            f"tiles that do not divide {layout}: the last of them reach past it, and what is there is read or "
-            "written unless a predicate, or the bound of a buffer, keeps it out",
+            f"tiles that do not divide {layout}: the last of them reach past it, and elements there are read or "
+            "written unless a predicate, or the bound of a buffer, prevents it",
             UserWarning,
             place.file,
             place.line,

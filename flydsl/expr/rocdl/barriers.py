@@ -54,7 +54,7 @@ def s_barrier_wait(barrier: int) -> None:
 
 @result_type_first
 def s_barrier_signal_isfirst(res: Any, barrier: int) -> Any:
-    """Signal arrival; a Boolean, true in the wave that is the first one to do so."""
+    """Signal arrival at a barrier. The result, a Boolean, is true in the wave that arrives first."""
     name = "s_barrier_signal_isfirst"
     require_target(name, GFX12)
     return call("s.barrier.signal.isfirst", [], Boolean.ir_type, {"id": i32_attribute(_id(name, barrier))})
@@ -62,7 +62,7 @@ def s_barrier_signal_isfirst(res: Any, barrier: int) -> Any:
 
 @result_type_first
 def s_get_barrier_state(res: Any, barrier: int) -> Any:
-    """The state of a barrier as the hardware has it, Int32."""
+    """The state of a barrier as the hardware encodes it, Int32."""
     name = "s_get_barrier_state"
     require_target(name, GFX12)
     return call("s.get.barrier.state", [], Int32.ir_type, {"id": i32_attribute(_id(name, barrier))})
@@ -74,13 +74,14 @@ def s_barrier_leave(barrier: int) -> None:
     call("s.barrier.leave", [], attributes={"id": i16_attribute(_id("s_barrier_leave", barrier))})
 
 
-def _on_named(name: str, meaning: str, members: bool) -> Callable[..., None]:
+def _on_named(name: str, meaning: str, has_member_count: bool) -> Callable[..., None]:
+    """The function of an operation on a named barrier: (ptr), or (ptr, member_cnt) with a count of members."""
     operation = name.replace("_", ".")
 
     def function(ptr: Any, *counts: Any) -> None:
         require_target(name, GFX1250)
         attributes = {}
-        if members:
+        if has_member_count:
             (count,) = counts
             attributes["memberCnt"] = i32_attribute(immediate(f"the members of {name}", count, 0, _MEMBERS_MAX))
         call(operation, [llvm_pointer(f"the barrier of {name}", ptr, _LDS)], attributes=attributes)
@@ -88,7 +89,7 @@ def _on_named(name: str, meaning: str, members: bool) -> Callable[..., None]:
     return described(function, name, f"{meaning} {GFX1250[0]}. ptr: the barrier, a pointer to LDS.")
 
 
-s_barrier_init = _on_named("s_barrier_init", "Set how many waves, member_cnt, a named barrier is of.", True)
+s_barrier_init = _on_named("s_barrier_init", "Set the number of waves of a named barrier, member_cnt.", True)
 s_barrier_signal_var = _on_named("s_barrier_signal_var", "Signal a named barrier of member_cnt waves.", True)
 s_barrier_join = _on_named("s_barrier_join", "Join a named barrier.", False)
 s_wakeup_barrier = _on_named("s_wakeup_barrier", "Wake the waves that wait at a named barrier.", False)
@@ -96,14 +97,14 @@ s_wakeup_barrier = _on_named("s_wakeup_barrier", "Wake the waves that wait at a 
 
 @result_type_first
 def s_get_named_barrier_state(res: Any, ptr: Any) -> Any:
-    """The state of a named barrier as the hardware has it, Int32. gfx1250."""
+    """The state of a named barrier as the hardware encodes it, Int32. gfx1250."""
     name = "s_get_named_barrier_state"
     require_target(name, GFX1250)
     return call("s.get.named.barrier.state", [llvm_pointer(f"the barrier of {name}", ptr, _LDS)], Int32.ir_type)
 
 
 def ds_atomic_async_barrier_arrive_b64(barrier_ptr: Any) -> None:
-    """Arrive at a barrier in LDS once this wave's asynchronous copies have. gfx1250."""
+    """Arrive at a barrier in LDS as soon as this wave's asynchronous copies are complete. gfx1250."""
     name = "ds_atomic_async_barrier_arrive_b64"
     require_target(name, GFX1250)
     call("ds.atomic.async.barrier.arrive.b64", [llvm_pointer(f"the barrier of {name}", barrier_ptr, _LDS)])
@@ -111,7 +112,7 @@ def ds_atomic_async_barrier_arrive_b64(barrier_ptr: Any) -> None:
 
 @result_type_first
 def ds_atomic_barrier_arrive_rtn_b64(res: Any, barrier_ptr: Any, val: Any) -> Any:
-    """Arrive at a barrier in LDS, `val` times; the barrier as it was before, Int64. gfx1250."""
+    """Arrive at a barrier in LDS `val` times. Returns the barrier's state from before, Int64. gfx1250."""
     name = "ds_atomic_barrier_arrive_rtn_b64"
     require_target(name, GFX1250)
     barrier: ir.Value = llvm_pointer(f"the barrier of {name}", barrier_ptr, _LDS)

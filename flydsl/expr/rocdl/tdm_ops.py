@@ -7,8 +7,8 @@
     tdm_ops.tensor_wait(0)
     fx.barrier()
 
-A descriptor is the same in all lanes of a wave. Of its pairs the first is the outer dimension (rows), the second the
-inner one, whose elements lie side by side.
+A descriptor is the same in all lanes of a wave. In its pairs, the outer dimension (rows) comes first, then the inner
+one, whose elements are contiguous.
 """
 
 from __future__ import annotations
@@ -97,17 +97,17 @@ def _is_number(value: Any) -> bool:
 
 
 def tensor_load_to_lds(*groups: Any, cache_policy: Any = None) -> None:
-    """Start the copy from global memory to LDS that groups of words describe. Then may come the cache policy."""
+    """Start the copy from global memory to LDS that groups of words describe. A cache policy may follow them."""
     _issue("tensor.load.to.lds", *_all_groups("tensor_load_to_lds", groups, cache_policy))
 
 
 def tensor_store_from_lds(*groups: Any, cache_policy: Any = None) -> None:
-    """Start the copy from LDS to global memory that groups of words describe. Then may come the cache policy."""
+    """Start the copy from LDS to global memory that groups of words describe. A cache policy may follow them."""
     _issue("tensor.store.from.lds", *_all_groups("tensor_store_from_lds", groups, cache_policy))
 
 
 def tensor_load_2d(desc: TDMDescriptor2D, cache_policy: int = 0) -> None:
-    """Start to load a tile into LDS. `tensor_wait` and a barrier come before its use."""
+    """Start to load a tile into LDS. Call `tensor_wait` and a barrier before its use."""
     _issue("tensor.load.to.lds", (desc.dgroup0, desc.dgroup1), cache_policy)
 
 
@@ -143,17 +143,18 @@ def l2_prefetch_tile(
     block_threads: int = 256,
     scope: int = PREFETCH_SCOPE_SE,
 ) -> None:
-    """Bring a tile into the L2 cache: the threads of the workgroup touch its rows, each one in one place.
+    """Bring a tile into the L2 cache: each thread of the workgroup touches one place of a row.
 
-    With more threads than rows, several share a row and touch different places of it; with fewer, each has several.
-    thread_id: the thread's number, of block_threads. num_warps, wave_id: as FlyDSL has them, which follow from these.
-    scope: PREFETCH_SCOPE_SE or PREFETCH_SCOPE_DEVICE.
+    With more threads than rows, several touch different places of a row; with fewer, each thread has several rows.
+    global_offset: (row, column) of the tile's first element; tile_shape: (rows, columns); strides: of rows and columns,
+    in elements. thread_id: the thread's number, less than block_threads. num_warps, wave_id: parameters of FlyDSL's,
+    which are not needed. scope: PREFETCH_SCOPE_SE or PREFETCH_SCOPE_DEVICE. Raises ArgumentError without thread_id.
     """
     require_target("l2_prefetch_tile", GFX1250)
     rows, columns = (immediate("the tile_shape of l2_prefetch_tile", size, 1, EXTENT_MAX) for size in tile_shape)
     if thread_id is None:
         raise argument_error(
-            "l2_prefetch_tile takes the thread's number, thread_id=", "pass thread_id=fx.thread_idx.x, for example"
+            "l2_prefetch_tile must have thread_id, the thread's number", "pass thread_id=fx.thread_idx.x, for example"
         )
     sharing = max(block_threads // rows, 1)
     thread = Uint32(Int32(thread_id))

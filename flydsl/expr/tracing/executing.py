@@ -1,4 +1,4 @@
-"""The interpreter's door: where it is on, each operation is executed as soon as it is traced."""
+"""The tracer's hook for the interpreter: while it is on, each operation is executed as soon as it is traced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Executor(Protocol):
-    """A reader of operations that gives their values. `flydsl.interpreter` has the only one.
+    """Executes operations. The only implementation is in `flydsl.interpreter`.
 
     twins: class of a branch or loop -> the one that is executed in its place.
     """
@@ -24,14 +24,17 @@ class Executor(Protocol):
         """Execute an operation that has just been traced."""
 
     def choose(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-        """`then()` in lanes in which a runtime condition holds, `otherwise()` in the others; one if all agree."""
+        """`then()` in the lanes in which a runtime condition holds, `otherwise()` in the others.
+
+        If all lanes agree, only one of the two is called.
+        """
 
 
 executing: ContextVar[Executor | None] = ContextVar("flydsl_executing", default=None)
 
 
 def executed(op: ir.Operation) -> ir.Operation:
-    """The operation, executed where the interpreter is on."""
+    """The operation, which has been executed if the interpreter is on."""
     executor = executing.get()
     if executor is not None:
         executor.execute(op)

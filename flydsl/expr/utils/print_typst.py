@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,9 @@ def print_typst(arg: Any, *, color: Color | None = None, file: str | None = None
 
     A layout is a grid of its indices, the others are grids of the threads and values that hold each element.
 
-    color: the colour of a cell, such as "#ffcc00": of an index, or of a thread and a value. file: a path; a file that
-    print_typst wrote gets one page more. By default it is printed. Raises ArgumentError for anything else.
+    color: the colour of a cell, such as "#ffcc00", by its index, or by its thread and value. file: the path to write
+    to; a file of an earlier call gets another page. By default the markup is printed. Raises ArgumentError for an
+    `arg` of another kind.
     """
     body = "\n".join(_pages(arg, color))
     if file is None:
@@ -62,7 +64,7 @@ def _pages(arg: Any, color: Color | None) -> Iterator[str]:
     else:
         raise argument_error(
             f"print_typst of {arg!r}",
-            "it takes a layout that is static, a tiled copy, a matrix instruction or a tiled MMA",
+            "pass a static layout, a tiled copy, a matrix instruction or a tiled MMA",
         )
 
 
@@ -78,7 +80,8 @@ def _grid(columns: int, cells: list[tuple[str, str]]) -> str:
 
 def _indices(layout: Layout | ComposedLayout, color: Color) -> str:
     shape = algebra.get_shape(layout)
-    rows, columns = _two([_known(algebra.product(mode)) for mode in (shape if isinstance(shape, tuple) else (shape,))])
+    modes = shape if isinstance(shape, tuple) else (shape,)
+    rows, columns = _rows_and_columns([_as_int(algebra.product(mode)) for mode in modes])
     indices = [layout(row + column * rows) for row in range(rows) for column in range(columns)]
     return _grid(columns, [(str(index), color(index)) for index in indices])
 
@@ -88,8 +91,8 @@ def _holders(layout_tv: Layout, extents: list[int], color: Color) -> str:
 
     layout_tv: (thread, value) -> number.
     """
-    rows, columns = _two(extents)
-    threads, values = (_known(algebra.size(mode)) for mode in layout_tv)
+    rows, columns = _rows_and_columns(extents)
+    threads, values = (_as_int(algebra.size(mode)) for mode in layout_tv)
     holder: dict[int, tuple[int, int]] = {}
     for thread in range(threads):
         for value in range(values):
@@ -103,20 +106,17 @@ def _holders(layout_tv: Layout, extents: list[int], color: Color) -> str:
 
 
 def _extents(tile: Any) -> list[int]:
-    return [mode if isinstance(mode, int) else _known(algebra.size(mode)) for mode in tile.modes]
+    return [mode if isinstance(mode, int) else _as_int(algebra.size(mode)) for mode in tile.modes]
 
 
-def _known(leaf: Any) -> int:
-    """An extent of a static layout."""
-    return int(leaf)
+def _as_int(size: Any) -> int:
+    """A size of a static layout, which is an int."""
+    return int(size)
 
 
-def _two(extents: list[int]) -> tuple[int, int]:
-    """Rows and columns: the first extent, and the product of the others."""
-    columns = 1
-    for extent in extents[1:]:
-        columns *= extent
-    return extents[0], columns
+def _rows_and_columns(extents: list[int]) -> tuple[int, int]:
+    """The first extent, and the product of the others."""
+    return extents[0], prod(extents[1:])
 
 
 def _grey(index: int) -> str:

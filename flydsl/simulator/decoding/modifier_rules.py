@@ -1,4 +1,4 @@
-"""The modifiers that instructions have on each GPU, and the values that these may have."""
+"""The modifiers that an instruction may have on each GPU, and the values that each modifier may have."""
 
 from __future__ import annotations
 
@@ -155,10 +155,11 @@ _OFFSETS_OF_RDNA = {
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules that differ from GPU to GPU. tuples_are_aligned: those of vector registers begin at even numbers.
+    """The rules that differ between GPUs.
 
-    vgprs: that an instruction can name. offsets: the range of `offset:`. modifiers: what instructions have, by the
-    beginning of the mnemonic.
+    offsets: the range of `offset:`, and modifiers: the names of modifiers, both by the beginning of the mnemonic.
+    dpp: the modifiers of DPP. vector_files: "v", or "va" with accumulation registers. tuples_are_aligned: whether
+    tuples of vector registers begin at even numbers. vgprs: how many an instruction can name.
     """
 
     wave_size: int
@@ -213,7 +214,7 @@ _BITS = ("op_sel", "neg_lo", "neg_hi")
 
 
 def without_zeros(modifiers: Modifiers) -> Modifiers:
-    """Without lists of nothing but zeros. LLVM takes them for any instruction of VOP3, and they say nothing."""
+    """The modifiers without lists of zeros, which LLVM accepts for any instruction of VOP3 and which change nothing."""
     said = {n: v for n, v in modifiers.values.items() if n not in _BITS or not isinstance(v, tuple) or any(v)}
     return modifiers if len(said) == len(modifiers.values) else Modifiers(said)
 
@@ -237,7 +238,7 @@ def _known_modifiers(semantics: Semantics, encoding: str, rules: Rules) -> froze
 
 
 def _of_vectors(semantics: Semantics, encoding: str, rules: Rules) -> frozenset[str]:
-    """The modifiers that an instruction of the vector ALU has, of those that both backends know."""
+    """The modifiers that an instruction of the vector ALU may have, of those that both backends know."""
     words = (*semantics.results, *semantics.sources)
     is_float = any(word.startswith(FLOATS) for word in words)
     is_mix, is_packed = "mix" in words or "bmix" in words, semantics.packed or semantics.mnemonic == "v_pk_mov_b32"

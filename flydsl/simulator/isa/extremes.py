@@ -1,7 +1,8 @@
 """Minima, maxima and medians of floats on RDNA 4 (ISA, "V_MIN_NUM_F32" and the instructions after it).
 
-There are two kinds, those of IEEE 754-2019. Of `num`, a NaN loses against a number; of two the first is taken, made
-quiet. Of `imum` a NaN wins: the first signalling one, else the first, made quiet. Both have -0 below +0.
+There are two kinds, as in IEEE 754-2019. Instructions with `num` in their name prefer a number to a NaN, and return the
+first of two NaNs, made quiet. Those with `minimum` or `maximum` return a NaN if there is one: the first signalling one,
+else the first, made quiet. For both, -0 is less than +0.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Of2 = Callable[[Builder, Value, Value], Value]
 
 @curried
 def extreme_number(type_: str, b: Builder, x: Value, y: Value, *, maximum: bool) -> Value:
-    """minimumNumber or maximumNumber."""
+    """IEEE's minimumNumber or maximumNumber: a number wins against a NaN."""
     x, y = b.canonicalize(x), b.canonicalize(y)
     number = _extreme(b, x, y, type_, maximum=maximum)
     return b.select(b.fcmp("uno", y, y), x, b.select(b.fcmp("uno", x, x), y, number))
@@ -27,7 +28,7 @@ def extreme_number(type_: str, b: Builder, x: Value, y: Value, *, maximum: bool)
 
 @curried
 def extreme(type_: str, b: Builder, x: Value, y: Value, *, maximum: bool) -> Value:
-    """minimum or maximum."""
+    """IEEE's minimum or maximum: a NaN wins."""
     first = b.or_(is_signaling(b, x, type_), b.and_(b.fcmp("uno", x, x), b.not_(is_signaling(b, y, type_))))
     nan = b.select(first, quiet(b, x, type_), quiet(b, y, type_))
     number = _extreme(b, b.canonicalize(x), b.canonicalize(y), type_, maximum=maximum)
@@ -90,7 +91,7 @@ for _suffix, _less in (("i32", "slt"), ("u32", "ult")):
     define(f"v_minmax_{_suffix}", "i32 = i32 i32 i32", _of_three(_low, _high), of="rdna")
     define(f"v_maxmin_{_suffix}", "i32 = i32 i32 i32", _of_three(_high, _low), of="rdna")
 
-# RDNA 3 has those of one extreme after the other by the rules of CDNA.
+# On RDNA 3 they are made of the older minima and maxima, v_min and v_max.
 for _type in ("f16", "f32"):
     _low, _high = (ENTERED[f"v_{_name}_{_type}"].evaluate for _name in ("min", "max"))
     _signature = f"{_type}{'~' if _type == 'f16' else ''} = {_type} {_type} {_type}"

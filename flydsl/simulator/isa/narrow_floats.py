@@ -1,6 +1,6 @@
 """Floats of 8, 6 and 4 bits: their formats, and how they become f32 and f32 becomes them.
 
-A code is an i32 that holds sign, exponent and mantissa in its lowest bits. Formats differ in the codes that are no
+A code is an i32 that holds sign, exponent and mantissa in its lowest bits. Formats differ in the codes that are not
 numbers:
 
 | kind | infinities | NaN | zero |
@@ -54,7 +54,7 @@ class NarrowFloat:
 
     @property
     def infinity(self) -> int:
-        """The code of infinity where there is one, else of what lies just beyond the largest number."""
+        """The code of infinity in formats that have one, else the code after that of the largest number."""
         all_ones = self.sign - 1
         return {"ieee": all_ones >> self.mantissa_bits << self.mantissa_bits, "fn": all_ones}.get(self.kind, self.sign)
 
@@ -67,7 +67,7 @@ class NarrowFloat:
 FNUZ = {"fp8": NarrowFloat(4, 3, 8, "fnuz"), "bf8": NarrowFloat(5, 2, 16, "fnuz")}
 """The 8-bit floats of CDNA 3."""
 OCP = {"fp8": NarrowFloat(4, 3, 7, "fn"), "bf8": NarrowFloat(5, 2, 15, "ieee")}
-"""The 8-bit floats of what came after it."""
+"""The 8-bit floats of later GPUs, by the OCP's specification."""
 MICROSCALING = OCP | {
     "fp6": NarrowFloat(2, 3, 1, "finite"),
     "bf6": NarrowFloat(3, 2, 3, "finite"),
@@ -151,10 +151,10 @@ def encode_stochastically(b: Builder, x: Value, random: Value, format_: NarrowFl
 
 
 def _finish(b: Builder, x: Value, normal: Value, denormal: Value, format_: NarrowFloat) -> Value:
-    """Choose, and give NaN, overflow, sign and zero their codes.
+    """The code of x from the one for normal and the one for denormal numbers, with sign, zero, NaN and overflow.
 
-    Overflow saturates where the format has nothing beyond its largest number, and with MODE.FP16_OVFL, but for an
-    infinity that was there before. NaN becomes the largest number where the format has none.
+    Overflow saturates in formats without infinities and NaNs, and with MODE.FP16_OVFL, except for an x that is itself
+    infinite. NaN becomes the largest number in formats without a NaN.
     """
     limit = b.const("f32", 2.0**format_.smallest_exponent)
     code = b.select(b.fcmp("olt", b.fabs(x), limit), denormal, normal)

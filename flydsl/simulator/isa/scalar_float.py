@@ -1,7 +1,7 @@
 """SOP1, SOP2, SOPC: floating-point arithmetic on scalar registers, which RDNA has from generation 3.5 on.
 
-They are what the instructions of the same name compute for a lane. A result of 16 bits clears the upper half of its
-register.
+Each computes what the vector instruction of the same name computes for a lane. A result of 16 bits clears the upper
+half of its register.
 """
 
 from __future__ import annotations
@@ -18,23 +18,20 @@ _FAMILIES = (convert, transcendental, vector_float)
 _RENAMED = {"s_cvt_pk_rtz_f16_f32": "v_cvt_pkrtz_f16_f32"}
 
 
-def _as_of_vectors(name: str, signature: str) -> None:
+def _define_like_vector(name: str, signature: str) -> None:
     """Define a scalar instruction with the semantics of the vector instruction of this name."""
-    of_vector = ENTERED[_RENAMED.get(name, "v_" + name.removeprefix("s_"))]
-    arity = sum(word != "modifiers" for word in of_vector.sources)
-    evaluate = of_vector.evaluate
-    if "modifiers" in of_vector.sources:
-        define(name, f"{signature} modifiers", evaluate, of="rdna")
-        return
-    assert arity == len(signature.partition("=")[2].split())
-    define(name, signature, evaluate, of="rdna")
+    vector = ENTERED[_RENAMED.get(name, "v_" + name.removeprefix("s_"))]
+    if "modifiers" in vector.sources:
+        signature += " modifiers"
+    assert len(vector.sources) == len(signature.partition("=")[2].split())
+    define(name, signature, vector.evaluate, of="rdna")
 
 
 for _type in ("f16", "f32"):
     for _name in ("add", "sub", "mul"):
-        _as_of_vectors(f"s_{_name}_{_type}", f"{_type} = {_type} {_type}")
+        _define_like_vector(f"s_{_name}_{_type}", f"{_type} = {_type} {_type}")
     for _name in ("ceil", "floor", "trunc", "rndne"):
-        _as_of_vectors(f"s_{_name}_{_type}", f"{_type} = {_type}")
+        _define_like_vector(f"s_{_name}_{_type}", f"{_type} = {_type}")
     for _name in ("min", "max"):
         define(f"s_{_name}_{_type}", f"{_type} = {_type} {_type}", ENTERED[f"v_{_name}_{_type}"].evaluate, of="rdna3.5")
     define(f"s_fmac_{_type}", f"{_type} = {_type} {_type} dst", lambda b, x, y, z: b.fma(x, y, z), of="rdna")
@@ -44,11 +41,11 @@ for _type in ("f16", "f32"):
 define("s_fmaak_f32", "f32 = f32 f32 f32", lambda b, x, y, k: b.fma(x, y, k), of="rdna")
 define("s_fmamk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: b.fma(x, k, y), of="rdna")
 
-_as_of_vectors("s_cvt_f32_i32", "f32 = i32")
-_as_of_vectors("s_cvt_f32_u32", "f32 = i32")
-_as_of_vectors("s_cvt_f16_f32", "f16 = f32")
-_as_of_vectors("s_cvt_f32_f16", "f32 = f16")
-_as_of_vectors("s_cvt_pk_rtz_f16_f32", "i32 = f32 f32")
+_define_like_vector("s_cvt_f32_i32", "f32 = i32")
+_define_like_vector("s_cvt_f32_u32", "f32 = i32")
+_define_like_vector("s_cvt_f16_f32", "f16 = f32")
+_define_like_vector("s_cvt_f32_f16", "f32 = f16")
+_define_like_vector("s_cvt_pk_rtz_f16_f32", "i32 = f32 f32")
 define("s_cvt_i32_f32", "i32 = f32", lambda b, x: b.fptosi(x, "i32"), of="rdna")
 define("s_cvt_u32_f32", "i32 = f32", lambda b, x: b.fptoui(x, "i32"), of="rdna")
 

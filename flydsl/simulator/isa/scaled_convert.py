@@ -1,9 +1,9 @@
 """Conversions of CDNA 4 and gfx1250 between f32, f16 or bf16 and floats of 8, 6 and 4 bits that share a scale.
 
-The scale operand is an f32 whose exponent alone counts: 2**(exponent - 127), and 255 is NaN. To a narrow float
-a number is divided by the scale, from one it is multiplied (LLVM, "llvm.amdgcn.cvt.scalef32.*", names the operands and
-what op_sel selects). What the division makes too small for an f32 is zero in any of the formats, so that the result is
-rounded once.
+Of the scale operand, an f32, only the exponent counts: the scale is 2**(exponent - 127), and NaN for 255. A conversion
+to a narrow float divides by the scale, and one from a narrow float multiplies (LLVM, "llvm.amdgcn.cvt.scalef32.*",
+names the operands and what op_sel selects). A quotient too small for an f32 is zero in all of the formats, so that the
+result is rounded once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _times(b: Builder, x: Value, scale: Value) -> Value:
 
 
 def divided(b: Builder, x: Value, scale: Value) -> Value:
-    """x (f32) divided by the scale. A number that becomes too large for an f32 is the largest, not an infinity."""
+    """x (f32) divided by the scale. A finite x whose quotient overflows gives the largest f32, not an infinity."""
     exponent, is_nan = _exponent(b, scale)
     quotient = b.ldexp(x, b.sub(b.const("i32", 0), exponent))
     infinity, largest = b.const("i32", 0x7F800000), b.const("i32", 0x7F7FFFFF)
@@ -111,7 +111,7 @@ def _pair_wider(format_: NarrowFloat, wide: str, b: Builder, x: Value, scale: Va
 def _insert_pair(
     b: Builder, old: Value, codes: Sequence[Value], format_: NarrowFloat, modifiers: Any, at: int
 ) -> Value:
-    """`old` with the half, or the byte, replaced that op_sel names."""
+    """`old`, in which a pair of codes replaces the half, or the byte, that op_sel names."""
     pair = b.or_(codes[0], b.shl(codes[1], b.const("i32", format_.bits)))
     if format_.bits == 8:
         return insert_half(b, old, pair, high=bool(_selected(modifiers, at, 1)))
@@ -176,8 +176,8 @@ def _block_wider(format_: NarrowFloat, wide: str, count: int = _COUNT) -> Any:
         numbers = [_times(b, number, scale) for number in decode_all(b, codes, format_)]
         if wide == "f32":
             return tuple(b.bitcast(x, "i32") for x in numbers)
-        halves = [_half(b, x, wide) for x in numbers]
-        return tuple(pack_halves(b, *halves[i : i + 2]) for i in range(0, count, 2))
+        rounded = [_half(b, x, wide) for x in numbers]
+        return tuple(pack_halves(b, *rounded[i : i + 2]) for i in range(0, count, 2))
 
     return evaluate
 
@@ -216,7 +216,7 @@ def _define_blocks() -> None:
 def _wider_by_a_byte(
     format_: NarrowFloat, wide: str, count: int, b: Builder, block: tuple[Value, ...], scales: Value, modifiers: Any
 ) -> tuple[Value, ...]:
-    """The scale is a byte, E8M0, of a register: scale_sel says which. What scale_sel means beyond 3 is not known."""
+    """The scale is the byte of a register that scale_sel names, E8M0. The meaning of a scale_sel above 3 is unknown."""
     convert = _block_wider(format_, wide, count)
     place = modifiers.integer("scale_sel")
     if place > 3:

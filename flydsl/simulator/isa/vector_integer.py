@@ -239,7 +239,8 @@ for _suffix, _type, _less in (
 
 
 def _any_function(b: Builder, x: Value, y: Value, z: Value, modifiers: Any) -> Value:
-    """Bit by bit, the entry of a table of eight bits at the number that the operands' bits make, the first highest."""
+    """Any function of three bits, for each bit: `bitop3` is its truth table, with the result of 4 x + 2 y + z at that
+    bit."""
     table, result = modifiers.integer("bitop3"), None
     for entry in range(8):
         if table >> entry & 1:
@@ -255,7 +256,7 @@ define("v_bitop3_b16", "i16~ = i16 i16 i16 modifiers", _any_function, of="cdna4 
 
 @curried
 def _shifted_bytes(b: Builder, x: Value, y: Value, amount: Value, old: Value, modifiers: Any, *, signed: bool) -> Value:
-    """Two numbers shifted down and saturated to bytes; the last bit of op_sel names the half that they replace."""
+    """Two numbers shifted right and saturated to bytes. The last bit of op_sel names the half of `old` to replace."""
     low, high = (-128, 127) if signed else (0, 255)
 
     def saturated_byte(b: Builder, x: Value) -> Value:
@@ -274,7 +275,7 @@ define("v_ashr_pk_u8_i32", "i32 = i32 i32 i32 dst modifiers", _shifted_bytes(sig
 
 
 def next_random(b: Builder, x: Value) -> Value:
-    """One step of a linear-feedback shift register: shifted up, and the taps where a one falls out."""
+    """One step of a linear-feedback shift register: shifted left, xor the taps if a one is shifted out."""
     taps = b.select(b.icmp("slt", x, b.const("i32", 0)), b.const("i32", 0xC5), b.const("i32", 0))
     return b.xor(b.shl(x, b.const("i32", 1)), taps)
 
@@ -315,7 +316,7 @@ for _name in ("min", "max"):
 
 @curried
 def _saturated_nibbles(b: Builder, x: Value, *, signed: bool) -> Value:
-    """Four bytes as four numbers of 4 bits."""
+    """Four bytes saturated to four numbers of 4 bits."""
     low, high = (-8, 7) if signed else (0, 15)
     total = b.const("i32", 0)
     for i in range(4):

@@ -19,9 +19,12 @@ from flydsl.simulator.waves import Waves
 
 
 class CountingMachine(Machine):
-    """A machine that adds its counters to `counts`: executions too, unless these are counted elsewhere."""
+    """A machine that adds to `counts`, the per-instruction counters of `counters.raw`.
 
-    patience = Machine.patience // 8  # which take as long as those of a machine that does not count
+    count_executions: whether to count executions and active lanes as well, or they are counted elsewhere.
+    """
+
+    patience = Machine.patience // 8  # an instruction takes about eight times as long to execute when it is counted
 
     def __init__(
         self,
@@ -37,7 +40,8 @@ class CountingMachine(Machine):
     ) -> None:
         super().__init__(program, _CountedSteps(steps), waves, memory, symbols, instruction_limit)
         self._counts, self._count_executions = counts, count_executions
-        self._accesses: list[tuple[str, Array, Array, int]] = []  # of one instruction: space, addresses, lanes, bytes
+        # The accesses of the current instruction: space, addresses, active lanes, bytes per lane.
+        self._accesses: list[tuple[str, Array, Array, int]] = []
 
     def execute_counted(self, step: Step) -> None:
         counts = self._counts[self.instruction.index]
@@ -116,7 +120,7 @@ def _by_space(space: str, addresses: Array) -> Iterator[tuple[str, Array]]:
 
 
 class _CountedSteps(Sequence[Step]):
-    """The program's steps, counted."""
+    """The program's steps, each executed through `execute_counted`."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = steps

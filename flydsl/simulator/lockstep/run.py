@@ -33,8 +33,8 @@ def run_in_lockstep(
 ) -> LaunchStatistics:
     """Run some workgroups of a launch, in batches that keep the arrays in the host's cache.
 
-    counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count. task: that this
-    is, whose progress is asked for.
+    counts: the array that accumulates the per-instruction counters (`counters.raw`); None: do not count. task: gets a
+    function that returns how many workgroups have ended, for the progress display.
     """
     statistics, races = LaunchStatistics(0, 0), _new_races(dispatch)
     nans = NanHistory(dispatch.memory) if checks.enabled_checks() == checks.NAN else None
@@ -62,7 +62,8 @@ def new_machine(
 ) -> Machine:
     """A machine whose first waves are those of the workgroups. It runs the enabled checks, or counts.
 
-    races, nans: what other workgroups of the launch did before, if that is checked and there were any.
+    races, nans: the history of the workgroups that ran before in the same launch; None to begin a new one. Raises
+    LaunchError if the enabled checks need more than one machine.
     """
     machine = _machine(dispatch, workgroup_ids, instruction_limit or checks.instruction_limit(), counts, races, nans)
     machine.run_ahead = _run_ahead
@@ -91,16 +92,16 @@ def _machine(
     if enabled:
         return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled, races or _new_races(dispatch))
     waves = dispatch.waves(workgroup_ids)
-    machine = (dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, limit)
+    arguments = (dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, limit)
     if observers := current_observers():
-        from flydsl.simulator.lockstep.observed import ObservedMachine  # which most launches do without
+        from flydsl.simulator.lockstep.observed import ObservedMachine  # few launches need it
 
-        return ObservedMachine(observers, *machine)
-    return Machine(*machine) if counts is None else CountingMachine(*machine, counts=counts)
+        return ObservedMachine(observers, *arguments)
+    return Machine(*arguments) if counts is None else CountingMachine(*arguments, counts=counts)
 
 
 def _run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
-    """Call `native.run_ahead`, imported only when a machine has run for a while because it loads LLVM."""
+    """Call `native.run_ahead`, which loads LLVM: it is imported only once a machine has run for a while."""
     from flydsl.simulator.native.run_ahead import run_ahead
 
     run_ahead(machine, workgroups, limit)
@@ -111,14 +112,16 @@ def _new_races(dispatch: Dispatch) -> RaceHistory | None:
 
 
 def _workgroups_per_batch(dispatch: Dispatch) -> int:
-    """The workgroups of a batch: as many as fit the host's cache, and the budget if the kernel uses much memory; whole
-    clusters in any case. With atomics they may wait for each other: then as many as are on a large GPU at once."""
+    """The size of a batch in workgroups, a multiple of the cluster.
+
+    Waves are few enough for the host's cache, and their state for `_STATE_BYTES_PER_BATCH`. With global atomics
+    workgroups may wait for each other, so that a batch then has as many as are on a large GPU at once.
+    """
     waves = dispatch.waves_per_workgroup
     most_waves = _MOST_WAVES_PER_BATCH if dispatch.program.has_global_atomics else _WAVES_PER_BATCH
-    bytes_ = dispatch.lds_bytes + waves * dispatch.lanes * (
-        dispatch.scratch_bytes + 4 * (dispatch.vgprs + dispatch.agprs)
-    )
-    fitting = max(min(most_waves // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)
+    bytes_per_lane = dispatch.scratch_bytes + 4 * (dispatch.vgprs + dispatch.agprs)
+    bytes_per_workgroup = dispatch.lds_bytes + waves * dispatch.lanes * bytes_per_lane
+    fitting = max(min(most_waves // waves, _STATE_BYTES_PER_BATCH // bytes_per_workgroup), 1)
     return max(fitting // dispatch.cluster_size, 1) * dispatch.cluster_size
 
 

@@ -1,7 +1,7 @@
-"""Memory that the launches of a session would have written, had they been carried out.
+"""Memory that launches which were timed, but not carried out, would have written: it holds stale values.
 
-A launch whose branches or addresses depend on such memory is timed with what was there before, or with zeros where it
-fails with that.
+A later launch whose branches or addresses depend on such memory is timed with the stale values, or with zeros if it
+fails with them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ _STORES = ("VMEM store", "VMEM atomic")
 
 
 class LeftOut:
-    """The ranges of the host's memory that launches which were not carried out store to."""
+    """The ranges of host memory that hold stale values, as launches that store to them were not carried out."""
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int]] = []
 
     def decides(self, dispatch: Dispatch, streams: Sequence[Sequence[Array]], *, is_known: bool = False) -> str | None:
-        """The name of a buffer that such a launch stores to and that decides what this one executes, if there is one.
+        """The name of a stale buffer that decides what this launch executes, or None. Its own stores are stale from
+        now on, too.
 
-        streams: of the recorded workgroups, wave by wave. is_known: that there is one, so that any of those that they
-        store to is named rather than none. The stores of this launch are left out from now on, too.
+        streams: of the recorded workgroups, wave by wave. is_known: whether the launch is known to depend on stale
+        memory; then any stale buffer that it can access is named, even if none is seen to decide.
         """
         read = _deciding_buffers(dispatch, streams) if self._ranges else []
         if is_known:
@@ -41,15 +42,15 @@ class LeftOut:
         return found
 
     def leave(self, *ranges: tuple[int, int]) -> None:
-        """Leave out what something else than a launch would write: ranges of addresses, [first, stop)."""
+        """Add ranges that something other than a launch would have written: host addresses, [first, stop)."""
         self._ranges += ranges
 
     def concerns(self, memory: Memory) -> bool:
-        """True if such launches store to memory of a launch."""
+        """True if a launch's memory overlaps a stale range."""
         return any(self._overlaps(buffer) for buffer in memory.buffers().values())
 
     def emptied(self, memory: Memory) -> Memory:
-        """A copy of a launch's memory with zeros wherever such launches store."""
+        """A copy of a launch's memory with zeros in the stale ranges."""
         copy = memory.with_copied_content()
         copies = copy.buffers()
         for place, buffer in memory.buffers().items():
@@ -68,9 +69,10 @@ def _of_classes(dispatch: Dispatch, *classes: str) -> list[int]:
 
 
 def _deciding_buffers(dispatch: Dispatch, streams: Sequence[Sequence[Array]]) -> list[Buffer]:
-    """The buffers with what decides where waves go or what they touch.
+    """The buffers whose contents decide branches or addresses.
 
-    What LDS has may come from any load. The lines of scalar loads are not recorded: theirs are buffers without others.
+    A value in LDS may come from any load. The lines of scalar loads are not recorded: they are taken to read the
+    buffers that no vector access touches.
     """
     loads = deciding_loads(dispatch)
     classes = {instruction_class(dispatch.program.instructions[i].mnemonic) for i in loads}
@@ -101,7 +103,7 @@ def _touched_buffers(
 
 
 def _lines(stream: Array, is_chosen: Array) -> Array:
-    """The lines that the chosen instructions of a wave touch, one as often as it is touched."""
+    """The lines that the chosen instructions of a wave touch, once for each access."""
     is_instruction = stream < LDS_WORD
     last = np.maximum.accumulate(np.where(is_instruction, np.arange(len(stream)), 0))
     wanted = (stream >= LINE_WORD) & is_chosen[stream[last]]

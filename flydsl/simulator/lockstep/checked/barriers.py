@@ -1,4 +1,4 @@
-"""Hints about barriers that not everything of a workgroup reaches: waves that end before, lanes in another branch."""
+"""Hints about barriers that part of a workgroup does not reach: waves that end before, lanes in another branch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flydsl.simulator.waves import AT_BARRIER, ENDED, Waves
 
 
 def hint_at_ended_waves(program: Program, waves: Waves, complete: Array) -> None:
-    """Add a hint for a barrier that is passed though some waves never came. complete: of each workgroup, if it is."""
+    """Add a hint for a barrier that is passed though some waves have ended. complete: (workgroups), which pass one."""
     status = waves.status.reshape(-1, waves.waves_per_workgroup)
     passed = complete & (status == AT_BARRIER).any(axis=1) & (status == ENDED).any(axis=1)
     for workgroup in np.flatnonzero(passed)[:1]:
@@ -24,7 +24,10 @@ def hint_at_ended_waves(program: Program, waves: Waves, complete: Array) -> None
 
 
 def hint_at_inactive_lanes(barrier: Instruction, waves: Waves, numbers: Array, active: Array) -> None:
-    """Add a hint for waves that come to a barrier without some of their lanes. active: (waves, lanes) bool."""
+    """Add a hint if waves come to a barrier without some of their lanes.
+
+    numbers: (waves), of those at the barrier. active: (waves, lanes) bool.
+    """
     x, y, z = waves.block
     first_thread = numbers % waves.waves_per_workgroup * waves.lanes
     there = first_thread[:, None] + np.arange(waves.lanes) < x * y * z

@@ -1,11 +1,11 @@
 """The lock-step machine in which loads bring their data as late as the waits allow.
 
-Where a wait is missing, the wave goes on with what its registers, or LDS, held before: results are wrong that a GPU
-gives on a bad day. Where all are there, results are the same as ever. Of each workgroup one wave runs ahead, from
-barrier to barrier, so that it reads what the others' loads have not yet brought.
+Where a wait is missing, the wave reads what its registers, or LDS, held before, and its results are wrong, as a GPU's
+are when memory is slow. With all waits in place, results do not change. In each workgroup one wave runs ahead, from
+barrier to barrier, so that it reads LDS before the other waves' loads have arrived there.
 
-A tile that tells a barrier in LDS when it has come, and what comes before an asynchronous arrival, come at once, as the
-barrier does not wait for a counter. What goes from LDS to memory is stored at once, too.
+Two kinds of loads arrive at once, because a barrier in LDS, and no counter, says when they are complete: tiles that
+signal such a barrier, and asynchronous loads before an asynchronous arrival. Stores from LDS to memory are immediate.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ Place = tuple[str, int]
 
 @dataclass
 class _Arrival:
-    """The data of an operation on its way. registers: (waves, lanes) bits to change, and their values; lds: by wave,
-    offsets of bytes, and these."""
+    """The data of an operation under way. registers: (bits to change, their values), each (waves, lanes) of u32.
+
+    lds: by wave, (offsets in bytes, the bytes there).
+    """
 
     registers: dict[Place, tuple[Array, Array]] = field(default_factory=dict)
     lds: dict[int, tuple[Array, Array]] = field(default_factory=dict)
@@ -55,12 +57,12 @@ class LateMachine(Machine):
         super().__init__(dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, instruction_limit)
         self._operations = Outstanding(wait_counters(dispatch.program.arch), waves.count)
         self._arrivals: dict[Started, _Arrival] = {}
-        self._has_arrived = False  # a tile of the present instruction, at a barrier in LDS
+        self._has_arrived = False  # whether a tile of the current instruction has signalled a barrier in LDS
         facts = suspects_of(dispatch.program).facts
         self._steps = [self._delayed(step, fact) for step, fact in zip(steps, facts, strict=True)]
 
     def _delayed(self, step: Step, fact: Facts) -> Step:
-        """A step that delivers what it waits for, and puts off what it loads itself."""
+        """A step that first delivers the data that it waits for, and withholds what it loads itself."""
         if not (fact.limits or fact.streams):
             return step
         is_late = bool(fact.results or writes_lds(fact.kind) or fact.kind == "tile")
@@ -92,11 +94,11 @@ class LateMachine(Machine):
         return super()._next_group(awake[places == places.min()])[0], len(self._steps)
 
     def _turn_of_group(self, stop: int) -> int:
-        """A wave may wait in a loop for any other one."""
+        """The usual turn, as a wave may wait in a loop for any other one."""
         return self._turn
 
     def _put_off(self, started: Started, step: Step) -> None:
-        """Execute an operation, and take its results back."""
+        """Execute an operation, and withhold its results: the old contents are put back."""
         arrival = self._arrivals[started] = _Arrival()
         if not started.fact.results:
             self._put_off_lds(started, arrival, step)
@@ -111,7 +113,7 @@ class LateMachine(Machine):
             self._put(place, started.waves, old)
 
     def _put_off_lds(self, started: Started, arrival: _Arrival, step: Step) -> None:
-        """One wave after the other, as each waits for its own data."""
+        """Withhold what an operation writes to LDS, wave by wave, as each waits for its own data."""
         for wave in started.waves.tolist():
             self.select_waves(np.array([wave]))
             before, self._has_arrived = self.waves.lds.copy(), False

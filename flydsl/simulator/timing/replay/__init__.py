@@ -35,7 +35,7 @@ _STEPS = 200_000
 class Work:
     """The work of a die. streams: by workgroup and wave. bases, first_shares: of the buffers, see `layout.Replay`.
 
-    pauses: by signal, the cycles for which a wave waits for it.
+    pauses: for each signal, the cycles for which a wave waits for it.
     """
 
     streams: list[list[arrays.Array]]
@@ -47,10 +47,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Replayed:
-    """The result of a replay. starts, ends: of the workgroups, in cycles. waves: of each the workgroup, compute unit,
-    SIMD and slot, start and end. asks, written: by signal, when a wave came to it, and when it was written.
+    """The result of a replay; times are in cycles.
 
-    events: those of the recorded compute units, as `trace.EVENT`; complete: whether there was room for all.
+    starts, ends: (workgroups). waves: (waves, 6): workgroup, compute unit, SIMD, slot, start and end. asks, written:
+    (signals), when a wave came to it, and when it was written. events: those of the recorded compute units, as
+    `trace.EVENT`; complete: whether there was room for all of them.
     """
 
     gpu: layout.Gpu
@@ -65,13 +66,13 @@ class Replayed:
 
     @property
     def cycles(self) -> int:
-        """Until the last workgroup has ended and all it wrote is on its way."""
+        """The cycles until the last workgroup has ended and all writes are on their way."""
         state = self.state
         return int(max(self.ends.max(initial=0), state.last_access, state.memory_free, state.cache_free))
 
     @property
     def memory_cycles(self) -> float:
-        """The time that the die's share of the memory is busy."""
+        """The cycles in which the die's share of the memory is busy."""
         reads = self.state.read_bytes / self.gpu.read_bytes_per_cycle
         return float(reads + self.state.write_bytes / self.gpu.write_bytes_per_cycle)
 
@@ -82,7 +83,7 @@ class Replayed:
 
     @property
     def matrix_part(self) -> float:
-        """The part of the time in which the matrix cores are busy of as many compute units as have workgroups."""
+        """The part of the time in which matrix cores are busy, of the compute units that have workgroups."""
         simds = min(self.gpu.compute_units, len(self.ends)) * self.gpu.simds
         return float(self.state.busy[Unit.MATRIX] / (simds * max(self.cycles, 1)))
 
@@ -136,7 +137,7 @@ def replayed(gpu: layout.Gpu, work: Work, *, recorded_compute_units: int, event_
 
 
 class _DieMemory:
-    """The state of a die's units, of zeros."""
+    """The memory that C keeps the state of a die's units in, zero at first."""
 
     def __init__(self, gpu: layout.Gpu, work: Work, waves: int) -> None:
         lines = int(gpu.l2_sets * gpu.l2_ways)
@@ -179,7 +180,7 @@ assert sizeof(layout.Event) == _EVENT.itemsize
 
 
 def _as_events(found: arrays.Array) -> arrays.Array:
-    """Sorted by wave, then by issue; a wave's events are in order."""
+    """The events as `trace.EVENT`, sorted by wave; those of one wave stay in the order of issue."""
     order = np.argsort(found["wave"], kind="stable")
     events = np.zeros(len(found), EVENT)
     for name in EVENT.names or ():
