@@ -12,8 +12,8 @@ from flydsl import env
 # Imported here, as the name is both that of the module and of the decorator.
 from flydsl.autotune import autotune
 from flydsl.language import language
-from flydsl.lazy_names import lazy_names
 from flydsl.sweeps import Config
+from flydsl.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from flydsl.compiler.debugging.interpreted import interpreting

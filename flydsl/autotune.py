@@ -24,7 +24,7 @@ from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
 from flydsl.sweeps.artifact import Artifact, artifact_of, check_name
 from flydsl.sweeps.bench import do_bench
 from flydsl.sweeps.config import Config
-from flydsl.torch_compile import untraced
+from flydsl.system.torch_compile import untraced
 
 if TYPE_CHECKING:
     from flydsl.sweeps.workers import MakesExecutor

@@ -55,7 +55,7 @@ from types import MappingProxyType
 from typing import Any
 
 from flydsl.errors import ArgumentError, did_you_mean
-from flydsl.interrupts import holding
+from flydsl.system.interrupts import holding
 
 # Of the table above. Python -OO drops it, and then there is no warning of others.
 _NAMES = frozenset(re.findall(r"`(FLYDSL_\w+)` \|", __doc__ or ""))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any
 
-from flydsl.places import SourceLocation
+from flydsl.errors.places import SourceLocation
 
 FORMATS = "fly.formats"
 """The attribute of a module that holds the formats of its kernels' printfs, as JSON; its kernels have a buffer then."""

@@ -28,7 +28,7 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
-from flydsl.places import line_that_calls
+from flydsl.errors.places import line_that_calls
 
 __all__ = [
     "require_array", "require_elements", "require_least", "require_pitch", "require_rows", "require_tensor",

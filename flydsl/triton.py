@@ -29,8 +29,8 @@ from flydsl.codegen import CodeObject
 from flydsl.compiler.debugging.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, DeviceError
+from flydsl.errors.places import leave_out
 from flydsl.hsaco import read_hsaco
-from flydsl.places import leave_out
 from flydsl.runtime.device import is_posing, target_arch
 from flydsl.sweeps.bench import estimated
 

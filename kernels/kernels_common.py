@@ -9,9 +9,9 @@ import flydsl.expr as fx
 from flydsl import sizes
 from flydsl.atoms.instruction_sets import CDNA4, GFX1250
 from flydsl.errors import ArgumentError
+from flydsl.errors.places import line_that_calls
 from flydsl.expr.coop import warp_size
 from flydsl.expr.tracing.emit import target_name
-from flydsl.places import line_that_calls
 
 GFX942 = "gfx942"
 LOG2_E = 1.4426950408889634

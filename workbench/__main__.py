@@ -17,8 +17,8 @@ from typing import Any
 from flydsl.arch import ARCHS
 from flydsl.compiler import Launch, Pipeline, capture_launches
 from flydsl.errors import ArgumentError, FlyError, SourceLocation
+from flydsl.errors.places import leave_out
 from flydsl.gpu.__main__ import add_options, run_program, with_report_file
-from flydsl.places import leave_out
 from flydsl.testing.check import CHECKS, Checker
 from workbench.new_project import can_write_figures, write_figures, write_project
 from workbench.page import export

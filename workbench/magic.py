@@ -19,7 +19,7 @@ from flydsl.binary import capture_binary_launches, open_binary
 from flydsl.compiler import Pipeline, capture_launches
 from flydsl.compiler.stages import number_of, stages
 from flydsl.errors import ArgumentError, FlyError, did_you_mean
-from flydsl.places import leave_out
+from flydsl.errors.places import leave_out
 from flydsl.runtime.device import target_arch
 from workbench.binary_report import binary_reports
 from workbench.comparisons import compare

@@ -21,8 +21,8 @@ from flydsl.codegen import CodeObject
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline
 from flydsl.compiler.caching.saved import place_to_write
 from flydsl.errors import ArgumentError
-from flydsl.garbage import collection_paused
 from flydsl.simulator.timing import Trace
+from flydsl.system.garbage import collection_paused
 from workbench.binary_report import binary_chapter, binary_heading
 from workbench.kit import line_list
 from workbench.kit.assets import asset_text

@@ -31,10 +31,10 @@ from mlir import ir
 
 from flydsl.compiler.trace import CompilationContext, is_tracing
 from flydsl.errors import TraceError
+from flydsl.errors.places import user_location
 from flydsl.expr.tracing import builder
 from flydsl.expr.tracing.outlived import note_raw
-from flydsl.places import user_location
-from flydsl.scratch import temporary_file
+from flydsl.system.temporary_files import temporary_file
 
 _OPERATIONS = ir.Operation.__base__  # of operations as such, and of the dialects' classes
 _PACKAGE = __name__.partition(".")[0] + "."

@@ -22,8 +22,8 @@ from flydsl.codegen.link import link
 from flydsl.compiler.debugging.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import CompileError, SourceLocation
-from flydsl.scratch import temporary_folder
-from flydsl.ziglang import find_zig, run_tool
+from flydsl.system.temporary_files import temporary_folder
+from flydsl.system.ziglang import find_zig, run_tool
 
 _INCLUDE = Path(__file__).parent / "include"
 _SECONDS = 120

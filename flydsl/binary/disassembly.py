@@ -18,8 +18,8 @@ from flydsl.errors import CompileError
 from flydsl.hsaco import Hsaco
 from flydsl.hsaco.listing import ListingError
 from flydsl.hsaco.same_code import processor
-from flydsl.scratch import temporary_folder
-from flydsl.ziglang import run_tool
+from flydsl.system.temporary_files import temporary_folder
+from flydsl.system.ziglang import run_tool
 
 _SECONDS = 60
 _DEBIANS = "/usr/bin"

@@ -16,13 +16,13 @@ from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, FlyError, LaunchError, MissingName, did_you_mean
 from flydsl.hsaco import KernelArg
-from flydsl.interrupts import holding
 from flydsl.simulator.counters import LaunchCounters
 from flydsl.simulator.counters.session import counted_into
 from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.loading import LoadedKernel, named
 from flydsl.simulator.timing import Trace
 from flydsl.simulator.timing.session import traced_into
+from flydsl.system.interrupts import holding
 
 if TYPE_CHECKING:
     from flydsl.simulator import Simulation

@@ -11,9 +11,9 @@ from flydsl.codegen import CodeObject
 from flydsl.compiler.debugging.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, CompileError
+from flydsl.errors.places import open_folder
 from flydsl.hsaco import HsacoError, read_hsaco
 from flydsl.hsaco.same_code import check_listing as compare
-from flydsl.places import open_folder
 
 _BUNDLES = (b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
 

@@ -13,7 +13,7 @@ from flydsl.arch import Arch
 from flydsl.codegen.pending_tool import PendingTool
 from flydsl.errors import CompileError
 from flydsl.hsaco import assembler
-from flydsl.scratch import NoRoomError
+from flydsl.system.temporary_files import NoRoomError
 
 _REASON = "LLVM wrote a listing that has to be assembled"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flydsl.errors import CompileError
-from flydsl.interrupts import interrupt_afterwards
+from flydsl.system.interrupts import interrupt_afterwards
 
 
 @interrupt_afterwards()

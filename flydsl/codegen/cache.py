@@ -16,7 +16,7 @@ from typing import Any
 
 from flydsl import env
 from flydsl.codegen.llvm_process import llvm_library
-from flydsl.disk_cache import RecordFolder, remembered_digest
+from flydsl.system.disk_cache import RecordFolder, remembered_digest
 
 _MAX_BYTES = 256 << 20
 

@@ -14,9 +14,9 @@ from flydsl.codegen.isa import readable_isa
 from flydsl.codegen.link import PendingLink
 from flydsl.codegen.llvm_process import Job
 from flydsl.errors import CompileError
+from flydsl.errors.missing_attributes import Explained
 from flydsl.hsaco import Hsaco, KernelInfo, read_hsaco
 from flydsl.hsaco.listing import read_listing
-from flydsl.missing_attributes import Explained
 
 # The fields of a code object that are kept on disk.
 _KEPT = ("bitcode", "hsaco", "listing", "diagnostics")

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import IO, Any, NoReturn, TypeVar
 
 from flydsl.errors import CompileError
-from flydsl.interrupts import interrupt_afterwards
-from flydsl.scratch import NoRoomError, temporary_file
+from flydsl.system.interrupts import interrupt_afterwards
+from flydsl.system.temporary_files import NoRoomError, temporary_file
 
 T = TypeVar("T")
 

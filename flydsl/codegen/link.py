@@ -13,7 +13,7 @@ from types import TracebackType
 from flydsl import env
 from flydsl.codegen.pending_tool import PendingTool
 from flydsl.errors import CompileError
-from flydsl.ziglang import find_zig
+from flydsl.system.ziglang import find_zig
 
 _DEBIANS = "/usr/bin"
 

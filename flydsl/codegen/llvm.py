@@ -18,7 +18,7 @@ from flydsl.codegen.llvm_bugs.ir_text import kernels
 from flydsl.codegen.llvm_process import Job, llvm_library
 from flydsl.codegen.llvm_worker import Request
 from flydsl.errors import CompileError, SourceLocation
-from flydsl.interrupts import interrupt_afterwards
+from flydsl.system.interrupts import interrupt_afterwards
 
 _ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
 _PLACE = re.compile(r"(?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<rest>.*)")

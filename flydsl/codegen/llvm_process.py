@@ -20,11 +20,11 @@ import threading
 from pathlib import Path
 
 from flydsl import env
-from flydsl.child_processes import start_child
 from flydsl.codegen.isolate import ProcessEndedError
 from flydsl.codegen.llvm_worker import Request, Result
 from flydsl.errors import CompileError
-from flydsl.scratch import temporary_file
+from flydsl.system.child_processes import start_child
+from flydsl.system.temporary_files import temporary_file
 
 # LLVM takes some ten megabytes for a small kernel: a quarter of its time was to get them from the system page by page.
 _HUGE_PAGES = "glibc.malloc.hugetlb=1"

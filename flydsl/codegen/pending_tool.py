@@ -8,7 +8,7 @@ import subprocess
 import weakref
 from collections.abc import Sequence
 
-from flydsl.child_processes import end_child, start_child
+from flydsl.system.child_processes import end_child, start_child
 
 SECONDS = 120  # a code object takes a hundredth of one
 

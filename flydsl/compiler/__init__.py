@@ -3,7 +3,7 @@
 import flydsl.compiler as flyc
 """
 
-from flydsl.garbage import collection_paused, take_for_old
+from flydsl.system.garbage import collection_paused, take_for_old
 
 with collection_paused():
     from flydsl.compiler.arguments.custom_argument import JitArgumentRegistry

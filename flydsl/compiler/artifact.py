@@ -16,14 +16,14 @@ from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError
+from flydsl.errors.missing_attributes import Explained
 from flydsl.expr.numeric import numeric_class
-from flydsl.garbage import collection_paused
-from flydsl.missing_attributes import Explained
 from flydsl.printing import FORMATS, HOST_FORMATS
 from flydsl.runtime import device as devices
 from flydsl.runtime.argument_slots import TooLarge
 from flydsl.runtime.host import HostProgram
 from flydsl.runtime.interface import Device, Dim3
+from flydsl.system.garbage import collection_paused
 
 if TYPE_CHECKING:
     from flydsl.compiler.caching.dependencies import Dependencies

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.errors import ArgumentError
-from flydsl.interrupts import holding
-from flydsl.missing_attributes import Explained
+from flydsl.errors.missing_attributes import Explained
+from flydsl.system.interrupts import holding
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

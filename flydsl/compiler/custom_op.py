@@ -15,9 +15,9 @@ from flydsl.compiler.arguments.signature import Parameter
 from flydsl.compiler.jit_function import JitFunction
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
+from flydsl.errors.places import leave_out
 from flydsl.expr.numeric import Boolean, Numeric
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
-from flydsl.places import leave_out
 
 if TYPE_CHECKING:
     from torch.library import CustomOpDef

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, TypeVar
 from flydsl.compiler.arguments.signature import Signature, annotations_of, read_annotations
 from flydsl.dialect.location import argument_error
 from flydsl.errors import TraceError
-from flydsl.missing_attributes import Explained
-from flydsl.places import definition_location, user_frame
-from flydsl.torch_compile import untraced
+from flydsl.errors.missing_attributes import Explained
+from flydsl.errors.places import definition_location, user_frame
+from flydsl.system.torch_compile import untraced
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
 

@@ -28,7 +28,7 @@ from mlir import ir
 
 from flydsl.dialect.location import argument_error
 from flydsl.expr.numbers.fastmath_flags import flag_names
-from flydsl.interrupts import holding
+from flydsl.system.interrupts import holding
 
 _NUMBERS = ("waves_per_eu", "maxnreg")
 _FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info", "check_indices", "check_overflow")

@@ -18,7 +18,6 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.compiler.arguments.argument import (
     STREAM,
@@ -37,6 +36,7 @@ from flydsl.compiler.arguments.signature import Parameter, Signature, says_its_k
 from flydsl.compiler.caching.value_key import value_key
 from flydsl.dialect.elements import TORCH_ELEMENTS
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.memory.struct_value import StructValue, runtime_fields
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Int128, Numeric, Uint128
@@ -310,7 +310,7 @@ def _adapt_pointer(parameter: Parameter, value: Any) -> Adapted:
             f"{parameter.name} takes a tensor, whose address the kernel gets, not {shown}",
             "flyc.from_c_void_p(fx.Float32, address) is the memory at an address"
             if type(value) is int
-            else how_made.HOST_TENSOR,
+            else how_to_make.HOST_TENSOR,
         )
     return pointer_argument(argument.element, argument.device, None), payload
 

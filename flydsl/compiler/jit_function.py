@@ -36,12 +36,12 @@ from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
 from flydsl.errors import CompileError, SimulatorError
 from flydsl.expr.flydsl_names.names import unknown_name
-from flydsl.garbage import collection_paused
 from flydsl.progress import Task
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3
 from flydsl.simulator.checks import asserted_checks, enabled_checks
-from flydsl.torch_compile import untraced
+from flydsl.system.garbage import collection_paused
+from flydsl.system.torch_compile import untraced
 
 if TYPE_CHECKING:
     from flydsl.hsaco.variables import Variables

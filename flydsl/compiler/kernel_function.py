@@ -19,6 +19,7 @@ from flydsl.dialect.launch_func import create_launch
 from flydsl.dialect.location import argument_error, mlir_location
 from flydsl.dialect.variables import PARAMETERS
 from flydsl.errors import LaunchError, SourceLocation, TraceError
+from flydsl.errors.places import user_location
 from flydsl.expr.control_flow.region import regions_of_function
 from flydsl.expr.control_flow.tree import Container, is_own_object, with_parts
 from flydsl.expr.control_flow.variables import names_are_kept
@@ -32,7 +33,6 @@ from flydsl.expr.tracing.operands import FlyValue, located
 from flydsl.expr.tracing.protocol import extract_to_ir_values, flatten_runtime, value_like
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 from flydsl.passes.fly_rocdl_cluster_attr import CLUSTER
-from flydsl.places import user_location
 
 __all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]
 

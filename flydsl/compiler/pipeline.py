@@ -37,8 +37,8 @@ from flydsl.dialect.ops import define_all
 from flydsl.dialect.text import to_text
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError, FlyError
+from flydsl.errors.missing_attributes import Explained
 from flydsl.expr.control_flow.variables import names_are_kept
-from flydsl.missing_attributes import Explained
 from flydsl.progress import Task
 
 if TYPE_CHECKING:

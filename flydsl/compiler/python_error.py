@@ -15,12 +15,12 @@ from mlir import ir
 
 import flydsl.expr as fx
 from flydsl.errors import SourceLocation, TraceError, did_you_mean
+from flydsl.errors.places import in_standard_library, is_users, location_of, steps_of
 from flydsl.expr.control_flow import recursion
 from flydsl.expr.flydsl_names.other_names import OTHER_NAMES
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.threads.positions import Tuple3D
 from flydsl.expr.tracing.operands import FlyValue
-from flydsl.places import in_standard_library, is_users, location_of, steps_of
 
 _KINDS = (
     TypeError, AttributeError, NameError, UnboundLocalError, ValueError, KeyError, IndexError, ZeroDivisionError,

@@ -32,14 +32,14 @@ from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import argument_error, mlir_location, source_location, trace_error
 from flydsl.dialect.ops import is_on_device_only, printed_name
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.errors.places import definition_location
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.numbers.fastmath_flags import fastmath
 from flydsl.expr.printing.assertions import check_indices
 from flydsl.expr.printing.overflows import check_overflow
 from flydsl.expr.tracing.outlived import is_kept, values_end
 from flydsl.expr.tracing.trace_limit import limited
-from flydsl.interrupts import holding
-from flydsl.places import definition_location
+from flydsl.system.interrupts import holding
 
 _current: ContextVar[CompilationContext | None] = ContextVar("flydsl_trace", default=None)
 

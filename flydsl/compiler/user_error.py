@@ -14,8 +14,8 @@ import mlir
 
 from flydsl.compiler.python_error import ATTRIBUTE_HOOKS, as_fault, as_trace_error
 from flydsl.errors import FlyError, SourceLocation
-from flydsl.places import PACKAGES, is_users, line_that_calls, location_of, steps_of, user_location
-from flydsl.torch_compile import untraced
+from flydsl.errors.places import PACKAGES, is_users, line_that_calls, location_of, steps_of, user_location
+from flydsl.system.torch_compile import untraced
 
 P = ParamSpec("P")
 R = TypeVar("R")

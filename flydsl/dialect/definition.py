@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from flydsl.dialect.context import define, extend
 from flydsl.dialect.types import TYPES
-from flydsl.interrupts import interrupt_afterwards
+from flydsl.system.interrupts import interrupt_afterwards
 
 _known: set[str] = set()
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_bits, element_type, is_packed, scalar_of, words_of
@@ -31,7 +30,7 @@ from flydsl.dialect.types import (
     SwizzleType,
     TileType,
 )
-from flydsl.errors import LayoutError
+from flydsl.errors import LayoutError, how_to_make
 from flydsl.layout.leaf import divides
 
 Attributes = Mapping[str, Any]
@@ -265,7 +264,7 @@ def check_recast_iter(types: Sequence[Any], results: Sequence[Any], attributes: 
 def infer_alloca(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A register tensor; its size must be known."""
     if not isinstance(types[0], LayoutType):
-        raise LayoutError(f"a register tensor with {types[0]}, where a layout belongs", hint=how_made.LAYOUT)
+        raise LayoutError(f"a register tensor with {types[0]}, where a layout belongs", hint=how_to_make.LAYOUT)
     memref = MemRefType(attributes.get("element", ""), "register", types[0].layout)
     _check_alloca(memref)
     return [memref]

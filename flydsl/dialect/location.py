@@ -9,7 +9,7 @@ from __future__ import annotations
 from mlir import ir
 
 from flydsl.errors import ArgumentError, TraceError
-from flydsl.places import SourceLocation, user_location
+from flydsl.errors.places import SourceLocation, user_location
 
 _mlir_locations: dict[SourceLocation, ir.Location] = {}
 

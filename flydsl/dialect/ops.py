@@ -16,7 +16,6 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect import atom_inference, inference
 from flydsl.dialect.definition import define_operations
@@ -39,18 +38,18 @@ from flydsl.dialect.types import (
     TileType,
     fly_type,
 )
-from flydsl.errors import FlyError, LayoutError, SourceLocation
-from flydsl.places import user_location
+from flydsl.errors import FlyError, LayoutError, SourceLocation, how_to_make
+from flydsl.errors.places import user_location
 
 _HOW_MADE = {
     "int_tuple": "an integer, or a tuple of them",
-    "layout": how_made.LAYOUT,
-    "layout or composed_layout": how_made.LAYOUT,
-    "ptr": how_made.POINTER,
-    "memref": how_made.TENSOR,
-    "copy_atom": how_made.COPY_ATOM,
-    "mma_atom": how_made.MMA_ATOM,
-    "tiled_copy": how_made.TILED_COPY,
+    "layout": how_to_make.LAYOUT,
+    "layout or composed_layout": how_to_make.LAYOUT,
+    "ptr": how_to_make.POINTER,
+    "memref": how_to_make.TENSOR,
+    "copy_atom": how_to_make.COPY_ATOM,
+    "mma_atom": how_to_make.MMA_ATOM,
+    "tiled_copy": how_to_make.TILED_COPY,
     "tile": "fx.make_tile(32, 8) makes one",
 }
 

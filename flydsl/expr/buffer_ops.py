@@ -14,10 +14,10 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.flydsl_names.keywords import accept_keywords
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.layouts.algebra import cosize
@@ -57,7 +57,7 @@ def create_buffer_resource(
     if not isinstance(tensor, Tensor) or tensor.type.space != "global":
         shown = tensor.type if isinstance(tensor, Tensor) else repr(tensor)
         raise argument_error(
-            f"create_buffer_resource takes a tensor in global memory, not {shown}", how_made.GLOBAL_TENSOR
+            f"create_buffer_resource takes a tensor in global memory, not {shown}", how_to_make.GLOBAL_TENSOR
         )
     if stride != 0:
         raise argument_error(

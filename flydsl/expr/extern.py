@@ -14,12 +14,12 @@ from mlir import ir
 from flydsl.dialect.elements import llvm_pointer_type
 from flydsl.dialect.location import argument_error, mlir_location, trace_error
 from flydsl.errors import ArgumentError
+from flydsl.errors.places import user_location
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Float32, Float64, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
 from flydsl.expr.tracing.emit import emit, gpu_module_body
 from flydsl.expr.tracing.operands import as_ir_value
 from flydsl.expr.tracing.traced_value import with_operators
-from flydsl.places import user_location
 
 __all__ = ["ExternFunction", "ffi"]
 

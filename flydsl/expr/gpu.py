@@ -11,13 +11,13 @@ from mlir import ir
 from flydsl.arch import DEFAULT_ARCH, get_arch
 from flydsl.dialect.context import context
 from flydsl.errors import TraceError
+from flydsl.errors.places import user_location
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.memory.shared_allocator import SharedAllocator
 from flydsl.expr.threads.block_threads import traced_kernel
 from flydsl.expr.threads.positions import Tuple3D, block_dim, block_id, block_idx, grid_dim, thread_id, thread_idx
 from flydsl.expr.threads.shuffle import shuffle, shuffle_down, shuffle_idx, shuffle_up, shuffle_xor
 from flydsl.expr.tracing.emit import emit, require_trace, target_name
-from flydsl.places import user_location
 
 __all__ = [
     "SharedAllocator", "Tuple3D", "barrier", "block_dim", "block_id", "block_idx", "grid_dim", "known_block_size",

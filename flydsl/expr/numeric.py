@@ -20,6 +20,7 @@ from mlir import ir
 from flydsl.dialect.elements import ARITHMETIC_FLOATS, TORCH_ELEMENTS, element_bits, element_type, round_float
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.errors import ArgumentError
+from flydsl.errors.places import user_location
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.numbers.arith_value import ArithValue, functions
 from flydsl.expr.numbers.rounding_mode import RoundingMode, direction_of
@@ -29,7 +30,6 @@ from flydsl.expr.tracing.emit import emit, require_trace
 from flydsl.expr.tracing.executing import lanes_of, text_of_lanes, truth_of_lanes
 from flydsl.expr.tracing.outlived import note
 from flydsl.expr.tracing.undefined import Undefined, refuse_undefined
-from flydsl.places import user_location
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import Result, Value

@@ -24,6 +24,7 @@ from flydsl.dialect.types import (
     TileType,
 )
 from flydsl.errors import FlyError
+from flydsl.errors.places import user_location
 from flydsl.expr.atoms.atom_values import *
 from flydsl.expr.atoms.atom_values import __all__ as _atom_values
 from flydsl.expr.atoms.copies import *
@@ -44,7 +45,6 @@ from flydsl.expr.printing.assertions import device_assert
 from flydsl.expr.printing.printf import printf, refuse
 from flydsl.expr.tracing.operands import is_runtime
 from flydsl.expr.typing import T
-from flydsl.places import user_location
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import Result

@@ -15,6 +15,7 @@ from flydsl.dialect.context import context
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.errors import ArchError, ArgumentError
+from flydsl.errors.places import user_location
 from flydsl.expr.atoms.copies import CopyAtom, ThrCopy, TiledCopy
 from flydsl.expr.atoms.mma import MmaAtom, ThrMma, TiledMma
 from flydsl.expr.flydsl_names.names import unknown_name
@@ -57,7 +58,6 @@ from flydsl.expr.numeric import (
 from flydsl.expr.threads.positions import Tuple3D
 from flydsl.expr.tracing.emit import target_name
 from flydsl.layout import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile
-from flydsl.places import user_location
 
 __all__ = [
     "AddressSpace", "BFloat16", "Boolean", "ComposedLayout", "Constexpr", "CoordSwizzle", "CopyAtom", "Float",

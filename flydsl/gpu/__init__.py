@@ -13,7 +13,7 @@ for.
 
 from typing import TYPE_CHECKING
 
-from flydsl.lazy_names import lazy_names
+from flydsl.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from flydsl.gpu.posing import local, off, pose, posed, report, summary, use, watch

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from flydsl.errors import ArgumentError, DeviceError, FlyError
-from flydsl.places import leave_out
+from flydsl.errors.places import leave_out
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,6 +17,7 @@ from flydsl.arch import get_arch
 from flydsl.arch.products import Product, product_of
 from flydsl.compiler.jit_function import JitFunction
 from flydsl.errors import ArgumentError, DeviceError
+from flydsl.errors.places import leave_out
 from flydsl.gpu import of_benchmark, of_compile, of_triton
 from flydsl.gpu.absent import (
     refuse_absent,
@@ -48,7 +49,6 @@ from flydsl.gpu.torch_module import (
     with_swapped_parameters,
 )
 from flydsl.gpu.waiting import WAITING
-from flydsl.places import leave_out
 from flydsl.runtime import device as runtime_device
 from flydsl.simulator.launching import put_around
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from flydsl.ziglang import find_zig, run_tool
+from flydsl.system.ziglang import find_zig, run_tool
 
 _SECONDS = 60
 # Of memory (KiB) and files (half KiB), where the system has such limits. A listing takes far less.

@@ -13,6 +13,7 @@ import numpy as np
 from mlir import ir
 
 from flydsl.errors import TraceError
+from flydsl.errors.places import user_location
 from flydsl.expr.control_flow.carried import Slot
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.construct import Thunks, changed_containers
@@ -28,7 +29,6 @@ from flydsl.expr.tracing.executing import executing
 from flydsl.expr.tracing.undefined import Undefined
 from flydsl.interpreter.elements import Array
 from flydsl.interpreter.execution import Execution
-from flydsl.places import user_location
 
 
 def current() -> Execution:

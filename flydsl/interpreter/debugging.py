@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
+from flydsl.errors.places import is_users
 from flydsl.expr.control_flow.generated import continuing, is_generated
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.tracing.breakpoints import breakpoints_call
 from flydsl.expr.tracing.operands import FlyValue
 from flydsl.interpreter.showing import of_lane
-from flydsl.places import is_users
 
 
 def stopping_in_the_users_lines() -> AbstractContextManager[None]:

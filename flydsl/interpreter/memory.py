@@ -18,10 +18,10 @@ import numpy as np
 from flydsl.dialect.location import trace_error
 from flydsl.errors import SimulatorError, SourceLocation
 from flydsl.interpreter.elements import Array
-from flydsl.interrupts import holding
 from flydsl.simulator import Memory
 from flydsl.simulator.lockstep.checked.nans import NanHistory
 from flydsl.simulator.memory.buffers import NEAR_NULL_BYTES, Buffer
+from flydsl.system.interrupts import holding
 
 
 @dataclass(frozen=True)

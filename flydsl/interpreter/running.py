@@ -27,10 +27,10 @@ from flydsl.interpreter.meanings.fly import LaneTensor
 from flydsl.interpreter.memory import GlobalSpace, Pointer, SharedSpace, Write, watching
 from flydsl.interpreter.nans import look_at
 from flydsl.interpreter.turns import Turns, Wave
-from flydsl.interrupts import holding
 from flydsl.simulator import Memory
 from flydsl.simulator.checks import NAN, enabled_checks
 from flydsl.simulator.lockstep.checked.nans import NanHistory
+from flydsl.system.interrupts import holding
 
 Body = Callable[[Callable[[ir.Block], Any]], None]
 """Traces a kernel's body once. What it is given makes the execution of the function whose block has been made."""

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 from flydsl.errors import LayoutError
+from flydsl.errors.missing_attributes import Explorable
 from flydsl.layout.coordinate_swizzle import CoordSwizzle, added, fitted
 from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, number
 from flydsl.layout.int_tuple import AnyTuple, LayoutOrTuple, as_int_tuple, leaves, map_leaves, normal_form
@@ -22,7 +23,6 @@ from flydsl.layout.layout import (
 from flydsl.layout.leaf import Basis, Dynamic, is_static
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, refusal, shown, to_text
-from flydsl.missing_attributes import Explorable
 
 
 class ComposedLayout(Immutable, Explorable):

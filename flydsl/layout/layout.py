@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NoReturn
 
 from flydsl.errors import LayoutError
+from flydsl.errors.missing_attributes import Explorable
 from flydsl.layout.indexing import index_or_coordinate, merge_modes, pick, split
 from flydsl.layout.int_tuple import (
     AnyTuple,
@@ -17,7 +18,6 @@ from flydsl.layout.int_tuple import (
 )
 from flydsl.layout.leaf import Dynamic, Leaf, is_static
 from flydsl.layout.text import Inadmissible, operation, shown, to_text
-from flydsl.missing_attributes import Explorable
 
 
 class Immutable:

@@ -7,7 +7,7 @@ hosts, `simulated` and `hip` are the devices.
 
 from __future__ import annotations
 
-from flydsl.lazy_names import lazy_names
+from flydsl.system.lazy_names import lazy_names
 
 _NAMES = """
     COMPILE_BACKEND_TO_RUNTIME_KIND DeviceRuntime RocmDeviceRuntime ensure_compile_runtime_compatible

@@ -13,8 +13,6 @@ from typing import Any
 
 from flydsl import env
 from flydsl.arch import DEFAULT_ARCH
-from flydsl.garbage import collection_paused
-from flydsl.interrupts import holding
 from flydsl.runtime.device_memory import DeviceMemory
 from flydsl.runtime.hip import HipDevice, HipMemory
 from flydsl.runtime.interface import Device
@@ -29,6 +27,8 @@ from flydsl.runtime.rocm import (
     is_rdna_arch,
     supports_bf16_global_atomics,
 )
+from flydsl.system.garbage import collection_paused
+from flydsl.system.interrupts import holding
 
 __all__ = [
     "SMEM_CAPACITY_MAP",

@@ -11,7 +11,7 @@ from typing import Any
 from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArgumentError, DeviceError
-from flydsl.places import user_location
+from flydsl.errors.places import user_location
 
 READ_ONLY = "_flydsl_read_only"
 """The attribute of a tensor whose memory another library says must not be written; torch knows no such tensors."""

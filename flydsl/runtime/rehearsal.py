@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from flydsl.errors import SimulatorError
-from flydsl.interrupts import holding
 from flydsl.runtime.simulated import SimulatedDevice
 from flydsl.simulator import LaunchStatistics, Memory
 from flydsl.simulator.arrays import Array
@@ -21,6 +20,7 @@ from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.launching import put_around
 from flydsl.simulator.memory.allocations import allocations
 from flydsl.simulator.memory.buffers import Buffer
+from flydsl.system.interrupts import holding
 
 
 class _Undone(Memory):

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flydsl.lazy_names import lazy_names
+from flydsl.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from flydsl.hsaco.listing import ListingError

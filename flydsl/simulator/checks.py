@@ -130,7 +130,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flydsl.errors import ArgumentError, SourceLocation
-from flydsl.interrupts import holding
+from flydsl.system.interrupts import holding
 
 if TYPE_CHECKING:
     from flydsl.simulator.decoding.program import Instruction

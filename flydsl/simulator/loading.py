@@ -16,10 +16,10 @@ import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import ArgumentError, MissingFile
+from flydsl.errors.places import open_folder
 from flydsl.hsaco import KernelArg
 from flydsl.hsaco.listing import ListingError
 from flydsl.hsaco.same_code import check_listing as compare
-from flydsl.places import open_folder
 from flydsl.simulator.decoding.program import Program
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.launching import launch, prepare

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flydsl.errors import ArgumentError, did_you_mean
-from flydsl.interrupts import holding
 from flydsl.simulator.counters.instruction_class import CLASSES
+from flydsl.system.interrupts import holding
 
 if TYPE_CHECKING:
     from flydsl.arch.launch_limits import Dim3

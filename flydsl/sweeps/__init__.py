@@ -11,8 +11,8 @@ has the function that puts these together. `flydsl.autotune` searches with the s
 
 from typing import TYPE_CHECKING
 
-from flydsl.lazy_names import lazy_names
 from flydsl.sweeps.config import Config
+from flydsl.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from flydsl.sweeps.row import Row

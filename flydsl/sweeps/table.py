@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from flydsl.errors import ArgumentError, did_you_mean
-from flydsl.missing_attributes import Explained
+from flydsl.errors.missing_attributes import Explained
 from flydsl.simulator.estimates import LEGEND
 from flydsl.sweeps.comparison import Comparison
 from flydsl.sweeps.row import ERROR, IS_COMPARED, TIMES, Row

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flydsl.lazy_names import lazy_names
+from flydsl.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from flydsl.testing.cases import Case

@@ -10,8 +10,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from flydsl import env
-from flydsl.disk_cache import RecordFolder
 from flydsl.errors import ArgumentError
+from flydsl.system.disk_cache import RecordFolder
 from flydsl.testing.code import Code, text_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ _LINES = 3
 def first_lines(item: pytest.Item, error: BaseException) -> list[str]:
     """Three lines that say what is wrong, on which GPU, and where."""
     from flydsl.errors import FlyError
-    from flydsl.places import innermost_place
+    from flydsl.errors.places import innermost_place
 
     arch = gpu_of(item)
     said = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no message"]

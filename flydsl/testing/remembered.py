@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flydsl import env
-from flydsl.disk_cache import RecordFolder
+from flydsl.system.disk_cache import RecordFolder
 
 if TYPE_CHECKING:
     import pytest

@@ -15,7 +15,7 @@ from typing import NoReturn
 import pytest
 
 from flydsl.codegen.isolate import ProcessEndedError, run_isolated
-from flydsl.scratch import NoRoomError, temporary_folder
+from flydsl.system.temporary_files import NoRoomError, temporary_folder
 
 ROOT = Path(__file__).parents[2]
 LOCK = threading.RLock()

@@ -17,8 +17,8 @@ from flydsl import layout as algebra
 from flydsl.arch import ARCHS
 from flydsl.compiler import TensorSpec
 from flydsl.compiler.caching import saved
-from flydsl.disk_cache import packed, unpacked
 from flydsl.errors import ArgumentError, CompileError, FlyError
+from flydsl.system.disk_cache import packed, unpacked
 from tests.processes import run_python
 
 

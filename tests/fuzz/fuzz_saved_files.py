@@ -17,11 +17,11 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler.caching.saved import _MAGIC, from_bytes, to_bytes
-from flydsl.disk_cache import packed, unpacked
 from flydsl.errors import FlyError
 from flydsl.simulator.timing.rocprofv3 import read_thread_trace
 from flydsl.simulator.timing.trace import Trace
 from flydsl.sweeps.journal import Journal
+from flydsl.system.disk_cache import packed, unpacked
 from tests.fuzz.launching import prepare
 from tests.fuzz.workers import run_trials
 from tests.simulator.timing.rocprof_folder import write_folder

@@ -89,7 +89,8 @@ def test_the_cache_of_gitlab_goes_home_and_back(tmp_path: Path) -> None:
     project, home = tmp_path / "builds", tmp_path / "home"
     project.mkdir(mode=0o777)
     project.chmod(0o777)
-    code = "from flydsl import env, disk_cache as d; f = d.RecordFolder(env.cache_dir() / 'x', 1 << 20); "
+    code = "from flydsl import env; from flydsl.system.disk_cache import RecordFolder as F; "
+    code += "f = F(env.cache_dir() / 'x', 1 << 20); "
     environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT)}
     environment.pop("FLYDSL_RUNTIME_CACHE_DIR", None)
 

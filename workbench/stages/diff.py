@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from html import escape
 from typing import NamedTuple
 
-from flydsl.garbage import collection_paused
+from flydsl.system.garbage import collection_paused
 from workbench.kit.highlight import TAGS, TOOLTIP, folds_as_html, highlight, with_folds, without_folds
 from workbench.kit.html import faint, listing
 from workbench.stages.alignment import Pair, ParsedLine, align, parse

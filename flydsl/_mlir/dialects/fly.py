@@ -7,7 +7,6 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.location import argument_error
@@ -27,6 +26,7 @@ from flydsl.dialect.types import (
     TileType,
     fly_type,
 )
+from flydsl.errors import how_to_make
 from flydsl.expr import primitive
 from flydsl.expr.atoms.copies import CopyAtom
 from flydsl.expr.atoms.copies import copy_atom_call as _copy_atom_call
@@ -92,7 +92,7 @@ def _pointer(source: Any) -> Pointer:
         return get_iter(Tensor(value))
     if isinstance(kind, PointerType):
         return Pointer(value)
-    raise argument_error(f"the address of {source!r}: it takes a tensor or a pointer", how_made.POINTER)
+    raise argument_error(f"the address of {source!r}: it takes a tensor or a pointer", how_to_make.POINTER)
 
 
 @MlirBuilder
@@ -140,7 +140,7 @@ def mma_atom_call_ssa(results: Sequence[Any], atom: MmaAtom, a: Any, b: Any, c: 
     A and B are vectors or, as in FlyDSL, lists that hold one.
     """
     if not isinstance(atom, MmaAtom):
-        raise argument_error(f"mma_atom_call_ssa takes an MMA atom first, not {atom!r}", how_made.MMA_ATOM)
+        raise argument_error(f"mma_atom_call_ssa takes an MMA atom first, not {atom!r}", how_to_make.MMA_ATOM)
     values = {"a": _only(a, "a"), "b": _only(b, "b"), "c": c}
     fragments = [_fragment(atom, name, value) for name, value in values.items()]
     _mma_atom_call(atom, fragments[2], *fragments)

@@ -11,9 +11,9 @@ from mlir import ir
 from flydsl.arch import Arch, launch_limits
 from flydsl.dialect.location import argument_error
 from flydsl.errors import LaunchError
+from flydsl.errors.places import user_location
 from flydsl.expr.numeric import Boolean, Int32, Numeric, as_numeric
 from flydsl.expr.tracing.operands import located
-from flydsl.places import user_location
 
 
 def known_block_size_of(size: Sequence[int]) -> tuple[int, ...]:

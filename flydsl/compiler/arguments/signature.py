@@ -17,6 +17,7 @@ from typing import Any, get_args, get_origin
 
 from flydsl.dialect.location import argument_error
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
+from flydsl.errors.places import definition_location, location_of
 from flydsl.expr.control_flow.tree import parts
 from flydsl.expr.memory.struct_value import StructValue
 from flydsl.expr.numbers.arith_value import ArithValue
@@ -34,7 +35,6 @@ from flydsl.expr.typing import (
     TiledCopy,
     TiledMma,
 )
-from flydsl.places import definition_location, location_of
 
 _MISSING = inspect.Parameter.empty
 # Python's numbers say no more than an argument does: it decides.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.compiler.arguments.argument import (
     ANYWHERE,
@@ -19,6 +18,7 @@ from flydsl.compiler.arguments.argument import (
 from flydsl.compiler.arguments.signature import Parameter
 from flydsl.compiler.jit_argument import adapt, dynamic_layout, torch_element, unit_dimension
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.tracing.operands import element_name
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
@@ -51,7 +51,7 @@ class TensorSpec:
                 "dimensions count from 0; the last one is that of a contiguous tensor",
             )
         if self.layout is not None and not isinstance(self.layout, algebra.Layout):
-            raise argument_error(f"TensorSpec: layout must be a layout, got {self.layout!r}", how_made.LAYOUT)
+            raise argument_error(f"TensorSpec: layout must be a layout, got {self.layout!r}", how_to_make.LAYOUT)
         self.argument()
 
     def argument(self) -> TensorArgument:

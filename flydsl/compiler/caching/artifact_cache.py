@@ -30,8 +30,8 @@ from flydsl.compiler.caching.stored import from_record, to_record
 from flydsl.compiler.debugging.missing_waits import warn_of_missing_waits
 from flydsl.compiler.hints import CompileHints
 from flydsl.compiler.lowering.observers import observers_from_environment
-from flydsl.disk_cache import RecordFolder, remembered_digest
 from flydsl.errors import FlyError, SourceLocation
+from flydsl.system.disk_cache import RecordFolder, remembered_digest
 from flydsl.utils.logger import log
 
 _MAX_BYTES = 256 << 20

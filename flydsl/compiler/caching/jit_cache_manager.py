@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.caching import saved
-from flydsl.disk_cache import RecordFolder
 from flydsl.errors import ArgumentError, FlyError
+from flydsl.system.disk_cache import RecordFolder
 
 __all__ = ["CacheInfo", "JitCacheManager"]
 

@@ -38,12 +38,12 @@ from flydsl.compiler.caching.stored import from_record, to_record
 from flydsl.compiler.jit_argument import adapt
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
-from flydsl.disk_cache import packed, unpacked
 from flydsl.errors import FlyError, SourceLocation
 from flydsl.expr import numeric
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 from flydsl.layout.notation import parse
+from flydsl.system.disk_cache import packed, unpacked
 
 _MAGIC = b"flydsl artifact 1\n"
 _KINDS: dict[str, type | None] = {"": None, **{kind.__name__: kind for kind in (Constexpr, Pointer, Stream, Tensor)}}

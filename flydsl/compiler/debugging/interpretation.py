@@ -21,6 +21,7 @@ from flydsl.compiler.kernel_function import KernelLauncher
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.trace import CompilationContext, _trace_launcher, interpreted_context
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation
+from flydsl.errors.places import user_location
 from flydsl.expr.numbers.fastmath_flags import fastmath
 from flydsl.expr.numeric import Index
 from flydsl.expr.printing.assertions import check_indices
@@ -30,7 +31,6 @@ from flydsl.expr.tracing.operands import located
 from flydsl.expr.tracing.outlived import values_end_unless_it_fails
 from flydsl.interpreter import Execution, Interpretation, KernelRun, bind_host, host_execution, within
 from flydsl.interpreter.debugging import stopping_in_the_users_lines
-from flydsl.places import user_location
 from flydsl.runtime.device import device_at
 from flydsl.simulator.checks import NAN, asserted_checks, enabled_checks
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from flydsl import env
-from flydsl.interrupts import holding
+from flydsl.system.interrupts import holding
 
 _is_on: ContextVar[bool | None] = ContextVar("flydsl_interpreting", default=None)
 

@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from flydsl.codegen import CodeObject
-from flydsl.interrupts import holding
-from flydsl.places import user_frame
+from flydsl.errors.places import user_frame
+from flydsl.system.interrupts import holding
 
 if TYPE_CHECKING:
     from flydsl.simulator.waits.missing import MissingWait

@@ -10,7 +10,7 @@ from flydsl.compiler.debugging.calls import Call, differing
 from flydsl.compiler.debugging.interpreted import interpreting
 from flydsl.compiler.debugging.wrong_results import WrongTensor, explain
 from flydsl.errors import ArgumentError
-from flydsl.places import user_location
+from flydsl.errors.places import user_location
 
 _EPSILONS = 8
 

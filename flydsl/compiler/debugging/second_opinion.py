@@ -9,8 +9,8 @@ from flydsl.compiler.debugging.calls import Call, differing
 from flydsl.compiler.debugging.interpreted import interpreting
 from flydsl.compiler.debugging.suspicions import race_in
 from flydsl.errors import ArgumentError, DeviceError
+from flydsl.errors.places import user_location
 from flydsl.interpreter import Write, watched
-from flydsl.places import user_location
 
 
 class Disagreement(DeviceError):

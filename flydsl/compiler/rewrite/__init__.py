@@ -22,11 +22,11 @@ from typing import Any
 from flydsl import env
 from flydsl.compiler.rewrite.rewriter import Rewriter
 from flydsl.errors import TraceError
+from flydsl.errors.places import definition_location, source_lines
 from flydsl.expr.control_flow import RUNTIME
 from flydsl.expr.control_flow.generated import without_lines
 from flydsl.expr.primitive import const_expr, range_constexpr
 from flydsl.expr.printing.refusals import WITH_SOURCE
-from flydsl.places import definition_location, source_lines
 
 
 def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.dialect.atom_inference import check_value
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import FlyType
-from flydsl.errors import MissingName, did_you_mean
+from flydsl.errors import MissingName, did_you_mean, how_to_make
+from flydsl.errors.missing_attributes import Explorable
 from flydsl.expr.numeric import Int32
 from flydsl.expr.tracing.emit import emit_fly
 from flydsl.expr.tracing.immediates import immediate
 from flydsl.expr.tracing.operands import StaticFlyValue, located
-from flydsl.missing_attributes import Explorable
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyTensor, Number
@@ -108,5 +107,5 @@ def with_values(atom: ir.Value, values: Mapping[str, Any]) -> ir.Value:
 def atom_set_value(atom: _AnyAtom, field: str, value: Number) -> _AnyAtom:
     """An atom with a number for its calls: `soffset` of a buffer copy, `scale_a` of a scaled matrix instruction."""
     if not hasattr(atom, "set_value"):
-        raise argument_error(f"atom_set_value takes a copy or MMA atom first, not {atom!r}", how_made.COPY_ATOM)
+        raise argument_error(f"atom_set_value takes a copy or MMA atom first, not {atom!r}", how_to_make.COPY_ATOM)
     return cast("_AnyAtom", atom.set_value({field: value}))

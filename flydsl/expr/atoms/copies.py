@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl import atoms, how_made
+from flydsl import atoms
 from flydsl import layout as algebra
 from flydsl.atoms import CopyOp
 from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
+from flydsl.errors import how_to_make
 from flydsl.expr.atoms.atom_values import AtomWithValues, OfOneThread, TileCopy, TiledAtom, with_values
 from flydsl.expr.atoms.copy_forms import as_moved
 from flydsl.expr.layouts.algebra import crd2idx, warn_of_partial_tiles
@@ -236,13 +237,13 @@ def copy(
     Raises LayoutError where the tensors do not fit.
     """
     if not isinstance(atom, CopyAtom | TileCopy):
-        raise argument_error(f"copy: atom must be a copy atom, got {atom!r}", how_made.COPY_ATOM)
+        raise argument_error(f"copy: atom must be a copy atom, got {atom!r}", how_to_make.COPY_ATOM)
     _emit_copy("copy", atom.set_value(values), source, target, pred)
 
 
 def _emit_copy(operation: str, atom: CopyAtom | TileCopy, source: Any, target: Any, pred: Any) -> None:
     if not isinstance(atom, CopyAtom | TileCopy):
-        raise argument_error(f"{operation}: atom must be a copy atom, got {atom!r}", how_made.COPY_ATOM)
+        raise argument_error(f"{operation}: atom must be a copy atom, got {atom!r}", how_to_make.COPY_ATOM)
     if isinstance(atom, TileCopy):
         if pred is not None:
             raise argument_error(f"unsupported: {operation} of a whole tile with pred=", "put the call into an `if`")
@@ -292,7 +293,7 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: AnyLayout, tile: Tile | IntTupleL
     tile: the tile's extents, a tuple or a Tile. Both must be known at compile time.
     """
     if not isinstance(atom, CopyAtom):
-        raise argument_error(f"make_tiled_copy: atom must be a copy atom, got {atom!r}", how_made.COPY_ATOM)
+        raise argument_error(f"make_tiled_copy: atom must be a copy atom, got {atom!r}", how_to_make.COPY_ATOM)
     if not isinstance(layout_tv, Layout) or is_runtime(tile):
         raise argument_error(
             f"make_tiled_copy: layout and tile must be known at compile time, got {layout_tv!r} and {tile!r}",
@@ -316,7 +317,7 @@ def tiled_copy_partition_dst(copy: TiledCopy, target: AnyTensor, thread: Number)
 
 def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any:
     if not isinstance(copy, TiledCopy):
-        raise argument_error(f"{operation} takes a tiled copy first, not {copy!r}", how_made.TILED_COPY)
+        raise argument_error(f"{operation} takes a tiled copy first, not {copy!r}", how_to_make.TILED_COPY)
     if isinstance(tensor, CoordTensor):
         if isinstance(tensor.layout, Layout):
             reads = operation == "partition_src"
@@ -333,7 +334,7 @@ def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any
 def tiled_copy_retile(copy: TiledCopy, fragment: Tensor) -> Tensor:
     """A fragment of a tiled MMA, over the same registers, in the form that a tiled copy moves."""
     if not isinstance(copy, TiledCopy):
-        raise argument_error(f"retile takes a tiled copy first, not {copy!r}", how_made.TILED_COPY)
+        raise argument_error(f"retile takes a tiled copy first, not {copy!r}", how_to_make.TILED_COPY)
     return Tensor(emit_fly("tiled_copy.retile", [as_operand(copy), require_tensor("retile", fragment).value]).result)
 
 

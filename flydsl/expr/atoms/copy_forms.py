@@ -17,9 +17,9 @@ from flydsl.dialect.elements import is_float, memory_bits, value_name
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.types import CopyAtomType, MemRefType
 from flydsl.errors import LayoutError
+from flydsl.errors.places import user_location
 from flydsl.expr.memory.tensors import Tensor, get_iter, make_view, recast_iter
 from flydsl.expr.numeric import numeric_class
-from flydsl.places import user_location
 
 
 def as_moved(atom: CopyAtomType, source: Tensor, target: Tensor) -> tuple[CopyAtomType, Tensor, Tensor]:

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from flydsl import how_made
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.atoms.copies import CopyAtom, copy_atom_call
 from flydsl.expr.layouts.algebra import get_shape, size
 from flydsl.expr.memory.tensors import Pointer, Tensor, add_offset, get_layout, make_view, memref_load, require_tensor
@@ -54,10 +54,10 @@ def _each(
     what: str, atom: Any, base: Any, offsets: Any, data: Any, pred: Any, call: Callable[[Tensor, Tensor, Any], None]
 ) -> None:
     if not isinstance(atom, CopyAtom):
-        raise argument_error(f"{what} takes a copy atom first, not {atom!r}", how_made.COPY_ATOM)
+        raise argument_error(f"{what} takes a copy atom first, not {atom!r}", how_to_make.COPY_ATOM)
     base = as_fly_value(base)
     if not isinstance(base, Pointer):
-        raise argument_error(f"{what} takes a pointer, not {base!r}", how_made.POINTER)
+        raise argument_error(f"{what} takes a pointer, not {base!r}", how_to_make.POINTER)
     require_tensor(what, offsets)
     calls, *rest = _modes(what, offsets)
     data_calls, *data_rest = _data_modes(what, require_tensor(what, data))

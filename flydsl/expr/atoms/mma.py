@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlir import ir
 
-from flydsl import atoms, how_made
+from flydsl import atoms
 from flydsl import layout as algebra
 from flydsl.atoms import MmaOp
 from flydsl.dialect.elements import value_name
@@ -17,6 +17,7 @@ from flydsl.dialect.gemm_traversal import DEFAULT_ORDER, TRAVERSAL_ORDERS, trave
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
+from flydsl.errors import how_to_make
 from flydsl.expr.atoms.atom_values import AtomWithValues, OfOneThread, TiledAtom, with_values
 from flydsl.expr.layouts.coord_tensor import CoordTensor
 from flydsl.expr.memory.tensors import Tensor, as_memory, memref_load, of_memory, require_tensor
@@ -237,7 +238,7 @@ def make_tiled_mma(
     mode unchanged.
     """
     if not isinstance(atom, MmaAtom):
-        raise argument_error(f"make_tiled_mma takes an MMA atom first, not {atom!r}", how_made.MMA_ATOM)
+        raise argument_error(f"make_tiled_mma takes an MMA atom first, not {atom!r}", how_to_make.MMA_ATOM)
     if is_runtime((atom_layout, permutation)):
         raise argument_error(
             "make_tiled_mma takes layouts that are known at compile time",
@@ -328,7 +329,7 @@ def gemm(
     Raises LayoutError where the fragments do not fit the instruction or each other.
     """
     if not isinstance(mma, MmaAtom | TiledMma):
-        raise argument_error(f"gemm: mma must be an MMA atom or a tiled MMA, got {mma!r}", how_made.MMA_ATOM)
+        raise argument_error(f"gemm: mma must be an MMA atom or a tiled MMA, got {mma!r}", how_to_make.MMA_ATOM)
     if traversal_order is not None and traversal_layout is not None:
         raise argument_error("gemm with an order and a layout of its calls", "give one or the other")
     (a, scale_a), (b, scale_b) = _with_scales(a), _with_scales(b)
@@ -454,7 +455,7 @@ def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **v
     values: as of `gemm`.
     """
     if not isinstance(atom, MmaAtom):
-        raise argument_error(f"mma_atom_call takes an MMA atom first, not {atom!r}", how_made.MMA_ATOM)
+        raise argument_error(f"mma_atom_call takes an MMA atom first, not {atom!r}", how_to_make.MMA_ATOM)
     atom = _with_values(atom, values)
     tensors = [require_tensor("mma_atom_call", tensor).value for tensor in (d, a, b, c)]
     emit_fly("mma_atom_call", [as_operand(atom), *tensors])

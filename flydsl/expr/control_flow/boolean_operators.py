@@ -16,6 +16,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.location import trace_error
+from flydsl.errors.places import user_location
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.conditional_expression import chosen, traced
 from flydsl.expr.control_flow.containers import Reachable
@@ -23,7 +24,6 @@ from flydsl.expr.control_flow.tree import is_leaf
 from flydsl.expr.numeric import Boolean, Numeric, as_numeric, is_python_number
 from flydsl.expr.printing.refusals import no_truth
 from flydsl.expr.tracing.executing import Executor, executing
-from flydsl.places import user_location
 
 Thunk = Callable[[], Any]
 

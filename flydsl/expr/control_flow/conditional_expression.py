@@ -12,6 +12,7 @@ from mlir import ir
 
 from flydsl.dialect.location import mlir_location
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.errors.places import user_location
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.if_statement import scf_if
@@ -21,7 +22,6 @@ from flydsl.expr.control_flow.tree import leaf_like, leaf_value
 from flydsl.expr.numeric import Boolean
 from flydsl.expr.tracing.executing import executing
 from flydsl.expr.tracing.operands import FlyValue
-from flydsl.places import user_location
 
 Thunk = Callable[[], Any]
 

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from flydsl.dialect.location import trace_error
+from flydsl.errors.places import user_location
 from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import unassigned
 from flydsl.expr.tracing.executing import executing
-from flydsl.places import user_location
 
 Thunks = Sequence[Callable[[], Any]]
 

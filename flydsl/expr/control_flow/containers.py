@@ -32,10 +32,10 @@ from typing import Any
 from mlir import ir
 
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.errors.places import TRACER, user_frames
 from flydsl.expr.control_flow.tree import flatten, is_leaf
 from flydsl.expr.numeric import is_python_number
 from flydsl.expr.printing.refusals import change_within
-from flydsl.places import TRACER, user_frames
 
 # Objects of these packages do not change while they are traced, or are not ours to look into.
 _FOREIGN = {"flydsl", "mlir", "torch", "numpy", "builtins", "types", "typing", "functools", "ast"}

@@ -9,9 +9,9 @@ from typing import Any
 
 from flydsl.dialect.location import trace_error
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.errors.places import user_location
 from flydsl.expr.control_flow.containers import Reachable, copied, write
 from flydsl.expr.control_flow.region import open_word, word_after
-from flydsl.places import user_location
 
 CHANGING_METHODS = {
     "append", "appendleft", "extend", "extendleft", "insert", "remove", "pop", "popleft", "clear", "sort", "reverse",

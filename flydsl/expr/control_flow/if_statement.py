@@ -20,6 +20,7 @@ from mlir import ir
 
 from flydsl.dialect.location import mlir_location
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.errors.places import user_location
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
 from flydsl.expr.control_flow.containers import Reachable, write
@@ -31,7 +32,6 @@ from flydsl.expr.control_flow.undefined import UNSET, assigned_in_one_branch
 from flydsl.expr.numeric import Boolean
 from flydsl.expr.printing.refusals import change_within
 from flydsl.expr.tracing.undefined import Undefined
-from flydsl.places import user_location
 
 Rebuild = Callable[[Sequence[Any]], Any]
 

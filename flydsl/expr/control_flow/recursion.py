@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from flydsl.errors import TraceError
-from flydsl.places import TRACER, location_of, user_frames
+from flydsl.errors.places import TRACER, location_of, user_frames
 
 MOST_CALLS = 128
 """Calls of a function inside of each other, each in a branch or loop of the one before."""

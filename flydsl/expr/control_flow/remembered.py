@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from flydsl.errors.places import TRACER, user_frames
 from flydsl.expr.control_flow.containers import Reachable, copied, write
 from flydsl.expr.control_flow.undefined import assigned_in_loop, unassigned
 from flydsl.expr.tracing.undefined import Undefined
-from flydsl.places import TRACER, user_frames
 
 _ABSENT = object()
 

@@ -19,13 +19,13 @@ from mlir import ir
 
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.variables import ELEMENTS, ended_attributes, variable_attributes
+from flydsl.errors.places import is_users
 from flydsl.expr.control_flow.tree import flatten, leaf_value, typed
 from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean, Numeric
 from flydsl.expr.tracing.emit import emit, emit_fly, gpu_module_body
 from flydsl.expr.tracing.operands import FlyValue, is_runtime
-from flydsl.interrupts import holding
-from flydsl.places import is_users
+from flydsl.system.interrupts import holding
 
 _Shape = tuple[str, int]
 """The element type of a number or vector, and how many elements it has."""

@@ -12,7 +12,7 @@ from mlir import ir
 
 from flydsl.expr.flydsl_names.names import unknown_name
 from flydsl.expr.threads.block_threads import traced_kernel
-from flydsl.interrupts import holding
+from flydsl.system.interrupts import holding
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -20,6 +20,7 @@ from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import ON_TENSORS_TOO
 from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType
 from flydsl.errors import FlyError
+from flydsl.errors.places import user_location
 from flydsl.expr.numeric import Index, Int32, Numeric, wrap_scalar
 from flydsl.expr.tracing.emit import emit_fly, is_traced
 from flydsl.expr.tracing.operands import FlyValue, as_operand, call_algebra, is_runtime, located, static_operand
@@ -27,7 +28,6 @@ from flydsl.layout import Tile
 from flydsl.layout.divide import reaches_past
 from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.layout.layout import functions
-from flydsl.places import user_location
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyLayout, IntTupleLike, LayoutOperand, Result

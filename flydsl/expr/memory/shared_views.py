@@ -12,8 +12,8 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.dialect.types import AnyLayout, MemRefType
+from flydsl.errors.places import lines_of_callers, user_location
 from flydsl.expr.threads.block_threads import note_shared_view
-from flydsl.places import lines_of_callers, user_location
 
 __all__ = ["note_view"]
 

@@ -29,10 +29,10 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.arch import ARCHS, get_arch, launch_limits
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import argument_error, trace_error
+from flydsl.errors import how_to_make
 from flydsl.expr.gpu import lds_space
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Int32, Numeric, as_numeric, numeric_class
@@ -89,7 +89,7 @@ def get_op_result_or_value(value: Any) -> ir.Value:
         return value.ir_value()
     if isinstance(value, ir.Operation | ir.OpView):
         return value.result
-    raise argument_error(f"{value!r} is not a value of the program", how_made.NUMBER)
+    raise argument_error(f"{value!r} is not a value of the program", how_to_make.NUMBER)
 
 
 def get_index_value(value: Any) -> ir.Value:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type, llvm_pointer_type, scalar_of
@@ -16,6 +15,8 @@ from flydsl.dialect.inference import infer_alloca, register_elements
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.dialect.types import ADDRESS_SPACES, MemRefType, PointerType, fly_type
+from flydsl.errors import how_to_make
+from flydsl.errors.places import user_location
 from flydsl.expr.layouts.algebra import IntTuple, LayoutValue, get_shape, get_stride, has_none
 from flydsl.expr.layouts.algebra import slice as slice_modes
 from flydsl.expr.layouts.coord_tensor import CoordTensor
@@ -37,7 +38,6 @@ from flydsl.expr.tracing.operands import (
     located,
 )
 from flydsl.layout.int_tuple import as_int_tuple
-from flydsl.places import user_location
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyLayout, AnyPointer, AnyTensor, IntTupleLike, Number, Result, ScalarType, Value
@@ -312,7 +312,7 @@ def require_tensor(what: str, value: Value) -> Tensor:
     value = as_fly_value(value)
     if isinstance(value, Tensor):
         return value
-    raise argument_error(f"{what} takes a tensor, not {value!r}", how_made.TENSOR)
+    raise argument_error(f"{what} takes a tensor, not {value!r}", how_to_make.TENSOR)
 
 
 def get_layout(tensor: AnyTensor) -> Result:
@@ -398,7 +398,7 @@ def make_ptr(
     if not isinstance(result_type, PointerType | ir.Type):
         raise argument_error(
             f"make_ptr: the type must be a pointer type, got {result_type!r}",
-            "make a type with fx.PointerType.get(element, address_space, alignment); " + how_made.POINTER,
+            "make a type with fx.PointerType.get(element, address_space, alignment); " + how_to_make.POINTER,
         )
     operands = [as_ir_value(part) for part in (args if isinstance(args, tuple | list) else (args,))]
     attributes = {}
@@ -555,7 +555,7 @@ def memref_store_vec(vector: Vector, tensor: AnyTensor) -> None:
     memref = require_tensor("memref_store_vec", tensor)
     value = vector.ir_value() if isinstance(vector, ArithValue) else vector
     if not isinstance(value, ir.Value):
-        raise argument_error(f"memref_store_vec takes a vector, not {vector!r}", how_made.VECTOR)
+        raise argument_error(f"memref_store_vec takes a vector, not {vector!r}", how_to_make.VECTOR)
     emit_fly("memref.store_vec", [value, memref.value])
 
 
@@ -581,7 +581,7 @@ def address_of(what: str, pointer: Any, accessed: Value | ScalarType = None) -> 
     kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
     if not isinstance(kind, PointerType):
         raise argument_error(
-            f"{what} takes a pointer to global or shared memory, not {pointer!r}", how_made.ELEMENT_POINTER
+            f"{what} takes a pointer to global or shared memory, not {pointer!r}", how_to_make.ELEMENT_POINTER
         )
     raw = llvm_pointer_type(_address_space(what, kind)[0])
     return kind, emit("builtin.unrealized_conversion_cast", [pointer.value], [raw]).result

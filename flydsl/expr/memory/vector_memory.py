@@ -7,10 +7,10 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.atoms.copies import UniversalCopy, copy_atom_call, make_copy_atom
 from flydsl.expr.layouts.algebra import crd2idx
 from flydsl.expr.memory.tensors import Tensor, add_offset, get_iter, make_view, memref_alloca
@@ -80,7 +80,7 @@ def _access(alignment: int | None, nontemporal: bool | None) -> dict[str, ir.Att
 def _memref(memref: Any) -> ir.Value:
     if isinstance(memref, ir.Value) and isinstance(memref.type, ir.MemRefType):
         return memref
-    raise argument_error(f"the memory of a vector must be a tensor or a memref, got {memref!r}", how_made.TENSOR)
+    raise argument_error(f"the memory of a vector must be a tensor or a memref, got {memref!r}", how_to_make.TENSOR)
 
 
 def _positions(indices: Sequence[Any]) -> list[ir.Value]:

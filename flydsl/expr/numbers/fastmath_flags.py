@@ -15,7 +15,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.location import argument_error
-from flydsl.interrupts import holding
+from flydsl.system.interrupts import holding
 
 
 class FastMathFlags(Flag):

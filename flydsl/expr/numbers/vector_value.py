@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.dialect.context import context
 from flydsl.dialect.elements import scalar_of
 from flydsl.dialect.location import argument_error, trace_error
-from flydsl.errors import IndexOutOfRange
+from flydsl.errors import IndexOutOfRange, how_to_make
+from flydsl.errors.places import user_location
 from flydsl.expr.numbers.arith_value import ArithValue, functions
 from flydsl.expr.numbers.fastmath_flags import fastmath_attribute
 from flydsl.expr.numbers.rounding_mode import RoundingMode, direction_of
@@ -35,7 +35,6 @@ from flydsl.expr.printing.refusals import WHILE_TRACED, TracedText
 from flydsl.expr.tracing.emit import emit
 from flydsl.expr.tracing.executing import lanes_of, text_of_lanes
 from flydsl.expr.tracing.outlived import note
-from flydsl.places import user_location
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import IntTupleLike, Number
@@ -83,7 +82,7 @@ class Vector(ArithValue):
         if isinstance(value, Vector):
             shape, dtype, value = shape or value.shape, dtype or value.dtype, value.value
         if not isinstance(value.type, ir.VectorType):
-            raise argument_error(f"a Vector needs a vector value, not {value.type}", how_made.VECTOR)
+            raise argument_error(f"a Vector needs a vector value, not {value.type}", how_to_make.VECTOR)
         self.shape: tuple[int, ...] = _extents(tuple(value.type.shape) if shape is None else shape)
         self.dtype = numeric_class(value.type.element_type) if dtype is None else require_numeric("Vector", dtype)
         if prod(self.shape) != prod(value.type.shape) or self.dtype.ir_type != value.type.element_type:
@@ -359,7 +358,7 @@ def as_vector(what: str, value: Any) -> Vector:
         return Vector(value)
     if isinstance(value, Vector):
         return value
-    raise argument_error(f"{what} takes a Vector, not {value!r}", how_made.VECTOR)
+    raise argument_error(f"{what} takes a Vector, not {value!r}", how_to_make.VECTOR)
 
 
 def broadcast_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from flydsl.dialect.location import argument_error, trace_error
+from flydsl.errors.places import user_location
 from flydsl.expr.layouts.algebra import IntTuple, get_scalar
 from flydsl.expr.numeric import Boolean, Int64, Numeric, as_numeric
 from flydsl.expr.printing.printf import emit_record, kind_of, make_format, refuse
 from flydsl.expr.tracing.emit import emit, gpu_module_body, require_trace
 from flydsl.expr.tracing.operands import is_runtime
-from flydsl.interrupts import holding
-from flydsl.places import user_location
 from flydsl.printing import Format
+from flydsl.system.interrupts import holding
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import Number

@@ -10,7 +10,7 @@ from flydsl.expr.numbers.elementwise import after_operation
 from flydsl.expr.numeric import Int8, Int16, Int32, Int64, Numeric
 from flydsl.expr.printing.assertions import device_assert
 from flydsl.expr.tracing.emit import gpu_module_body
-from flydsl.interrupts import holding
+from flydsl.system.interrupts import holding
 
 _SIGNS = {"addi": "+", "subi": "-", "muli": "*"}
 _WIDE = {Int8: Int32, Int16: Int32, Int32: Int64}

@@ -10,6 +10,7 @@ from mlir import ir
 from flydsl.dialect.location import argument_error, trace_error
 from flydsl.dialect.types import LayoutType
 from flydsl.errors import TraceError
+from flydsl.errors.places import user_location
 from flydsl.expr.layouts.algebra import IntTuple, LayoutValue, get_shape, get_stride
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numbers.vector_value import Vector
@@ -17,7 +18,6 @@ from flydsl.expr.numeric import Boolean, Float32, Float64, Index, Int32, Int64, 
 from flydsl.expr.printing.refusals import WHILE_TRACED, TracedText
 from flydsl.expr.tracing.emit import emit
 from flydsl.expr.tracing.operands import FlyValue
-from flydsl.places import user_location
 from flydsl.printing import Format, Kind
 
 __all__ = ["printf", "refuse"]

@@ -16,7 +16,7 @@ from typing import Any
 
 from flydsl.dialect.location import trace_error
 from flydsl.errors import SourceLocation, TraceError
-from flydsl.places import in_standard_library, is_users, location_of, user_frame, user_location
+from flydsl.errors.places import in_standard_library, is_users, location_of, user_frame, user_location
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BRANCHES = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)

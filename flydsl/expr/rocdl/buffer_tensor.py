@@ -6,12 +6,13 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import atoms, how_made
+from flydsl import atoms
 from flydsl.atoms import BUFFER, CopyOp
 from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.types import PointerType, fly_type
+from flydsl.errors import how_to_make
 from flydsl.expr.layouts.algebra import cosize
 from flydsl.expr.memory.tensors import Pointer, Tensor, get_iter, make_view
 from flydsl.expr.numbers.vector_value import Vector
@@ -42,10 +43,10 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_byt
     """
     tensor = as_fly_value(tensor)
     if not isinstance(tensor, Tensor):
-        raise argument_error(f"make_buffer_tensor takes a tensor, not {tensor!r}", how_made.TENSOR)
+        raise argument_error(f"make_buffer_tensor takes a tensor, not {tensor!r}", how_to_make.TENSOR)
     kind = tensor.type
     if kind.space != "global":
-        raise argument_error(f"make_buffer_tensor of {kind}: it must lie in global memory", how_made.GLOBAL_TENSOR)
+        raise argument_error(f"make_buffer_tensor of {kind}: it must lie in global memory", how_to_make.GLOBAL_TENSOR)
     if num_records_bytes is None and not max_size:
         num_records_bytes = _size_bytes(tensor)
     return make_view(make_buffer_ptr(get_iter(tensor), num_records_bytes), tensor.layout)
@@ -60,7 +61,7 @@ def make_buffer_ptr(ptr: Any, num_records_bytes: Any = None) -> Pointer:
     ptr = as_fly_value(ptr)
     kind = fly_type(ptr.value.type) if isinstance(ptr, Pointer) else None
     if not isinstance(kind, PointerType) or kind.space != "global":
-        raise argument_error(f"make_buffer_ptr takes a pointer to global memory, not {ptr!r}", how_made.POINTER)
+        raise argument_error(f"make_buffer_ptr takes a pointer to global memory, not {ptr!r}", how_to_make.POINTER)
     size = Int64(_MAX_BYTES) if num_records_bytes is None else _bounded(Int64(num_records_bytes))
     operands = [ptr.value, Int16(0).ir_value(), size.ir_value(), Int32(resource_flags(target_name())).ir_value()]
     return Pointer(emit_fly("make_ptr", operands, results=[PointerType(kind.element, BUFFER)]).result)

@@ -11,9 +11,9 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import BFloat16, Float32, Int32
 from flydsl.expr.rocdl.intrinsic import (
@@ -40,7 +40,7 @@ _ARCHS = (*FROM_CDNA3, *GFX12)
 def _check(name: str, res: Any, kind: ir.Type) -> ir.Type:
     require_target(name, _ARCHS)
     if res is not None and ir_type(name, res) != kind:
-        raise argument_error(f"{name}: the result is {kind}, not {ir_type(name, res)}", how_made.RESULT)
+        raise argument_error(f"{name}: the result is {kind}, not {ir_type(name, res)}", how_to_make.RESULT)
     return kind
 
 
@@ -134,5 +134,5 @@ def cvt_pkrtz(res: Any, src_a: Any, src_b: Any) -> Any:
     """Convert two f32 to a vector of f16, rounded towards zero."""
     kind = ir.VectorType.get([2], ir.F16Type.get())
     if res is not None and ir_type("cvt_pkrtz", res) != kind:
-        raise argument_error(f"cvt_pkrtz: the result is {kind}, not {ir_type('cvt_pkrtz', res)}", how_made.RESULT)
+        raise argument_error(f"cvt_pkrtz: the result is {kind}, not {ir_type('cvt_pkrtz', res)}", how_to_make.RESULT)
     return call("cvt.pkrtz", _floats("cvt_pkrtz", src_a, src_b), kind)

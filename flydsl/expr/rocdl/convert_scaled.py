@@ -12,10 +12,10 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.atoms.scaled_conversions import SCALED_CONVERSIONS, ScaledConversion
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.rocdl.intrinsic import as_type, call, ir_type, is_type, operand, require_target
 from flydsl.expr.tracing.described import described
 from flydsl.expr.tracing.immediates import immediate
@@ -33,7 +33,7 @@ def _function(conversion: ScaledConversion) -> Callable[..., Any]:
         res = given.pop(0) if given and (given[0] is None or is_type(given[0])) else named.pop("res", None)
         result = ir.Type.parse(conversion.result)
         if res is not None and ir_type(name, res) != result:
-            raise argument_error(f"{name}: the result is {result}, not {ir_type(name, res)}", how_made.RESULT)
+            raise argument_error(f"{name}: the result is {result}, not {ir_type(name, res)}", how_to_make.RESULT)
         values = _bound(name, parameters, given, named)
         operands = [_operand(f"{key} of {name}", values[key], ir.Type.parse(kind)) for key, kind in conversion.operands]
         attributes = {

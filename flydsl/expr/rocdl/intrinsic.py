@@ -15,20 +15,19 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_bits, element_type, llvm_pointer_type, scalar_of
 from flydsl.dialect.location import argument_error
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.dialect.types import PointerType, fly_type
-from flydsl.errors import ArchError
+from flydsl.errors import ArchError, how_to_make
+from flydsl.errors.places import user_location
 from flydsl.expr.memory.storage import ArrayInMemory, Storage, start_of
 from flydsl.expr.memory.tensors import Tensor, get_iter
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Integer, Numeric, as_numeric, is_python_number, numeric_class
 from flydsl.expr.tracing.emit import emit, require_trace, target_name
 from flydsl.expr.tracing.operands import as_fly_value
-from flydsl.places import user_location
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -84,7 +83,7 @@ def value_of(what: str, value: Any) -> ir.Value:
         return value
     if isinstance(value, ArithValue) or is_python_number(value):
         return as_numeric(value).ir_value()
-    raise argument_error(f"{what}: {value!r} is not a value of the program", how_made.NUMBER)
+    raise argument_error(f"{what}: {value!r} is not a value of the program", how_to_make.NUMBER)
 
 
 def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
@@ -297,4 +296,4 @@ _NAMES = {
     3: "a tensor or pointer in LDS",
     8: "a buffer resource",
 }
-_HOW_MADE = {0: how_made.POINTER, 1: how_made.GLOBAL_TENSOR, 3: how_made.SHARED_POINTER, 8: how_made.BUFFER}
+_HOW_MADE = {0: how_to_make.POINTER, 1: how_to_make.GLOBAL_TENSOR, 3: how_to_make.SHARED_POINTER, 8: how_to_make.BUFFER}

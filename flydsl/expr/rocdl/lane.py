@@ -6,10 +6,10 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.atoms.instruction_sets import CDNA4, GFX12
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.numeric import Boolean, Int32, numeric_class
 from flydsl.expr.rocdl.intrinsic import (
     bitcast,
@@ -35,7 +35,7 @@ __all__ = [
 def _same_type(what: str, res: Any, value: ir.Value) -> ir.Type:
     """The type of the result, which must be the operand's."""
     if res is not None and ir_type(what, res) != value.type:
-        raise argument_error(f"{what} of {value.type} is {value.type}, not {ir_type(what, res)}", how_made.RESULT)
+        raise argument_error(f"{what} of {value.type} is {value.type}, not {ir_type(what, res)}", how_to_make.RESULT)
     return value.type
 
 
@@ -157,7 +157,7 @@ def update_dpp(
     """
     value = _moved("update_dpp", src)
     if is_type(old):
-        raise argument_error("update_dpp takes one result type", how_made.RESULT)
+        raise argument_error("update_dpp takes one result type", how_to_make.RESULT)
     attributes = {
         "dppCtrl": i32_attribute(immediate("dpp_ctrl of update_dpp", dpp_ctrl, 0, 0x1FF)),
         "rowMask": i32_attribute(immediate("row_mask of update_dpp", row_mask, 0, 0xF)),
@@ -173,7 +173,7 @@ def _swap(name: str, operation: str, res: Any, old: Any, src: Any, fi: Any, boun
     values = [operand(f"operand {what} of {name}", value, Int32) for what, value in (("old", old), ("src", src))]
     kind = ir.Type.parse("!llvm.struct<(i32, i32)>")
     if res is not None and ir_type(name, res) != kind:
-        raise argument_error(f"{name}: the result is {kind}, not {ir_type(name, res)}", how_made.RESULT)
+        raise argument_error(f"{name}: the result is {kind}, not {ir_type(name, res)}", how_to_make.RESULT)
     attributes = {
         "fi": ir.BoolAttr.get(bool(immediate(f"fi of {name}", fi, 0, 1))),
         "boundControl": ir.BoolAttr.get(bool(immediate(f"bound_control of {name}", bound_control, 0, 1))),

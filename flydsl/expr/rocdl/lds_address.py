@@ -6,9 +6,9 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.dialect.elements import llvm_pointer_type
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Int32, as_numeric, is_python_number
 from flydsl.expr.rocdl.intrinsic import llvm_pointer
@@ -44,6 +44,6 @@ def lds_pointer(what: str, place: Any, byte_offset: Any = None) -> ir.Value:
     if byte_offset is None and not is_number and not is_memref:
         return llvm_pointer(what, place, _LDS)
     if is_number and isinstance(place, float):
-        raise argument_error(f"{what}: {place!r} is not an address in LDS", how_made.SHARED_POINTER)
+        raise argument_error(f"{what}: {place!r} is not an address in LDS", how_to_make.SHARED_POINTER)
     address = lds_address(what, place, 0 if byte_offset is None else byte_offset)
     return emit("llvm.inttoptr", [address.ir_value()], [llvm_pointer_type(_LDS)]).result

@@ -10,10 +10,10 @@ from flydsl import atoms, env
 from flydsl.atoms import MmaOp
 from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import argument_error
+from flydsl.errors.places import user_location
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.tracing.emit import target_name
 from flydsl.expr.tracing.operands import element_name, located
-from flydsl.places import user_location
 
 __all__ = ["MFMA", "WMMA", "WMMAScale"]
 

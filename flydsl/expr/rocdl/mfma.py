@@ -14,9 +14,9 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.atoms.matrix_intrinsics import MATRIX_INTRINSICS, SCALED_ARCHS, SCALED_MATRIX_INTRINSICS, MatrixIntrinsic
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -52,7 +52,7 @@ def _operands(listed: tuple[Any, ...]) -> Any:
 
 def _check_result(what: str, res: Any, kind: ir.Type) -> None:
     if res is not None and ir_type(what, res) != kind:
-        raise argument_error(f"{what}: the result is {kind}, not {ir_type(what, res)}", how_made.RESULT)
+        raise argument_error(f"{what}: the result is {kind}, not {ir_type(what, res)}", how_to_make.RESULT)
 
 
 def _constants(*numbers: int) -> list[ir.Value]:

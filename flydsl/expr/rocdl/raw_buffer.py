@@ -18,11 +18,11 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.atoms.instruction_sets import CDNA
 from flydsl.dialect import async_copies
 from flydsl.dialect.elements import element_type, llvm_pointer_type
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
     alias_scopes_of_call,
@@ -66,7 +66,7 @@ def make_buffer_rsrc(res: Any, base: Any, stride: Any, num_records: Any, flags: 
     """
     kind = llvm_pointer_type(_BUFFER)
     if res is not None and ir_type("make_buffer_rsrc", res) != kind:
-        raise argument_error(f"make_buffer_rsrc gives {kind}, not {res}", how_made.RESULT)
+        raise argument_error(f"make_buffer_rsrc gives {kind}, not {res}", how_to_make.RESULT)
     generic = isinstance(base, ir.Value) and str(base.type) == "!llvm.ptr"
     operands = [
         base if generic else llvm_pointer("the base of make_buffer_rsrc", base, _GLOBAL),

@@ -21,11 +21,11 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.atoms.wmma_intrinsics import SCALED_WMMA, WMMA_NAMES, WmmaIntrinsic, wmma_archs, wmma_intrinsic
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.numeric import Boolean, Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -85,7 +85,7 @@ def _listed(name: str, operands: tuple[Any, ...], count: int) -> list[Any]:
 
 def _check_result(name: str, res: Any, kind: str) -> None:
     if res is not None and ir_type(name, res) != ir.Type.parse(kind):
-        raise argument_error(f"{name}: the result is {kind}, not {ir_type(name, res)}", how_made.RESULT)
+        raise argument_error(f"{name}: the result is {kind}, not {ir_type(name, res)}", how_to_make.RESULT)
 
 
 def _numbers(name: str, given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, int]:

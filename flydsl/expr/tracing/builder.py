@@ -11,6 +11,7 @@ from mlir import ir
 from flydsl.dialect.location import mlir_location
 from flydsl.dialect.types import FlyType
 from flydsl.errors import ArgumentError, FlyError
+from flydsl.errors.places import user_location
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import NumericMeta
 from flydsl.expr.tracing.emit import require_trace
@@ -18,7 +19,6 @@ from flydsl.expr.tracing.executing import executed, executing
 from flydsl.expr.tracing.operands import FlyValue, as_ir_value
 from flydsl.expr.tracing.outlived import note_raw
 from flydsl.expr.tracing.trace_limit import count_operation
-from flydsl.places import user_location
 
 
 def is_value(value: Any) -> bool:

@@ -11,11 +11,11 @@ from mlir import ir
 from flydsl.dialect import ops
 from flydsl.dialect.location import mlir_location, trace_error
 from flydsl.errors import FlyError, TraceError
+from flydsl.errors.places import SourceLocation, user_location
 from flydsl.expr.numbers.fastmath_flags import flags_of_block
 from flydsl.expr.tracing.executing import executed
 from flydsl.expr.tracing.trace_limit import count_operation
 from flydsl.expr.tracing.undefined import refuse_undefined
-from flydsl.places import SourceLocation, user_location
 
 
 def is_traced() -> bool:

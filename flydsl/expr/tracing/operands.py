@@ -8,7 +8,6 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.leaves import is_static
@@ -24,7 +23,8 @@ from flydsl.dialect.types import (
     TileType,
     fly_type,
 )
-from flydsl.errors import FlyError
+from flydsl.errors import FlyError, how_to_make
+from flydsl.errors.places import SourceLocation, user_location
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
 from flydsl.expr.tracing.emit import emit_fly, require_trace
@@ -32,7 +32,6 @@ from flydsl.expr.tracing.executing import lanes_of, text_of_lanes
 from flydsl.expr.tracing.outlived import note, note_raw
 from flydsl.layout import ComposedLayout, CoordSwizzle, IntLeaf, Layout, Swizzle, Tile
 from flydsl.layout.int_tuple import as_int_tuple
-from flydsl.places import SourceLocation, user_location
 
 # Type of a static operand -> its fly type.
 _STATIC_TYPES: dict[type, Callable[[Any], FlyType]] = {
@@ -186,7 +185,7 @@ def as_ir_value(value: Any) -> ir.Value:
     number = as_numeric(value)
     if isinstance(number, ArithValue):
         return number.ir_value()
-    raise argument_error(f"{value!r} is not a value of the DSL", how_made.NUMBER)
+    raise argument_error(f"{value!r} is not a value of the DSL", how_to_make.NUMBER)
 
 
 def element_name(element: Any) -> str:

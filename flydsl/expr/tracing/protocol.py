@@ -11,8 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from mlir import ir
 
-from flydsl import how_made
 from flydsl.dialect.location import argument_error
+from flydsl.errors import how_to_make
 from flydsl.expr.control_flow.tree import Container, Tree, flatten, parts, with_parts
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numbers.vector_value import Vector
@@ -43,7 +43,7 @@ def extract_to_ir_values(obj: Any) -> list[ir.Value]:
         return list(obj.__extract_to_ir_values__())
     if isinstance(obj, Container):
         return [value for part in parts(obj)[1] for value in extract_to_ir_values(part)]
-    raise argument_error(f"{obj!r} is not a value of the program", how_made.NUMBER)
+    raise argument_error(f"{obj!r} is not a value of the program", how_to_make.NUMBER)
 
 
 def get_ir_types(obj: Any) -> list[ir.Type]:

@@ -21,7 +21,7 @@ from typing import Any
 from flydsl import env
 from flydsl.dialect.location import trace_error
 from flydsl.errors import SourceLocation, TraceError
-from flydsl.places import TRACER, source_lines, user_frames, user_location
+from flydsl.errors.places import TRACER, source_lines, user_frames, user_location
 
 VARIABLE = "FLYDSL_COMPILE_MAX_TRACED_OPS"
 _WARN_AT = 50_000

@@ -11,7 +11,7 @@ what users read, `table` its text, `roofline` the times at peak rates, `session`
 
 from typing import TYPE_CHECKING
 
-from flydsl.lazy_names import lazy_names
+from flydsl.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from flydsl.simulator.counters.counts import Counts, LineCounts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles, valu_operations
 from flydsl.errors import ArchError, SourceLocation
-from flydsl.missing_attributes import Explained
+from flydsl.errors.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.counts import Counts, LineCounts, total_counts
 from flydsl.simulator.counters.instruction_class import (

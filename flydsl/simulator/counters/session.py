@@ -8,9 +8,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from flydsl.interrupts import holding
 from flydsl.simulator.checks import enabled_checks
 from flydsl.simulator.timing.session import current_tracing, tracing
+from flydsl.system.interrupts import holding
 
 if TYPE_CHECKING:
     from flydsl.simulator.counters.report import LaunchCounters

@@ -47,7 +47,7 @@ from threading import RLock
 from typing import Any, Literal
 
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, M0, VCC, Register
-from flydsl.interrupts import interrupt_afterwards
+from flydsl.system.interrupts import interrupt_afterwards
 
 FIXED = {
     "vcc": ("mask", Register("s", VCC, 2)),

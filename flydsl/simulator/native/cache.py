@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from flydsl.disk_cache import CacheFolder
+from flydsl.system.disk_cache import CacheFolder
 
 _MAGIC = b"flydsl-pack 1\n"
 _MAX_BYTES = 256 << 20

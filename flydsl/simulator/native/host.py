@@ -27,7 +27,7 @@ from typing import Any
 
 from flydsl import env
 from flydsl.errors import ArgumentError, SimulatorError
-from flydsl.interrupts import interrupt_afterwards
+from flydsl.system.interrupts import interrupt_afterwards
 
 
 @dataclass(frozen=True)

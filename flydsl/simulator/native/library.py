@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flydsl import env
-from flydsl.garbage import collection_paused
 from flydsl.simulator.native import host
 from flydsl.simulator.native.cache import HandlerCache
 from flydsl.simulator.native.runtime import Translation, source
 from flydsl.simulator.native.shape import Shape
+from flydsl.system.garbage import collection_paused
 
 if TYPE_CHECKING:
     from flydsl.simulator.native.builder.ir import Function

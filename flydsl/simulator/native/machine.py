@@ -11,7 +11,6 @@ import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError
-from flydsl.interrupts import interrupt_afterwards
 from flydsl.progress import Task
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import merge
@@ -28,6 +27,7 @@ from flydsl.simulator.native.idle_launches import keep, taken
 from flydsl.simulator.native.launch_block import RepeatedWork, SharedLaunch, Watch, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.turns import Turns
+from flydsl.system.interrupts import interrupt_afterwards
 
 if TYPE_CHECKING:
     from flydsl.simulator.lockstep.machine import Machine

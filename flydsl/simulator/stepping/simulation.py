@@ -18,8 +18,8 @@ import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import LaunchError, SimulatorError
+from flydsl.errors.missing_attributes import Explained
 from flydsl.hsaco.variables import Variables
-from flydsl.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import current_counting
 from flydsl.simulator.decoding.program import Instruction, Program

@@ -16,7 +16,7 @@ The figures are those of `flydsl.arch.timing`, each with its source.
 
 from typing import TYPE_CHECKING
 
-from flydsl.lazy_names import lazy_names
+from flydsl.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from flydsl.simulator.timing.perfetto import write_chrome_trace

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flydsl.arch.products import Product, product_of
-from flydsl.interrupts import holding
 from flydsl.simulator.checks import enabled_checks
 from flydsl.simulator.estimates import Estimate, together
+from flydsl.system.interrupts import holding
 
 if TYPE_CHECKING:
     from flydsl.arch import Arch

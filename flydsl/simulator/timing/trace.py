@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from flydsl.errors import ArgumentError
-from flydsl.missing_attributes import Explained
+from flydsl.errors.missing_attributes import Explained
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.estimates import Estimate
 

@@ -17,8 +17,8 @@ import flydsl.compiler as flyc
 from flydsl.compiler import jit_function
 from flydsl.compiler.caching import artifact_cache
 from flydsl.compiler.caching.observation import observed
-from flydsl.disk_cache import RecordFolder
 from flydsl.errors import CompileError, FlyError
+from flydsl.system.disk_cache import RecordFolder
 from tests.processes import run_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.artifacts_on_disk]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from flydsl.errors import SimulatorError
-from flydsl.scratch import NoRoomError
 from flydsl.simulator.native import runtime
 from flydsl.simulator.native.runtime import Translation, source
+from flydsl.system.temporary_files import NoRoomError
 
 TRIPLES = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-darwin"]
 

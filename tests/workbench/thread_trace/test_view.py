@@ -15,7 +15,7 @@ import pytest
 
 import workbench
 from flydsl.errors import ArgumentError
-from flydsl.places import open_folder
+from flydsl.errors.places import open_folder
 from flydsl.simulator.timing import Trace, TracedInstruction
 from flydsl.simulator.timing.hot_spots import hottest
 from tests.simulator.timing.rocprof_folder import write_folder

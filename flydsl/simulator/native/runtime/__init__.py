@@ -16,16 +16,16 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from flydsl.child_processes import end_child, start_child
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, ttmp
-from flydsl.scratch import NoRoomError, temporary_file
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.memory import tensor_descriptor as tensor
 from flydsl.simulator.memory.buffers import PRIVATE_APERTURE, SHARED_APERTURE, SLOT_SHIFT
 from flydsl.simulator.native import layout
 from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, LANES, RUNNING
-from flydsl.ziglang import find_zig
+from flydsl.system.child_processes import end_child, start_child
+from flydsl.system.temporary_files import NoRoomError, temporary_file
+from flydsl.system.ziglang import find_zig
 
 SNAPSHOT_INSTRUCTIONS, MOST_SNAPSHOT_INSTRUCTIONS = 256, 16_384
 """For how long a wave is compared with an earlier state: a loop in which it waits for memory is shorter."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from flydsl.places import is_users, source_lines
+from flydsl.errors.places import is_users, source_lines
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def functions(code: types.CodeType) -> Iterator[types.CodeType]:

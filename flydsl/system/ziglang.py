@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flydsl.child_processes import end_child, start_child
+from flydsl.system.child_processes import end_child, start_child
 
 
 def find_zig() -> str | None:

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from flydsl.interrupts import finalizers_interrupted_afterwards
+from flydsl.system.interrupts import finalizers_interrupted_afterwards
 
 # Whoever freezes, freezes all there is: more than 100,000 objects where torch is loaded. Python 3.12 itself freezes the
 # immortal ones that a full collection comes across, some hundreds.

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from flydsl.missing_attributes import Explained
+from flydsl.errors.missing_attributes import Explained
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.garbage import collection_paused, take_for_old
+from flydsl.system.garbage import collection_paused, take_for_old
 from tests.launchers import launcher_of
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from flydsl import disk_cache
-from flydsl.disk_cache import CacheFolder, RecordFolder
+from flydsl.system import disk_cache
+from flydsl.system.disk_cache import CacheFolder, RecordFolder
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_full_disk_only_costs_time(call: str, tmp_path: Path, monkeypatch: pyt
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(f"flydsl.disk_cache.{'tempfile' if call == 'mkstemp' else 'os'}.{call}", full)
+    monkeypatch.setattr(f"flydsl.system.disk_cache.{'tempfile' if call == 'mkstemp' else 'os'}.{call}", full)
     assert not folder.write("a", b"two")
     assert folder.read("a") == b"one"
     assert [path.name for path in (tmp_path / "c").iterdir()] == ["a"]

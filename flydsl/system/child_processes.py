@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
-from flydsl.interrupts import interrupt_afterwards
+from flydsl.system.interrupts import interrupt_afterwards
 
 
 def start_child(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from flydsl.child_processes import end_child, start_child
 from flydsl.codegen.link import PendingLink
-from flydsl.ziglang import run_tool
+from flydsl.system.child_processes import end_child, start_child
+from flydsl.system.ziglang import run_tool
 
 SLEEP = ("sleep", "600")
 started: list[int] = []

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flydsl.places import SourceLocation, innermost_place
+from flydsl.errors.places import SourceLocation, innermost_place
 
 # The elements of an array, where a message names it: they say little, and may take a page.
 _ARRAY = re.compile(r"\b(tensor|array)\(\[[^()]{60,}?\][^()\[\]]*\)")

@@ -17,8 +17,8 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler.trace import is_tracing
-from flydsl.garbage import collection_paused
-from flydsl.interrupts import holding
+from flydsl.system.garbage import collection_paused
+from flydsl.system.interrupts import holding
 
 
 @pytest.fixture(autouse=True)
