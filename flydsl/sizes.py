@@ -28,7 +28,7 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
-from flydsl.errors.places import line_that_calls
+from flydsl.errors.places import line_outside_of
 
 __all__ = [
     "require_array", "require_elements", "require_least", "require_pitch", "require_rows", "require_tensor",
@@ -66,7 +66,7 @@ def require_array(
 
 def _require(holds: bool, what: str, hint: str, package: str) -> None:
     if not holds:
-        raise ArgumentError(what, at=line_that_calls(package), hint=hint)
+        raise ArgumentError(what, at=line_outside_of(package), hint=hint)
 
 
 def require_rows(

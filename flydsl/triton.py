@@ -29,7 +29,7 @@ from flydsl.codegen import CodeObject
 from flydsl.compiler.debugging.missing_waits import warn_of_missing_waits
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, DeviceError
-from flydsl.errors.places import leave_out
+from flydsl.errors.places import treat_as_library
 from flydsl.hsaco import read_hsaco
 from flydsl.runtime.device import is_posing, target_arch
 from flydsl.sweeps.bench import estimated
@@ -112,7 +112,7 @@ def _driver() -> Any:
     from triton.backends.compiler import GPUTarget
     from triton.backends.driver import DriverBase
 
-    leave_out(str(Path(triton.__file__).parent))
+    treat_as_library(str(Path(triton.__file__).parent))
 
     class SimulatorDriver(DriverBase):
         """Triton's view of the simulator: one device, one stream, memory of the host."""

@@ -9,7 +9,7 @@ import flydsl.expr as fx
 from flydsl import sizes
 from flydsl.atoms.instruction_sets import CDNA4, GFX1250
 from flydsl.errors import ArgumentError
-from flydsl.errors.places import line_that_calls
+from flydsl.errors.places import line_outside_of
 from flydsl.expr.coop import warp_size
 from flydsl.expr.tracing.emit import target_name
 
@@ -70,7 +70,7 @@ def require(holds: bool, what: str, wanted: str) -> None:
 
 def refusal(what: str, *, hint: str | None = None) -> ArgumentError:
     """The error about `what`, at the caller's line."""
-    return ArgumentError(what, at=line_that_calls("kernels"), hint=hint)
+    return ArgumentError(what, at=line_outside_of("kernels"), hint=hint)
 
 
 def require_waves_of_64(kernel: str) -> None:

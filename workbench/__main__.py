@@ -17,7 +17,7 @@ from typing import Any
 from flydsl.arch import ARCHS
 from flydsl.compiler import Launch, Pipeline, capture_launches
 from flydsl.errors import ArgumentError, FlyError, SourceLocation
-from flydsl.errors.places import leave_out
+from flydsl.errors.places import treat_as_library
 from flydsl.gpu.__main__ import add_options, run_program, with_report_file
 from flydsl.testing.check import CHECKS, Checker
 from workbench.new_project import can_write_figures, write_figures, write_project
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status: 1 if something failed, 2 for bad arguments."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(with_report_file(words) if words[:1] == ["run"] else words)
-    leave_out(sys.argv[0])
+    treat_as_library(sys.argv[0])
     try:
         command: Callable[[argparse.Namespace], int] = options.run
         return command(options)

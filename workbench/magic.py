@@ -19,7 +19,7 @@ from flydsl.binary import capture_binary_launches, open_binary
 from flydsl.compiler import Pipeline, capture_launches
 from flydsl.compiler.stages import number_of, stages
 from flydsl.errors import ArgumentError, FlyError, did_you_mean
-from flydsl.errors.places import leave_out
+from flydsl.errors.places import treat_as_library
 from flydsl.runtime.device import target_arch
 from workbench.binary_report import binary_reports
 from workbench.comparisons import compare
@@ -165,7 +165,7 @@ def register_magics(shell: Any) -> None:
         with _interruptible("%flydiff"):
             flydiff(shell, line)
 
-    leave_out(str(Path(IPython.__file__).parent))  # what it calls for the cell is the cell's line
+    treat_as_library(str(Path(IPython.__file__).parent))  # what it calls for the cell is the cell's line
     cell_magic.__doc__ = _flykernel_parser().format_help()
     line_magic.__doc__ = _flydiff_parser().format_help()
     shell.register_magic_function(cell_magic, "line_cell", "flykernel")

@@ -3,7 +3,7 @@
 import flydsl.compiler as flyc
 """
 
-from flydsl.system.garbage import collection_paused, take_for_old
+from flydsl.system.garbage import collection_paused, move_to_oldest_generation
 
 with collection_paused():
     from flydsl.compiler.arguments.custom_argument import JitArgumentRegistry
@@ -22,7 +22,7 @@ with collection_paused():
     from flydsl.compiler.user_fork import install as _wait_before_forks
     from flydsl.expr.flydsl_names.names import unknown_name as _unknown_name
 
-    take_for_old()  # before a collection, which would look at all of it
+    move_to_oldest_generation()  # before a collection, which would look at all of it
 
 __getattr__ = _unknown_name(__name__, globals())
 

@@ -15,7 +15,7 @@ from flydsl.compiler.arguments.signature import Parameter
 from flydsl.compiler.jit_function import JitFunction
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import argument_error
-from flydsl.errors.places import leave_out
+from flydsl.errors.places import treat_as_library
 from flydsl.expr.numeric import Boolean, Numeric
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 
@@ -47,7 +47,7 @@ def custom_op(
     """
     import torch
 
-    leave_out(str(Path(torch.__file__).parent))  # what calls the launcher for the user
+    treat_as_library(str(Path(torch.__file__).parent))  # what calls the launcher for the user
     if not isinstance(launcher, JitFunction):
         raise argument_error(f"custom_op takes a @flyc.jit function, not {launcher!r}", "decorate it: @flyc.jit")
     if not isinstance(name, str) or name.count("::") != 1:

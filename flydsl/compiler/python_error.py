@@ -15,7 +15,7 @@ from mlir import ir
 
 import flydsl.expr as fx
 from flydsl.errors import SourceLocation, TraceError, did_you_mean
-from flydsl.errors.places import in_standard_library, is_users, location_of, steps_of
+from flydsl.errors.places import in_standard_library, is_user_frame, location_of, steps_of
 from flydsl.expr.control_flow import recursion
 from flydsl.expr.flydsl_names.other_names import OTHER_NAMES
 from flydsl.expr.numbers.arith_value import ArithValue
@@ -95,7 +95,7 @@ def _innermost(traceback: TracebackType | None) -> TracebackType | None:
 
 def _recursive(error: Exception) -> TracebackType:
     """The first step of a traceback in the function of the user's that is called most often."""
-    steps = [step for step in steps_of(error) if is_users(step.tb_frame)]
+    steps = [step for step in steps_of(error) if is_user_frame(step.tb_frame)]
     calls = Counter(step.tb_frame.f_code for step in steps)
     return next(step for step in steps if step.tb_frame.f_code is calls.most_common(1)[0][0])
 

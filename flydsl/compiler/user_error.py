@@ -14,7 +14,7 @@ import mlir
 
 from flydsl.compiler.python_error import ATTRIBUTE_HOOKS, as_fault, as_trace_error
 from flydsl.errors import FlyError, SourceLocation
-from flydsl.errors.places import PACKAGES, is_users, line_that_calls, location_of, steps_of, user_location
+from flydsl.errors.places import PACKAGES, is_user_frame, line_outside_of, location_of, steps_of, user_location
 from flydsl.system.torch_compile import untraced
 
 P = ParamSpec("P")
@@ -64,7 +64,7 @@ def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardI
     """
     at, traceback = _place(error), _users_steps(error)
     if isinstance(error, FlyError):
-        error.located(line_that_calls(error.package) if error.package else at or user_location())
+        error.located(line_outside_of(error.package) if error.package else at or user_location())
     elif isinstance(error, Exception):
         if at is not None and not _is_fault_of_package(error):
             return as_trace_error(error, at).with_traceback(traceback)
@@ -92,7 +92,7 @@ def _users_steps(error: BaseException) -> TracebackType | None:
     for step in steps_of(error):
         if _is_hidden(step):
             is_below = True
-        elif is_users(step.tb_frame) or not (is_below or step.tb_frame.f_code.co_filename.startswith(_BETWEEN)):
+        elif is_user_frame(step.tb_frame) or not (is_below or step.tb_frame.f_code.co_filename.startswith(_BETWEEN)):
             shown.append(step)
             is_below = False
     following: TracebackType | None = None
@@ -103,7 +103,7 @@ def _users_steps(error: BaseException) -> TracebackType | None:
 
 def _place(error: BaseException) -> SourceLocation | None:
     """The user's innermost line that an error passed through."""
-    users = [step for step in steps_of(error) if is_users(step.tb_frame) and not _is_hidden(step)]
+    users = [step for step in steps_of(error) if is_user_frame(step.tb_frame) and not _is_hidden(step)]
     return location_of(users[-1].tb_frame.f_code, users[-1].tb_lasti, users[-1].tb_lineno) if users else None
 
 

@@ -1,7 +1,7 @@
 """Places in the user's source: of a frame on the stack, of a function, of an error on its way out.
 
-A user's frame is one of code that is neither of this package, nor of the workbench, nor of Python's library. Python
-3.11 and later also give columns, which error messages turn into carets.
+A frame is the user's if its code is neither in this package, nor in the workbench, nor in Python's library. Python 3.11
+and later also give columns, which error messages turn into carets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import CodeType, FrameType, TracebackType
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The workbench calls launchers for its user, whose line is the one that counts.
 PACKAGES = (_PACKAGE, os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "workbench") + os.sep)
-_NOT_THE_USERS: tuple[str, ...] = (*PACKAGES, "<frozen ")
+_library_paths: tuple[str, ...] = (*PACKAGES, "<frozen ")
 _MOST_SOURCE_BYTES = 1 << 24
 _NOTEBOOK_CELL = re.compile(r"(ipykernel_\d+[/\\]\d+\.py|<ipython-input-.*>)$")
 _QUOTED = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -30,22 +30,22 @@ TRACER = "_trace_launcher"  # the function of this package that calls what is tr
 _MADE = {("<string>", f"__{name}__") for name in ("init", "eq", "lt", "le", "gt", "ge", "hash")}  # of a dataclass
 
 
-def leave_out(path: str) -> None:
-    """Take the frames of a package, by its folder, or of a file for those of a library between user and package."""
-    global _NOT_THE_USERS
+def treat_as_library(path: str) -> None:
+    """Treat code below a folder, or in a file, as a library's: errors are at the user's line that called it."""
+    global _library_paths
     path += os.sep if os.path.isdir(path) else ""
-    if path and path not in _NOT_THE_USERS:
-        _NOT_THE_USERS = (*_NOT_THE_USERS, path)
-        _answers.clear()
+    if path and path not in _library_paths:
+        _library_paths = (*_library_paths, path)
+        _is_users.clear()
 
 
-# Of `is_users`, by the id of a code object, which is kept, so that no other has it.
-_answers: dict[int, tuple[CodeType, bool]] = {}
+# The answers of `is_user_frame` by the id of a code object, which is kept so that the id is not used again.
+_is_users: dict[int, tuple[CodeType, bool]] = {}
 _opened_folders: set[str] = set()
 
 
 def open_folder(file: str | os.PathLike[str]) -> None:
-    """Let lines be shown of what lies in the folder of a file that the user opens, when the file names them."""
+    """Allow source lines from the folder of a file that the user opens to be shown, where that file names them."""
     _opened_folders.add(os.path.dirname(os.path.realpath(file)))
 
 
@@ -53,8 +53,9 @@ def open_folder(file: str | os.PathLike[str]) -> None:
 class SourceLocation:
     """A place in the user's Python source. `line` counts from 1; columns count UTF-8 bytes from 0, as Python's do.
 
-    is_claimed: a file names the place, which may come from anyone. Then its line is shown only if the source is of this
-    process anyway, or lies in a folder from which the user opened something: no file may ask for another one's lines.
+    is_claimed: whether the place comes from a file, which anyone may have written. Then its line is shown only if the
+    source is loaded in this process, or lies in a folder from which the user opened something: no file may reveal the
+    contents of others.
     """
 
     file: str
@@ -87,7 +88,7 @@ class SourceLocation:
         return f"{self.file_label}:{self.line}"
 
     def excerpt(self) -> list[str]:
-        """The source line and carets under it: under all of it where the columns are not known."""
+        """The source line and carets under it; under all of it if the columns are unknown."""
         text = self.source_line
         if text is None:
             return []
@@ -102,7 +103,7 @@ class SourceLocation:
 
 
 def _magic(text: str) -> str | None:
-    """A notebook's magic as its user typed it, if this is the call that IPython makes of it."""
+    """A notebook's magic as its user typed it, if this is IPython's call of one; else None."""
     found = _MAGIC_CALL.match(text)
     if found is None:
         return None
@@ -138,7 +139,7 @@ def _characters(text: str, column: int) -> int:
 
 
 class _Places:
-    """The locations of the instructions of a code object, which it keeps: so no other has its id."""
+    """The locations of the instructions of a code object, which is kept so that its id is not used again."""
 
     def __init__(self, code: CodeType) -> None:
         self._code = code
@@ -165,8 +166,8 @@ def user_frame() -> FrameType | None:
     """The innermost frame outside this package on the Python stack."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        answer = _answers.get(id(frame.f_code))  # asked for every traced operation: without a call for each frame
-        if answer[1] if answer else is_users(frame):
+        answer = _is_users.get(id(frame.f_code))  # for every traced operation, so without a call for each frame
+        if answer[1] if answer else is_user_frame(frame):
             return frame
         frame = frame.f_back
     return None
@@ -176,27 +177,27 @@ def user_frames(outermost: str) -> Iterator[FrameType]:
     """The frames outside this package on the Python stack, innermost first, as far as the function of that name."""
     frame = user_frame()
     while frame is not None and frame.f_code.co_name != outermost:
-        if is_users(frame):
+        if is_user_frame(frame):
             yield frame
         frame = frame.f_back
 
 
-def is_users(frame: FrameType) -> bool:
-    """True for a frame of code outside this package, except Python's: its library's, a dataclass's, a named tuple's."""
+def is_user_frame(frame: FrameType) -> bool:
+    """True for a frame of the user's code: not a library's, nor what Python makes for a dataclass or a named tuple."""
     code = frame.f_code
-    answer = _answers.get(id(code))
+    answer = _is_users.get(id(code))
     if answer is None:
         file = code.co_filename
         is_made = (file, code.co_name) in _MADE or str(frame.f_globals.get("__name__")).startswith("namedtuple_")
-        is_not = file.startswith(_NOT_THE_USERS) or in_standard_library(file) or is_made
-        answer = _answers[id(code)] = (code, not is_not)
+        is_library = file.startswith(_library_paths) or in_standard_library(file) or is_made
+        answer = _is_users[id(code)] = (code, not is_library)
     return answer[1]
 
 
 def lines_of_callers() -> str:
     """The lines that led to the user's innermost function: " (called from line 46)"; "" in a kernel."""
     frame, lines = user_frame(), []
-    while frame is not None and (caller := frame.f_back) is not None and is_users(caller):
+    while frame is not None and (caller := frame.f_back) is not None and is_user_frame(caller):
         if not frame.f_code.co_name.startswith("<"):  # a comprehension, or a lambda, is at its caller's line
             lines.append(str(caller.f_lineno))
         frame = caller
@@ -214,10 +215,10 @@ def user_location() -> SourceLocation | None:
     return None if frame is None else location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
 
 
-def line_that_calls(package: str) -> SourceLocation | None:
-    """The innermost place of the user's outside of a package of Python's; where there is none, the innermost place."""
+def line_outside_of(package: str) -> SourceLocation | None:
+    """The user's innermost place outside of a Python package; if there is none, the innermost place."""
     frame = user_frame()
-    while frame is not None and (_is_within(frame, package) or not is_users(frame)):
+    while frame is not None and (_is_within(frame, package) or not is_user_frame(frame)):
         frame = frame.f_back
     return user_location() if frame is None else location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
 
@@ -261,15 +262,15 @@ def steps_of(error: BaseException) -> Iterator[TracebackType]:
 
 def innermost_place(error: BaseException) -> SourceLocation | None:
     """The user's innermost line that an error passed through."""
-    users = [step for step in steps_of(error) if is_users(step.tb_frame)]
+    users = [step for step in steps_of(error) if is_user_frame(step.tb_frame)]
     return location_of(users[-1].tb_frame.f_code, users[-1].tb_lasti, users[-1].tb_lineno) if users else None
 
 
 def source_lines(code: CodeType) -> tuple[list[str], int]:
-    """(the lines, the number of the first) of a function, as `inspect.getsourcelines` finds them.
+    """(the lines, the number of the first) of a function, as `inspect.getsourcelines` returns them.
 
-    Where its file can be read; that function asks every loaded module for its file first, which takes 12 ms beside
-    torch. Raises OSError if the source is not to be had.
+    Reads the file itself if it can: `inspect` first asks every loaded module for its file, which takes 12 ms if torch
+    is loaded. Raises OSError if the source is not available.
     """
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename)
@@ -279,7 +280,7 @@ def source_lines(code: CodeType) -> tuple[list[str], int]:
 
 
 def _block(lines: list[str], code: CodeType) -> list[str]:
-    """The lines of a function. `inspect.getblock` reads every token; the end of the code mostly tells as much."""
+    """The lines of a function, mostly by the last line of its code: `inspect.getblock` reads every token."""
     first = code.co_firstlineno - 1
     indent, after = _indent(lines[first]), min(_last_line(code), len(lines))
     if after <= first or _indent(lines[after - 1]) <= indent:  # a body in its first line, or the end of a string
@@ -290,7 +291,7 @@ def _block(lines: list[str], code: CodeType) -> list[str]:
 
 
 def _last_line(code: CodeType) -> int:
-    """The last line of an instruction of a function or of one inside it; 0 where instructions do not say."""
+    """The last line of the instructions of a function and of those inside it; 0 where instructions have no lines."""
     if sys.version_info < (3, 11):
         return 0
     own = max((end or 0 for _, end, _, _ in code.co_positions()), default=0)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from flydsl.errors import ArgumentError, DeviceError, FlyError
-from flydsl.errors.places import leave_out
+from flydsl.errors.places import treat_as_library
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     add_options(parser, gpu_is_option=False)
     options = parser.parse_args(with_report_file(sys.argv[1:] if arguments is None else arguments))
-    leave_out(sys.argv[0])
+    treat_as_library(sys.argv[0])
     try:
         return run_program(options)
     except FlyError as error:

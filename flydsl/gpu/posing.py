@@ -17,7 +17,7 @@ from flydsl.arch import get_arch
 from flydsl.arch.products import Product, product_of
 from flydsl.compiler.jit_function import JitFunction
 from flydsl.errors import ArgumentError, DeviceError
-from flydsl.errors.places import leave_out
+from flydsl.errors.places import treat_as_library
 from flydsl.gpu import of_benchmark, of_compile, of_triton
 from flydsl.gpu.absent import (
     refuse_absent,
@@ -75,7 +75,7 @@ class Posing:
         self._hook = ImportHook(changes, self._replaced)
 
     def begin(self) -> None:
-        leave_out(str(Path(torch.__file__).parent))  # an error below one of its functions is at the user's line
+        treat_as_library(str(Path(torch.__file__).parent))  # an error below one of its functions is at the user's line
         MEMORY.current, MEMORY.gpus = 0, self.count
         MEMORY.capacity_bytes = self.product.memory_gib << 30
         MEMORY.products_per_sum = get_arch(self.product.arch).products_per_sum

@@ -1,4 +1,4 @@
-"""Fields that encodings may differ in without a difference, as no instruction reads them.
+"""Fields of encodings that instructions do not read: code that differs in them only does the same.
 
 - The third source of a VOP3 instruction that has two: the assembler leaves it 0, the next version of LLVM has the
   constant 0 there (128), for RDNA and gfx1250.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from flydsl.errors.places import is_users
+from flydsl.errors.places import is_user_frame
 from flydsl.expr.control_flow.generated import continuing, is_generated
 from flydsl.expr.numbers.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
@@ -57,7 +57,7 @@ class Debugger(pdb.Pdb):
 
     def stop_here(self, frame: FrameType) -> bool:
         """True if a step ends in a frame: only in one of the user's source."""
-        return is_users(frame) and not is_generated(frame.f_code) and super().stop_here(frame)
+        return is_user_frame(frame) and not is_generated(frame.f_code) and super().stop_here(frame)
 
     def dispatch_call(self, frame: FrameType, arg: Any) -> Any:
         """Begin a function: none that holds a part of an expression, whose line has been shown."""

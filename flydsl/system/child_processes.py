@@ -1,4 +1,4 @@
-"""Child processes of which a Ctrl-C leaves none behind."""
+"""Child processes that a Ctrl-C never leaves behind."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from flydsl.system.interrupts import interrupt_afterwards
 def start_child(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """Start a process, with the options of `subprocess.Popen`; a Ctrl-C meanwhile ends it.
 
-    One between the start and the arrival of the child's number in a variable would leave a child that nobody knows of.
-    Raises OSError if it cannot be started.
+    A Ctrl-C is deferred until the child's object is in a variable, as nobody could end it otherwise. Raises OSError if
+    the process cannot be started.
     """
     process = None
     try:
@@ -29,10 +29,10 @@ def start_child(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]
 
 
 def end_child(process: subprocess.Popen[Any]) -> None:
-    """Kill a process, wait for its end, and close its pipes, wherever a Ctrl-C has left `subprocess`.
+    """Kill a process, wait for its end, and close its pipes, whatever a Ctrl-C has interrupted in `subprocess`.
 
-    Popen's own `wait` is not called: one that is interrupted just after it has taken its lock keeps it, and the next
-    one waits for that lock forever.
+    Popen's own `wait` is not called: if an earlier call was interrupted just after it took its lock, the next one
+    would wait for that lock forever.
     """
     process.kill()
     if process.returncode is None:

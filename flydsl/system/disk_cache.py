@@ -1,7 +1,7 @@
 """A private, size-bounded cache folder; files are written atomically.
 
-What lies there is executed, on the simulator or by the host, so nothing is read that another user could have written.
-Nothing there is needed, either: a folder that cannot be used, a full disk, or a file that is gone only costs time.
+Its content is executed, on the simulator or by the host, so files that another user could have written are not read.
+Nothing in it is needed: a folder that cannot be used, a full disk, or a missing file only costs time.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _MAX_FILE_BYTES = 1 << 26
 _MAX_RECORD_BYTES = 1 << 28
 _COMPRESSION = 1  # to a third, in less than half a millisecond; higher levels save little more
 _BLOCK_BYTES = 4096
-# How often the folder is pruned while as much as it may hold is written. Looking at ten thousands of files takes a
-# tenth of a second: too much for each write.
+# How often the folder is pruned while max_bytes are written. Looking at ten thousand files takes a tenth of a second:
+# too long for each write.
 _LOOKS = 64
 _chance = random.Random()  # of its own: the user's numbers stay what they are
 _DIGEST_BYTES = 32
 _MAX_DIGESTS_BYTES = 1 << 20
-# Root, and whoever root is in a container of a user's.
+# The owners that are trusted: root, and root as a user's container sees it.
 _TRUSTED = (0, 65534)
 _LOCK = ".lock-"
 _LOCK_LOOKS_S, _LONGEST_WAIT_S = 0.02, 60.0
@@ -43,8 +43,8 @@ _LOCK_LOOKS_S, _LONGEST_WAIT_S = 0.02, 60.0
 class CacheFolder:
     """A cache folder. It holds nothing if there is no folder that only this user can write to.
 
-    max_bytes: what all files may take, about. Beyond it the ones that were not used for the longest time go; a write
-    looks at that with a probability in proportion to its size, so that no process has to count for the others.
+    max_bytes: the size of all files, approximately. Beyond it, the files that have not been used for the longest time
+    are removed. A write checks that with a probability in proportion to its size, so that processes need not count.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
@@ -113,9 +113,9 @@ class CacheFolder:
 
     @contextlib.contextmanager
     def alone(self, name: str) -> Iterator[bool]:
-        """Be the only process inside such a `with` block of this name. Gives whether another one was.
+        """Be the only process inside the `with` block of this name. Yields True if it had to wait for another one.
 
-        After a minute the block is entered all the same: what is written twice only costs time.
+        After a minute the block is entered all the same: work that is done twice only costs time.
         """
         descriptor = self._lock_file(name)
         if descriptor is None:

@@ -8,21 +8,21 @@ from contextlib import contextmanager
 
 from flydsl.system.interrupts import finalizers_interrupted_afterwards
 
-# Whoever freezes, freezes all there is: more than 100,000 objects where torch is loaded. Python 3.12 itself freezes the
-# immortal ones that a full collection comes across, some hundreds.
-_FROZEN_BY_SOMEBODY = 10_000
+# A program that calls gc.freeze() freezes all objects: more than 100,000 if torch is loaded. Python 3.12 itself freezes
+# the immortal ones that a full collection finds, some hundreds.
+_FEWEST_FROZEN_BY_A_PROGRAM = 10_000
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Look for no garbage meanwhile; also a decorator. What was made is looked at afterwards, as what is young.
+    """Pause Python's garbage collector in the `with` block; also a decorator. New objects count as young afterwards.
 
-    A compilation makes many objects, and few that only a collector finds. Looking meanwhile, Python decides that there
-    is much to look at, and looks at every object of the process: a tenth of a second where torch is loaded.
+    A compilation makes many objects, few of them in cycles. With the collector on, their number would start collections
+    of every object of the process, which take a tenth of a second each if torch is loaded.
     """
     before = gc.get_threshold()
     with finalizers_interrupted_afterwards():
-        # A threshold of 0 stops it: gc.disable() stays another thread's to call meanwhile.
+        # A threshold of 0 stops it, and leaves gc.disable() to other threads.
         gc.set_threshold(0, *before[1:])
         try:
             yield
@@ -41,16 +41,16 @@ def _resume(threshold: tuple[int, int, int]) -> None:
 
 
 def _collect_what_is_due() -> list[list[int]]:
-    """Make a few containers: Python starts a collection that is due when one is made, and here it loses no Ctrl-C."""
+    """Make a few containers, upon which Python starts a collection that is due: here, where no Ctrl-C gets lost."""
     return [[i] for i in range(2)]
 
 
-def take_for_old() -> None:
-    """Put all objects among the old ones, without looking at them: imported modules stay.
+def move_to_oldest_generation() -> None:
+    """Move all objects to the garbage collector's oldest generation without looking at them, as modules stay.
 
-    Otherwise the import leaves Python with so many new objects that the first call has it look at every one of the
-    process. Does nothing if the program has frozen objects, which would be unfrozen.
+    Otherwise an import leaves so many new objects that the first call starts a collection of every object of the
+    process. Does nothing if the program has frozen objects, which this would unfreeze.
     """
-    if gc.get_freeze_count() < _FROZEN_BY_SOMEBODY:
+    if gc.get_freeze_count() < _FEWEST_FROZEN_BY_A_PROGRAM:
         gc.freeze()
         gc.unfreeze()

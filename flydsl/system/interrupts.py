@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment when it would do harm."""
+"""Ctrl-C deferred where it would do harm: leave work half done, or get lost."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def interrupt_afterwards() -> Iterator[None]:
 
     Python itself prints and drops exceptions that are raised in its fork hooks.
     """
-    is_in_hands_of_python = signal.getsignal(signal.SIGINT) is not None
-    if threading.current_thread() is not threading.main_thread() or not is_in_hands_of_python:
+    is_handled_by_python = signal.getsignal(signal.SIGINT) is not None
+    if threading.current_thread() is not threading.main_thread() or not is_handled_by_python:
         yield  # no KeyboardInterrupt is raised here
         return
     interrupts: list[int] = []
@@ -35,10 +35,9 @@ def interrupt_afterwards() -> Iterator[None]:
 
 @contextlib.contextmanager
 def holding(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Have a variable hold a value in the `with` block. It must have a default.
+    """Set a context variable, which must have a default, in the `with` block.
 
-    The value is set inside of `try`. Between `token = variable.set(value)` and a `try` below it a Ctrl-C would leave
-    it there for good.
+    It is set inside of `try`: a Ctrl-C between `token = variable.set(value)` and a `try` below would leave it set.
     """
     before = variable.get()
     try:
@@ -50,7 +49,7 @@ def holding(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 @contextlib.contextmanager
 def finalizers_interrupted_afterwards() -> Iterator[None]:
-    """Raise a Ctrl-C that comes in a finalizer at the end of the `with` block. Python would print and drop it."""
+    """Raise a Ctrl-C that arrives in a finalizer at the end of the `with` block; Python would print and drop it."""
     if threading.current_thread() is not threading.main_thread():
         yield  # no KeyboardInterrupt is raised here
         return

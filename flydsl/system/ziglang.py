@@ -1,4 +1,4 @@
-"""The ziglang package's zig, which contains clang and LLD of LLVM 22, and how such tools are run."""
+"""The zig executable of the package ziglang, which contains clang and LLD of LLVM 22; and running such tools."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flydsl.errors.places import is_users, source_lines
+from flydsl.errors.places import is_user_frame, source_lines
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,5 +62,5 @@ def test_the_constructor_of_a_named_tuple_is_not_the_users() -> None:
         return types.SimpleNamespace(f_code=function.__code__, f_globals=function.__globals__)
 
     made: Any = collections.namedtuple("made", "x")
-    assert not is_users(frame(made.__new__))
-    assert is_users(frame(frame))
+    assert not is_user_frame(frame(made.__new__))
+    assert is_user_frame(frame(frame))

@@ -13,7 +13,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.system.garbage import collection_paused, take_for_old
+from flydsl.system.garbage import collection_paused, move_to_oldest_generation
 from tests.launchers import launcher_of
 
 
@@ -97,7 +97,7 @@ def test_what_is_taken_for_old_was_not_looked_at(collections: list[int]) -> None
     new = Cycle()
     gc.disable()  # another thread may come to a collection meanwhile
     try:
-        take_for_old()
+        move_to_oldest_generation()
         assert any(each is new for each in gc.get_objects(generation=2))
         assert gc.get_count()[1:] == (0, 0)
         assert collections == []
@@ -109,7 +109,7 @@ def test_frozen_objects_stay_frozen() -> None:
     frozen = Cycle()
     gc.freeze()
     try:
-        take_for_old()
+        move_to_oldest_generation()
         assert not any(each is frozen for each in gc.get_objects())
     finally:
         gc.unfreeze()

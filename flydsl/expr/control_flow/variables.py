@@ -19,7 +19,7 @@ from mlir import ir
 
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.variables import ELEMENTS, ended_attributes, variable_attributes
-from flydsl.errors.places import is_users
+from flydsl.errors.places import is_user_frame
 from flydsl.expr.control_flow.tree import flatten, leaf_value, typed
 from flydsl.expr.numbers.vector_value import Vector
 from flydsl.expr.numeric import Boolean, Numeric
@@ -57,7 +57,7 @@ def names_are_kept() -> bool:
 def _follow(frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
     """Python's trace function: what follows a call, if it is of a function of the user's in a kernel."""
     is_function = not frame.f_code.co_name.startswith("<")  # no expression with variables of its own
-    return _Followed() if is_function and is_users(frame) and gpu_module_body() is not None else None
+    return _Followed() if is_function and is_user_frame(frame) and gpu_module_body() is not None else None
 
 
 class _Followed:
@@ -70,7 +70,7 @@ class _Followed:
     def __call__(self, frame: FrameType, event: str, argument: Any) -> _Followed:
         if event == "line" and gpu_module_body() is not None:
             self._look(frame)
-        elif event == "return" and frame.f_back is not None and is_users(frame.f_back):
+        elif event == "return" and frame.f_back is not None and is_user_frame(frame.f_back):
             for name in list(self._shapes):
                 self._end(f"{frame.f_code.co_name}:{name}", name)
         return self

@@ -16,7 +16,7 @@ from typing import Any
 
 from flydsl.dialect.location import trace_error
 from flydsl.errors import SourceLocation, TraceError
-from flydsl.errors.places import in_standard_library, is_users, location_of, user_frame, user_location
+from flydsl.errors.places import in_standard_library, is_user_frame, location_of, user_frame, user_location
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BRANCHES = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)
@@ -206,7 +206,7 @@ def refuse_as_key(kind: str) -> None:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and in_standard_library(frame.f_code.co_filename):
         frame = frame.f_back
-    if frame is None or not is_users(frame):
+    if frame is None or not is_user_frame(frame):
         return
     at = location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
     node = _asking(at)[0]

@@ -1,4 +1,4 @@
-"""Operations that only the threads run for which a condition holds."""
+"""Operations that run only in threads for which a condition holds."""
 
 from __future__ import annotations
 

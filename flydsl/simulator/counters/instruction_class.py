@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from flydsl.arch import Arch
-from flydsl.simulator.isa.no_effect import effect_of
+from flydsl.simulator.isa.waits_and_hints import effect_of
 
 CLASSES = (
     "VALU", "MFMA", "SALU", "SMEM", "VMEM load", "VMEM store", "VMEM atomic", "LDS", "branch", "wait", "barrier",

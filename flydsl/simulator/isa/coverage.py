@@ -10,8 +10,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from flydsl.arch import ARCHS, GFX942, GFX1250, Arch
-from flydsl.simulator.isa.no_effect import effect_of
 from flydsl.simulator.isa.spellings import entries_on, name_on
+from flydsl.simulator.isa.waits_and_hints import effect_of
 
 PAGE = Path(__file__).parents[1] / "COVERAGE.md"
 TEMPLATE = PAGE.with_name("COVERAGE.template.md")

@@ -63,8 +63,8 @@ FIXED = {
 FAMILIES = {
     "": (
         "argument_reduction buffer compare control convert cross_lane cube division extremes flat lds lds_barrier "
-        "matrix no_effect packed register_indexing scalar scalar_memory scalar_quads transcendental vector_bytes "
-        "vector_float vector_integer"
+        "matrix packed register_indexing scalar scalar_memory scalar_quads transcendental vector_bytes vector_float "
+        "vector_integer waits_and_hints"
     ),
     "cdna4": "scaled_convert scaled_matrix stochastic_packs",
     "cdna5": "async_copy bfloat16 scaled_convert scaled_wmma stochastic_packs tensor unsigned_floats",
@@ -111,7 +111,7 @@ class Semantics:
 ENTERED: dict[str, Semantics] = {}
 """The rows that have been entered so far, for families that build on others."""
 EFFECTS: dict[str, Effect] = {}
-"""The effects other than "state", by mnemonic: see `no_effect`."""
+"""The effects other than "state", by mnemonic: see `waits_and_hints`."""
 _begun: set[str] = set()
 _complete: set[str] = set()
 _entering = RLock()

@@ -24,8 +24,8 @@ from flydsl.hsaco.operands import (
 )
 from flydsl.simulator.decoding.program import Instruction, Program
 from flydsl.simulator.isa import TABLE
-from flydsl.simulator.isa.no_effect import wait
 from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
+from flydsl.simulator.isa.waits_and_hints import wait
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.ir import RecordNumber

@@ -1,4 +1,4 @@
-"""Workgroups that end at once, as those of a grid that has room for more work than there is.
+"""Idle workgroups: those that end at once, as in a grid that is larger than its work.
 
 Tables of a mixture of experts are as long as they may ever have to be: blocks of rows beyond the last one have none.
 """

@@ -1,4 +1,4 @@
-"""Reading JSON that another program wrote: what is not as it should be is an error with file, place and value."""
+"""Reading JSON that another program wrote: an unexpected value is an error that names the file, the place and it."""
 
 from __future__ import annotations
 

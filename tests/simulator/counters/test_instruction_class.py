@@ -6,8 +6,8 @@ import pytest
 
 from flydsl.simulator.counters.instruction_class import CLASSES, instruction_class
 from flydsl.simulator.isa import TABLE
-from flydsl.simulator.isa.no_effect import effect_of
 from flydsl.simulator.isa.table import mnemonic_of
+from flydsl.simulator.isa.waits_and_hints import effect_of
 
 
 def test_few_instructions_have_no_class_of_their_own() -> None:
