@@ -24,11 +24,11 @@ _FOLDER_IS_SLOW = re.compile(r"^FOLDER_IS_SLOW = True\b", re.MULTILINE)
 
 @cache
 def is_slow(place: Path) -> bool:
-    """Whether all tests of a file, or of a folder, are slow, by its text: `make fast` does not even import them.
+    """Whether all tests of a file or folder are slow. It is read from the text, so that `make fast` need not import it.
 
-    A file says `pytestmark = pytest.mark.slow`, a folder's conftest.py `FOLDER_IS_SLOW = True`. Slow are sweeps over
-    many kernels, targets, formats, layouts or programs, tests that start a browser, a shell, a cluster or another
-    compiler each, and those that load Jupyter's server.
+    A slow file has the line `pytestmark = pytest.mark.slow`, the conftest.py of a slow folder `FOLDER_IS_SLOW = True`.
+    Slow are sweeps over many kernels, targets, formats, layouts or programs, tests that start a browser, a shell, a
+    cluster or another compiler each, and those that load Jupyter's server.
     """
     if place != HERE and place.parent.is_relative_to(HERE) and is_slow(place.parent):
         return True
@@ -40,7 +40,7 @@ collect_ignore = ["benchmarks"]  # no tests, and imports that take seconds
 
 
 class DoctestsOfFilesWithExamples:
-    """Without examples, of which one file in six has some, modules are not even imported to look for them."""
+    """Keeps pytest from importing a module to look for doctests if its text has none: five files of six."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
@@ -51,11 +51,11 @@ class DoctestsOfFilesWithExamples:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take Ctrl-C, which a shell has its background jobs ignore: several tests send one.
+    """Set up the process: no garbage collection, Ctrl-C, threads.
 
-    Where several processes run tests, a launch has one thread, as each takes a core. Tests of threads say how many.
-
-    Collecting makes no garbage, and looking for it in what grows takes a fifth of the time.
+    Collecting tests makes no garbage, and looking for it would take a fifth of the time. Several tests send a Ctrl-C,
+    which processes ignore that a shell started in the background. Where several processes run tests, a launch has one
+    thread, as each process takes a core; tests of threads say how many.
     """
     gc.disable()
     config.pluginmanager.register(DoctestsOfFilesWithExamples())
@@ -71,8 +71,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark slow tests, which `make fast` leaves out, and put their files first: the last ones to run are short, so no
-    process is left with a long one while the others have nothing to do. Leave to the sweep what is its."""
+    """Mark slow tests, which `make fast` omits, deselect those of the sweep, and run the files with slow tests first.
+
+    The last files to run are then short, so that no process still has a long one when the others have none.
+    """
     for_the_sweep = left_to_the_sweep(items)
     for item in for_the_sweep:
         item.add_marker(pytest.mark.sweep)
@@ -88,8 +90,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def draw_the_same_examples() -> None:
-    """Have Hypothesis draw no constants of this project's sources: it would read all that are imported, which takes
-    seconds, and draw others with every change and with every other test of the process."""
+    """Keep Hypothesis from drawing constants of this project's sources.
+
+    It would read all modules that are imported, which takes seconds, and its examples would differ with every change
+    and with the other tests of the process.
+    """
     if "hypothesis" in sys.modules:
         from hypothesis.internal.conjecture import providers
 
@@ -97,8 +102,11 @@ def draw_the_same_examples() -> None:
 
 
 def left_to_the_sweep(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of tests that are marked `diagonal(n)` the combinations of parameters whose numbers do not add up to a multiple
-    of n. Each value of a parameter stays, with a part of those of the others. A test that is asked for alone stays."""
+    """The tests that only the sweep runs, by the mark `diagonal(n)`: all but one in n combinations of the parameters.
+
+    A combination stays if the numbers of its values add up to a multiple of n, so that each value of a parameter stays,
+    with some values of the others. A test that is asked for alone stays, too.
+    """
     tests: dict[Any, list[Any]] = {}
     for item in items:
         if item.get_closest_marker("diagonal"):
@@ -106,8 +114,8 @@ def left_to_the_sweep(items: list[pytest.Item]) -> list[pytest.Item]:
     left = []
     for cases in tests.values():
         (step,) = cases[0].get_closest_marker("diagonal").args
-        # By their ids, of which parameters that are given together have one: pytest 9.2 has no public number of a
-        # value, as `callspec.indices` counts combinations.
+        # Values are numbered by their ids, as pytest 9.2 has no public number of a value (`callspec.indices` counts
+        # combinations). Parameters of one `parametrize` share an id.
         values = zip(*(case.callspec._idlist for case in cases), strict=True)
         numbers = map(sum, zip(*map(in_order, values), strict=True))
         left += [case for case, number in zip(cases, numbers, strict=True) if number % step and len(cases) > 1]
@@ -115,14 +123,14 @@ def left_to_the_sweep(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def in_order(values: Iterable[str]) -> list[int]:
-    """Numbers of values, in the order in which they come first."""
+    """A number for each value, by the order of their first appearances."""
     numbers: dict[str, int] = {}
     return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Have each test draw the same random numbers, whichever tests this process ran before."""
+    """Seed random numbers, so that a test draws the same ones whichever tests this process ran before."""
     random.seed(0)
     np.random.seed(0)
     if "torch" in sys.modules:
@@ -132,14 +140,14 @@ def pytest_runtest_setup() -> None:
 
 @pytest.fixture(autouse=True)
 def without_artifacts_on_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have each test trace and compile, whatever an earlier run left on disk, unless it is about that."""
+    """Make each test trace and compile, whatever earlier runs left on disk, unless it is marked `artifacts_on_disk`."""
     if not request.node.get_closest_marker("artifacts_on_disk"):
         monkeypatch.setattr("flydsl.compiler.jit_function.place_of", lambda *_: None)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_of_zig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Give zig, by which some tests build libraries, a folder to keep its runtime in where there is no home."""
+    """Give zig, which builds libraries for some tests, a folder for its cache if there is no home folder."""
     with pytest.MonkeyPatch.context() as patch:
         if not os.access(os.environ.get("HOME", ""), os.W_OK):
             patch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path_factory.mktemp("zig")))
@@ -147,7 +155,7 @@ def cache_of_zig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and tests, which live as long as the process, out of every later garbage collection."""
+    """Exclude modules and tests, which live as long as the process, from garbage collections."""
     gc.enable()
     gc.collect()
     gc.freeze()
@@ -155,7 +163,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def shell() -> Iterator[Any]:
-    """The shell of this process. Whoever cleared it would have other tests print what they display."""
+    """The IPython shell of this process. Tests must not clear it: others would then print what they display."""
     from IPython.core.interactiveshell import InteractiveShell  # takes a third of a second
     from traitlets.config import Config
 

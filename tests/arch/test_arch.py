@@ -29,5 +29,5 @@ def test_usable_as_a_cache_key_and_across_processes(arch: Arch) -> None:
     assert hash(copy) == hash(arch)
 
 
-def test_all_different() -> None:
+def test_no_two_architectures_are_equal() -> None:
     assert len(set(ARCHS)) == len(ARCHS)

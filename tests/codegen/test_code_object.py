@@ -28,7 +28,9 @@ def llvm_occupancy(code: CodeObject) -> int:
 @EVERY_ARCH
 @pytest.mark.parametrize("opt_level", range(4))
 @pytest.mark.diagonal(4)
-def test_compiles(arch: Arch, opt_level: int, loop_with_lines: str) -> None:
+def test_llvm_ir_becomes_a_code_object_that_describes_its_kernel(
+    arch: Arch, opt_level: int, loop_with_lines: str
+) -> None:
     code = compile_llvm_ir(loop_with_lines, arch, opt_level=opt_level)
     assert code.contents.arch_name == arch.name
     (kernel,) = code.kernels

@@ -84,7 +84,9 @@ A = torch.zeros(64)
         (lambda: flyc.from_dlpack(np.zeros(64, ">f4")), ["from_dlpack of ndarray", "byte order"]),  # here
     ],
 )  # fmt: skip
-def test_arguments(call: Callable[[], Any], says: list[str]) -> None:
+def test_arguments_that_do_not_fit_are_refused_at_the_line_of_the_call(
+    call: Callable[[], Any], says: list[str]
+) -> None:
     launch(A)
     error = caught(ArgumentError, call)
     assert [part for part in says if part not in str(error)] == []

@@ -124,12 +124,12 @@ VALUES = {
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_values(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_kind_of_value_is_printed_as_python_would(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     value, expected = VALUES[kind]
     assert printed(capsys, "it is {}", value) == f"it is {expected}\n"
 
 
-def test_formats(capsys: pytest.CaptureFixture[str]) -> None:
+def test_format_specifications_are_those_of_python(capsys: pytest.CaptureFixture[str]) -> None:
     half = lambda zero: zero.to(fx.Float32) + 0.5  # noqa: E731
     assert printed(capsys, "{1:.3f} {0:>4x} {{}} {1}\n", lambda zero: zero + 255, half) == "0.500   ff {} 0.5\n"
     assert printed(capsys, "nothing") == "nothing\n"

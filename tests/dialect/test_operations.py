@@ -53,7 +53,7 @@ def test_they_are_printed_as_they_are_written() -> None:
         assert without_names(written) in without_names(printed)
 
 
-def test_leaves() -> None:
+def test_get_leaves_returns_all_leaves_or_the_runtime_ones() -> None:
     text = function(
         """%t = fly.make_int_tuple(%i, %j) : (i32, i64) -> !fly.int_tuple<(4,(?,?{i64}))>
         %a:3 = fly.get_leaves(%t) : (!fly.int_tuple<(4,(?,?{i64}))>) -> (i32, i32, i64)

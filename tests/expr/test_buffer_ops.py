@@ -86,7 +86,7 @@ def test_masked_lanes_load_zero() -> None:
 
 
 @pytest.mark.parametrize("size", ["tensor", "constant", "runtime", "negative"])
-def test_bounds(size: str) -> None:
+def test_past_a_resource_reads_are_zero_and_writes_are_dropped(size: str) -> None:
     """What lies beyond the resource reads as 0 and is not written; here a slice of a larger tensor."""
     held = {"tensor": 40, "constant": 20, "runtime": 13, "negative": 0}[size]
 
@@ -112,7 +112,7 @@ def test_without_bounds_an_access_beyond_the_tensor_is_found() -> None:
         run(body, torch.ones(LANES - 1), torch.zeros(LANES))
 
 
-def test_other_addressing() -> None:
+def test_every_way_to_address_a_buffer_reaches_its_element() -> None:
     """Offsets in bytes, a scalar offset, a moved base, a raw address, and a resource from a descriptor."""
 
     def body(A: Any, Out: Any, lane: Any, n: Any) -> None:
@@ -199,7 +199,9 @@ def test_one_instruction_each() -> None:
         (lambda A: buffer_ops.buffer_store(A, rsrc(A), 0), "is not a value of the program"),
     ],
 )
-def test_misuse(call: Callable[[Any], Any], says: str, trace: Callable[..., Any]) -> None:
+def test_wrong_calls_are_refused_at_the_users_line(
+    call: Callable[[Any], Any], says: str, trace: Callable[..., Any]
+) -> None:
     with pytest.raises(ArgumentError, match=says) as info:
         trace(lambda A, Out: call(fx.slice(A, (0, None))))
     assert info.value.at.file == __file__

@@ -42,7 +42,7 @@ def test_layouts() -> None:
     assert shape.to_py_value() == (4, (2, 8))
 
 
-def test_codomains() -> None:
+def test_coshape_and_coprofile() -> None:
     layout = fx.make_layout((4, 8), (1, 16))
     coordinates = fx.make_layout((4, 8), (2 * fx.E(0), fx.E(1)))
     assert (fx.coshape(layout), fx.coprofile(layout)) == (116, 0)

@@ -72,7 +72,8 @@ def test_without_native_code_products_are_the_hosts(monkeypatch):
         assert torch.equal((a.cuda() @ b.cuda()).cpu(), a @ b)
 
 
-def test_step_matters():
+def test_sums_in_steps_of_8_and_of_16_round_differently():
+    """Or else the tests of this file could not tell a wrong step from the right one."""
     a, b, _ = operands(128, 128, 512)
     assert not torch.equal(summed_in_steps(a, b, 8).half(), summed_in_steps(a, b, 16).half())
 

@@ -83,7 +83,9 @@ def test_target_and_kernels(arch: Arch, code_objects: dict[str, tuple[str, bytes
 
 
 @EVERY_ARCH
-def test_arguments(arch: Arch, code_objects: dict[str, tuple[str, bytes]]) -> None:
+def test_explicit_arguments_have_names_sizes_and_offsets(
+    arch: Arch, code_objects: dict[str, tuple[str, bytes]]
+) -> None:
     first = read_hsaco(code_objects[arch.name][1]).kernels["first"]
     explicit = [arg for arg in first.args if not arg.kind.startswith("hidden")]
     assert [(arg.offset, arg.size, arg.kind) for arg in explicit] == [

@@ -243,7 +243,7 @@ PATTERNS = [
     ("kernel", "in_numpy"), PATTERNS, ids=[reference.__name__.removesuffix("_in_numpy") for _, reference in PATTERNS]
 )
 @pytest.mark.diagonal(4)
-def test_pattern(
+def test_a_pattern_of_barriers_computes_what_numpy_does(
     kernel: flyc.kernel, in_numpy: Callable[[Array, int], Array], opt_level: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @flyc.jit

@@ -21,12 +21,12 @@ from flydsl.layout import make_layout
         (object(), object()),
     ],
 )
-def test_different(a: object, b: object) -> None:
+def test_values_that_trace_different_code_have_different_keys(a: object, b: object) -> None:
     assert value_key(a) != value_key(b)
 
 
 @pytest.mark.parametrize("make", [lambda: [1, {"a": (2.5, {3})}], lambda: math.nan * 1, lambda: make_layout((4, 8))])
-def test_same(make: object) -> None:
+def test_equal_values_made_anew_have_the_same_key(make: object) -> None:
     assert callable(make)
     assert value_key(make()) == value_key(make())
     assert hash(value_key(make())) == hash(value_key(make()))

@@ -97,7 +97,7 @@ def block(threads: int, values: Callable[[Any], list[Any]], a: torch.Tensor) -> 
 
 @pytest.mark.parametrize("threads", [1024, 256, 192, 64, 16])
 @pytest.mark.diagonal(2)
-def test_blocks(threads: int) -> None:
+def test_a_block_reduces_and_scans(threads: int) -> None:
     def storage(kind: Any) -> Any:
         return fx.SharedAllocator().allocate(kind.SharedStorage).peek()
 
@@ -215,7 +215,9 @@ def test_a_block_of_other_threads_is_an_error(launched: Any) -> None:
         (lambda a: fx.coop.warp_exclusive_scan(a, lambda x, y: x + y), "a scan by a function, without init"),
     ],
 )
-def test_errors(call: Callable[[Any], Any], said: str, trace: Callable[..., Any]) -> None:
+def test_wrong_reductions_are_refused_with_the_reason(
+    call: Callable[[Any], Any], said: str, trace: Callable[..., Any]
+) -> None:
     with raises_saying(ArgumentError, said):
         trace(lambda A, Out: call(A[0, 0]))
 

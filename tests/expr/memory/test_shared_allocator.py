@@ -65,7 +65,7 @@ def test_layout_is_that_of_c() -> None:
     assert [fx.is_composite_type(t) for t in (Tiles, Either, fx.Int32)] == [True, True, False]
 
 
-def test_fields() -> None:
+def test_fields_of_a_shared_struct_are_written_and_read() -> None:
     def body(A: Any, Out: Any, lane: Any) -> None:
         storage = fx.SharedAllocator().allocate(Tiles)
         tiles = storage.peek()

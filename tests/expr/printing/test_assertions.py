@@ -101,7 +101,7 @@ def test_an_assertion_of_a_launcher_refuses_the_call() -> None:
     assert x[0] == 1
 
 
-def test_misuse() -> None:
+def test_assertions_of_no_truth_value_or_format_are_refused() -> None:
     @flyc.kernel
     def vector(x: fx.Tensor):
         fx.device_assert(fx.Vector.from_elements([x[0], x[1]]) > 0)

@@ -68,7 +68,7 @@ def test_round_to_zero_in_halves(wave: Callable[..., torch.Tensor]) -> None:
     torch.testing.assert_close(got.float(), PAIRS, rtol=1e-3, atol=1e-6)
 
 
-def test_misuse(compiled: Callable[..., str]) -> None:
+def test_wrong_conversions_are_refused(compiled: Callable[..., str]) -> None:
     def of(A: Any) -> Any:
         return rocdl.cvt_pk_f32_fp8(T.f32, fx.thread_idx.x, 0)
 

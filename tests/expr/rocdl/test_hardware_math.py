@@ -83,7 +83,9 @@ def test_tanh(compiled: Callable[..., str]) -> None:
         (lambda A: rocdl.exp2(T.f32), ArgumentError, r"exp2\(res, arg\): missing a required argument: 'arg'"),
     ],
 )
-def test_misuse(call: Callable[[Any], Any], error: type[FlyError], says: str, compiled: Callable[..., str]) -> None:
+def test_wrong_calls_are_refused_at_the_users_line(
+    call: Callable[[Any], Any], error: type[FlyError], says: str, compiled: Callable[..., str]
+) -> None:
     with pytest.raises(error, match=says) as info:
         compiled(call)
     assert info.value.at.file == __file__

@@ -86,7 +86,7 @@ def test_data_parallel_primitives(wave: Run) -> None:
     assert torch.equal(got[3], torch.where(chosen, LANE ^ 15, -1).int())
 
 
-def test_chosen_bytes(wave: Run) -> None:
+def test_perm_b32_chooses_bytes_of_two_words(wave: Run) -> None:
     a = torch.randint(-(2**31), 2**31, (LANES,), generator=torch.Generator().manual_seed(0), dtype=torch.int32)
     got = wave(lambda lane, A: [rocdl.perm_b32(A[lane], 0x44332211, 0x0C000706)], a, dtype=torch.int32)
     chosen = a.view(torch.uint8).reshape(LANES, 4).int()
@@ -150,7 +150,9 @@ def fx_extract(structure: Any) -> Any:
         (lambda A: rocdl.permlanex16(0, 0, 0, 0), ArchError, "gfx942 does not have it"),
     ],
 )
-def test_misuse(call: Callable[[Any], Any], error: type[FlyError], says: str, compiled: Callable[..., str]) -> None:
+def test_wrong_calls_are_refused_at_the_users_line(
+    call: Callable[[Any], Any], error: type[FlyError], says: str, compiled: Callable[..., str]
+) -> None:
     with pytest.raises(error, match=says) as info:
         compiled(call)
     assert info.value.at.file == __file__

@@ -200,7 +200,9 @@ def quad(value: float = 0.0) -> Any:
         (lambda c: rocdl.mfma_f32_16x16x16f16(), ArgumentError, "takes a list of 3 to 6 operands"),
     ],
 )
-def test_misuse(call: Callable[[Any], Any], error: type[FlyError], says: str, compiled: Callable[..., str]) -> None:
+def test_wrong_calls_are_refused_at_the_users_line(
+    call: Callable[[Any], Any], error: type[FlyError], says: str, compiled: Callable[..., str]
+) -> None:
     with raises_saying(error, says) as info:
         compiled(lambda A: call(fx.Vector.filled([4], 0.0, fx.Float32)))
     assert info.value.at.file == __file__

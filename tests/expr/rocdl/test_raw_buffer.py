@@ -138,7 +138,9 @@ def resource(A: Any) -> Any:
         (lambda A: rocdl.make_buffer_rsrc(A, 0, 1.5, FLAGS), "num_records .* i64, not f32"),
     ],
 )
-def test_misuse(call: Callable[[Any], Any], says: str, compiled: Callable[..., str]) -> None:
+def test_wrong_calls_are_refused_at_the_users_line(
+    call: Callable[[Any], Any], says: str, compiled: Callable[..., str]
+) -> None:
     with raises_saying(ArgumentError, says) as info:
         compiled(call)
     assert info.value.at.file == __file__

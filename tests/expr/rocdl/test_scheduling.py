@@ -126,7 +126,9 @@ def test_named_groups(compiled: Callable[..., str]) -> None:
         (lambda A: rocdl.s_wait_dscnt(0), ArchError, "s_wait_dscnt: gfx942 does not have it"),
     ],
 )
-def test_misuse(call: Callable[[Any], Any], error: type[FlyError], says: str, compiled: Callable[..., str]) -> None:
+def test_wrong_calls_are_refused_at_the_users_line(
+    call: Callable[[Any], Any], error: type[FlyError], says: str, compiled: Callable[..., str]
+) -> None:
     with pytest.raises(error, match=says) as info:
         compiled(call)
     assert info.value.at.file == __file__

@@ -126,7 +126,9 @@ def test_sum_of_a_group(width: int, elementwise: Callable[..., torch.Tensor]) ->
         (lambda A: gpu.shuffle_xor(fx.Vector.filled([3], 0, fx.Int16), 1, 64), "48 bits are not whole"),
     ],
 )
-def test_misuse(call: Callable[[Any], Any], says: str, trace: Callable[..., Any]) -> None:
+def test_wrong_calls_are_refused_at_the_users_line(
+    call: Callable[[Any], Any], says: str, trace: Callable[..., Any]
+) -> None:
     with pytest.raises(ArgumentError, match=says) as info:
         trace(lambda A, Out: call(fx.slice(A, (0, None))))
     assert info.value.at.file == __file__
