@@ -14,8 +14,9 @@ from flydsl import layout as algebra
 from flydsl.atoms import BUFFER, MmaOp, TiledCopy, TiledMma
 from flydsl.dialect.elements import element_bits, element_type, value_name
 from flydsl.dialect.gemm_traversal import DEFAULT_ORDER, TRAVERSAL_ORDERS
-from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar, require_same
+from flydsl.dialect.inference import Attributes, infer_get_scalar
 from flydsl.dialect.leaves import is_static
+from flydsl.dialect.memory_inference import infer_alloca, require_same
 from flydsl.dialect.types import (
     AnyLayout,
     CopyAtomType,

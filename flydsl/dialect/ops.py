@@ -17,7 +17,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl import layout as algebra
-from flydsl.dialect import atom_inference, inference
+from flydsl.dialect import atom_inference, inference, memory_inference
 from flydsl.dialect.definition import define_operations
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import Attributes, Check, Infer, infer_algebra
@@ -161,7 +161,7 @@ _STRUCTURE = [
     OpSpec("static", gives=((*_ANY_LAYOUT, TileType, IntTupleType, *_SWIZZLES),), check=inference.check_static),
     OpSpec("make_int_tuple", gives=(_TUPLE,), check=inference.check_int_tuple, arities=tuple(range(_MAX_LEAVES + 1))),
     OpSpec("make_layout", (_TUPLE, _TUPLE), inference.infer_make_layout, arities=(1, 2)),
-    OpSpec("make_view", (_POINTER, _ANY_LAYOUT), inference.infer_make_view),
+    OpSpec("make_view", (_POINTER, _ANY_LAYOUT), memory_inference.infer_make_view),
     OpSpec("get_iter", (_TENSOR,), _one_of(lambda memref: memref.pointer)),
     OpSpec("get_layout", (_TENSOR,), _one_of(lambda memref: inference.algebra_type(memref.layout))),
     OpSpec("get_scalar", (_TUPLE,), inference.infer_get_scalar),
@@ -170,7 +170,7 @@ _STRUCTURE = [
     OpSpec("assume", (_TUPLE, _TUPLE), inference.infer_assume),
     OpSpec("elem_less", (_TUPLE, _TUPLE), inference.infer_elem_less),
     OpSpec("equal", (_TUPLE, _TUPLE), inference.infer_comparison),
-    OpSpec("decomposition", (_TENSOR,), inference.infer_decomposition),
+    OpSpec("decomposition", (_TENSOR,), memory_inference.infer_decomposition),
     OpSpec("slice", ((*_ANY_LAYOUT, MemRefType, IntTupleType), _TUPLE), inference.infer_slice, algebra=algebra.slice),
 ]
 
@@ -178,23 +178,23 @@ _MEMORY = [
     OpSpec(
         "make_ptr",
         gives=(_POINTER,),
-        check=inference.check_make_ptr,
+        check=memory_inference.check_make_ptr,
         arities=(0, 1, 2, 3, 4),
         effect=Effect.ALLOCATE,
         on_host=True,
     ),
-    OpSpec("add_offset", (_POINTER, _TUPLE), inference.infer_add_offset),
-    OpSpec("recast_iter", (_POINTER,), gives=(_POINTER,), check=inference.check_recast_iter),
-    OpSpec("inttoptr", (None,), gives=(_POINTER,), check=inference.check_inttoptr),
-    OpSpec("ptrtoint", (_POINTER,), inference.infer_ptrtoint),
-    OpSpec("get_dyn_shared", (), lambda types, attributes: [inference.DYNAMIC_SHARED]),
-    OpSpec("memref.alloca", (_LAYOUT,), gives=(_TENSOR,), check=inference.check_alloca, effect=Effect.ALLOCATE),
-    OpSpec("memref.load", (_TENSOR, _TUPLE), inference.infer_load, effect=Effect.READ),
-    OpSpec("memref.store", (None, _TENSOR, _TUPLE), inference.infer_store, effect=Effect.WRITE),
-    OpSpec("memref.load_vec", (_TENSOR,), inference.infer_load_vec, effect=Effect.READ),
-    OpSpec("memref.store_vec", (None, _TENSOR), inference.infer_store_vec, effect=Effect.WRITE),
-    OpSpec("ptr.load", (_POINTER,), gives=(None,), check=inference.check_ptr_load, effect=Effect.READ),
-    OpSpec("ptr.store", (None, _POINTER), inference.infer_ptr_store, effect=Effect.WRITE),
+    OpSpec("add_offset", (_POINTER, _TUPLE), memory_inference.infer_add_offset),
+    OpSpec("recast_iter", (_POINTER,), gives=(_POINTER,), check=memory_inference.check_recast_iter),
+    OpSpec("inttoptr", (None,), gives=(_POINTER,), check=memory_inference.check_inttoptr),
+    OpSpec("ptrtoint", (_POINTER,), memory_inference.infer_ptrtoint),
+    OpSpec("get_dyn_shared", (), lambda types, attributes: [memory_inference.DYNAMIC_SHARED]),
+    OpSpec("memref.alloca", (_LAYOUT,), gives=(_TENSOR,), check=memory_inference.check_alloca, effect=Effect.ALLOCATE),
+    OpSpec("memref.load", (_TENSOR, _TUPLE), memory_inference.infer_load, effect=Effect.READ),
+    OpSpec("memref.store", (None, _TENSOR, _TUPLE), memory_inference.infer_store, effect=Effect.WRITE),
+    OpSpec("memref.load_vec", (_TENSOR,), memory_inference.infer_load_vec, effect=Effect.READ),
+    OpSpec("memref.store_vec", (None, _TENSOR), memory_inference.infer_store_vec, effect=Effect.WRITE),
+    OpSpec("ptr.load", (_POINTER,), gives=(None,), check=memory_inference.check_ptr_load, effect=Effect.READ),
+    OpSpec("ptr.store", (None, _POINTER), memory_inference.infer_ptr_store, effect=Effect.WRITE),
     OpSpec("print", (), inference.infer_print, arities=tuple(range(_MAX_LEAVES + 1)), effect=Effect.WRITE),
     OpSpec("variable", (None,), lambda types, attributes: [], effect=Effect.WRITE, on_host=True),
 ]

@@ -34,8 +34,8 @@ from flydsl.arch import Arch
 from flydsl.atoms import BUFFER, Lowering
 from flydsl.dialect import async_copies
 from flydsl.dialect.elements import element_bits, element_type, llvm_pointer_type, scalar_of
-from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
+from flydsl.dialect.memory_inference import allocated_elements
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import PointerType, fly_type
 from flydsl.dialect.walk import operations

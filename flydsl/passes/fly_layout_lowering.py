@@ -48,17 +48,10 @@ from flydsl.dialect.atom_inference import (
 )
 from flydsl.dialect.elements import element_type, is_packed
 from flydsl.dialect.gemm_traversal import DEFAULT_ORDER, traversal
-from flydsl.dialect.inference import (
-    algebra_type,
-    algebra_value,
-    compared_parts,
-    mode_arguments,
-    register_elements,
-    single_leaf,
-    vector_pieces,
-)
+from flydsl.dialect.inference import algebra_type, algebra_value, compared_parts, mode_arguments, single_leaf
 from flydsl.dialect.leaves import dynamic_leaves, erase_values, is_static, with_leaves
 from flydsl.dialect.location import source_location
+from flydsl.dialect.memory_inference import register_elements, vector_pieces
 from flydsl.dialect.ops import OPS, attributes_of
 from flydsl.dialect.stated import as_stated
 from flydsl.dialect.types import (

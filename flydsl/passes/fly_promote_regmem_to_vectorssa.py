@@ -48,8 +48,8 @@ from mlir import ir
 from flydsl import env
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
+from flydsl.dialect.memory_inference import allocated_elements
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import fly_type
 from flydsl.dialect.variables import ELEMENTS, variable_attributes

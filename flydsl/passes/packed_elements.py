@@ -16,8 +16,8 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.elements import WORD_BITS, element_type, is_packed, words_of
-from flydsl.dialect.inference import require_whole_words
 from flydsl.dialect.location import source_location
+from flydsl.dialect.memory_inference import require_whole_words
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import CopyAtomType, MemRefType, fly_type
 from flydsl.errors import CompileError, LayoutError

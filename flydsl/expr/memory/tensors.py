@@ -11,9 +11,9 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type, llvm_pointer_type, scalar_of
-from flydsl.dialect.inference import infer_alloca, register_elements
 from flydsl.dialect.leaves import is_static
 from flydsl.dialect.location import argument_error, trace_error
+from flydsl.dialect.memory_inference import infer_alloca, register_elements
 from flydsl.dialect.types import ADDRESS_SPACES, MemRefType, PointerType, fly_type
 from flydsl.errors import how_to_make
 from flydsl.errors.places import user_location

@@ -27,16 +27,9 @@ from flydsl.dialect.atom_inference import (
 )
 from flydsl.dialect.elements import element_type, memory_bits, value_name
 from flydsl.dialect.gemm_traversal import DEFAULT_ORDER, traversal
-from flydsl.dialect.inference import (
-    algebra_value,
-    allocated_elements,
-    compared_parts,
-    mode_arguments,
-    require_whole_words,
-    single_leaf,
-    vector_pieces,
-)
+from flydsl.dialect.inference import algebra_value, compared_parts, mode_arguments, single_leaf
 from flydsl.dialect.leaves import dynamic_leaves, erase_values, is_static, with_leaves
+from flydsl.dialect.memory_inference import allocated_elements, require_whole_words, vector_pieces
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME, attributes_of
 from flydsl.dialect.stated import as_stated
 from flydsl.dialect.types import AnyLayout, MemRefType, TiledMmaType, fly_type

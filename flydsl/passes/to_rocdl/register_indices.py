@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from mlir import ir
 
 from flydsl.dialect.elements import element_bits, element_type
-from flydsl.dialect.inference import allocated_elements, single_leaf
+from flydsl.dialect.inference import single_leaf
 from flydsl.dialect.leaves import erase_values
 from flydsl.dialect.location import source_location
+from flydsl.dialect.memory_inference import allocated_elements
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import IntTupleType, PointerType, fly_type
 from flydsl.errors import CompileError
