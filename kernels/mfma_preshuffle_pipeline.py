@@ -153,12 +153,14 @@ class Tiling(InShared):
         require(self.tile_m > 0 and self.tile_m % 16 == 0, f"tile_m={self.tile_m}", "a multiple of 16")
         columns = 16 * self.waves_n
         require(self.tile_n > 0 and self.tile_n % columns == 0, f"tile_n={self.tile_n}", f"a multiple of {columns}")
-        group_bytes = 128 if self.dtype in (W4A16, "fp6", "fp8_fp4") else 64
+        group_bytes = 128 if self.dtype in (W4A16, "fp6", "fp8_fp4", "mxfp8") else 64
         fits = self.row_bytes % group_bytes == 0
         require(fits, f"tile_k={self.tile_k}", f"{self.row_bytes} bytes, a multiple of {group_bytes}")
         require(self.tile_k > 0, f"tile_k={self.tile_k}", "positive")
         require(self.k > 0 and self.k % self.tile_k == 0, f"K={self.k}", f"a multiple of tile_k={self.tile_k}")
         wanted = f"a multiple of {CHUNK_BYTES} bytes, or 4 or 8, for each of {THREADS} threads"
+        finite = self.dtype != "mxfp8" or self.limit is None
+        require(finite, f"{self.padding} columns of padding, and weights of fp8", f"a multiple of tile_k={self.tile_k}")
         fits = self.a_bytes % (THREADS * self.load_bytes) == 0
         require(fits, f"a tile of A of {self.tile_m} x {self.row_bytes} bytes", wanted)
 
@@ -344,8 +346,8 @@ class TileB:
 def require_types(dtype: str, A: Any, B: Any) -> None:
     """Raise ArgumentError where tensors are not of the type that in_dtype names, nor bytes of it."""
     kind = {
-        "fp8": fp8_type(), "fp8_fp4": fp8_type(), "int8": fx.Int8, "int4": fx.Int8, "fp16": fx.Float16,
-        "bf16": fx.BFloat16, W4A16: fx.BFloat16,
+        "fp8": fp8_type(), "fp8_fp4": fp8_type(), "mxfp8": fp8_type(), "int8": fx.Int8, "int4": fx.Int8,
+        "fp16": fx.Float16, "bf16": fx.BFloat16, W4A16: fx.BFloat16,
     }.get(dtype)  # fmt: skip
     for name, tensor, bits in zip("AB", (A, B), BITS[dtype], strict=True):
         own = fx.Int8 if bits < BITS[dtype][0] and kind is fx.BFloat16 else kind
@@ -363,11 +365,12 @@ class MxScales:
     def __init__(
         self, tiling: Tiling, scale_a: Any, scale_b: Any, rows: Any, columns: Any, place: Any, apart: int = 1
     ) -> None:
-        fits = tiling.tile_m % 32 == tiling.tile_n % (32 * tiling.waves_n) == 0
+        half = tiling.tile_m == 16
+        fits = tiling.tile_m % 32 == (16 if half else 0) and tiling.tile_n % (32 * tiling.waves_n) == 0
         require(fits, f"scales of a tile of {tiling.tile_m} x {tiling.tile_n}",
-                f"tile_m is a multiple of 32, and tile_n of {32 * tiling.waves_n}")  # fmt: skip
+                f"tile_m is 16 or a multiple of 32, and tile_n of {32 * tiling.waves_n}")  # fmt: skip
         self.tiling, self.apart = tiling, apart
-        self.of_32_rows = tiling.k // 32 * 8  # words
+        self.of_32_rows = ceil_div(tiling.k, 256) * WAVE  # words
         lane = self.lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
         wave, part = tiling.wave_place()
         self.words = max(1, tiling.tile_k // tiling.waves_k // 256)  # of a wave, for 32 rows
@@ -376,7 +379,9 @@ class MxScales:
         padded = (rows + 31) // 32 * (self.of_32_rows * 4)
         self.a = None if scale_a is None else GTensor(scale_a, fx.Int32, num_records_bytes=padded)
         self.b = GTensor(scale_b, fx.Int32, num_records_bytes=columns // 32 * self.of_32_rows * 4)
-        self.first_a = place[0] * (tiling.m_repeat // 2 * self.of_32_rows) + first
+        # Of a tile of 16 rows the scales are moved to the low byte of each two.
+        self.moved_a = fx.Uint32(place[0] % 2 * 8) if half else None
+        self.first_a = (place[0] // 2 if half else place[0] * (tiling.m_repeat // 2)) * self.of_32_rows + first
         wave = place[1] * tiling.waves_n + wave
         self.first_b = wave * (tiling.num_acc_n // 2 * self.of_32_rows) + first
 
@@ -391,16 +396,21 @@ class MxScales:
         words = range(self.words)
         masks = [self._counting(k, word) for word in words]
 
-        def load(memory: Any, place: Any, word: int) -> Any:
+        def load(memory: Any, place: Any, word: int, distances: list[Any]) -> Any:
             if memory is None:
                 return UNIT_SCALE
             loaded = memory.load(place + word * WAVE + step) & masks[word]
-            return loaded if moved is None else fx.Int32(fx.Uint32(loaded) >> moved)
+            return loaded if not distances else fx.Int32(fx.Uint32(loaded) >> sum(distances[1:], distances[0]))
 
         return tuple(
-            [[load(memory, first + rows * self.of_32_rows, word) for word in words] for rows in range(count // 2)]
-            for memory, first, count in (
-                (self.a, self.first_a, self.tiling.m_repeat), (self.b, self.first_b, self.tiling.num_acc_n)
+            [
+                [load(memory, first + rows * self.of_32_rows, word, [x for x in distances if x is not None])
+                 for word in words]
+                for rows in range(ceil_div(count, 2))
+            ]
+            for memory, first, count, *distances in (
+                (self.a, self.first_a, self.tiling.m_repeat, moved, self.moved_a),
+                (self.b, self.first_b, self.tiling.num_acc_n, moved),
             )
         )  # fmt: skip
 

@@ -24,10 +24,10 @@ UNIT_SCALE = 0x7F7F7F7F  # 2 ** 0, four times
 # Bits of an element of A and of B in memory. fp6 is filled up: 32 elements take 24 bytes and 8 of zeros.
 BITS = {
     "fp8": (8, 8), "int8": (8, 8), "int4": (8, 4), "fp16": (16, 16), "bf16": (16, 16), "fp4": (4, 4), "fp6": (8, 4),
-    "fp8_fp4": (8, 4), "int4_bf16": (16, 4),
+    "fp8_fp4": (8, 4), "mxfp8": (8, 8), "int4_bf16": (16, 4),
 }  # fmt: skip
 W4A16 = "int4_bf16"  # whose weights become bf16 in registers
-MICRO_SCALED = ("fp4", "fp6", "fp8_fp4")  # 32 elements along K share a scale
+MICRO_SCALED = ("fp4", "fp6", "fp8_fp4", "mxfp8")  # 32 elements along K share a scale
 _PLAIN = {
     "fp8": ("mfma_f32_16x16x32_fp8_fp8", 32),
     "int8": ("mfma_i32_16x16x32_i8", 32),
@@ -42,7 +42,7 @@ _CDNA4 = {
     W4A16: ("mfma_f32_16x16x32_bf16", 32),
 }
 # Formats of A and B that the scaled instruction is told: 0 fp8, 2 fp6 (E2M3), 4 fp4.
-_SCALED_FORMATS = {"fp8": (0, 0), "fp4": (4, 4), "fp6": (2, 4), "fp8_fp4": (0, 4)}
+_SCALED_FORMATS = {"fp8": (0, 0), "fp4": (4, 4), "fp6": (2, 4), "fp8_fp4": (0, 4), "mxfp8": (0, 0)}
 _SCALED = ("mfma_scale_f32_16x16x128_f8f6f4", 128)
 
 

@@ -1,4 +1,4 @@
-"""The two products of a mixture of experts with weights of fp4, activations of fp4 or fp8, and micro-scales of both.
+"""The two products of a mixture of experts with fp4 weights and fp4 or fp8 activations, or fp8 both, and micro-scales.
 
     gemm1 = compile_mixed_moe_gemm1(model_dim=D, inter_dim=I, experts=E, topk=k, tile_m=64, tile_n=256, tile_k=256,
                                     doweight_stage1=False, a_dtype="fp4", out_dtype="fp4")
@@ -47,10 +47,10 @@ from .tensor_shim import GTensor
 GROUP = 32
 BLOCK_ROWS = 16
 LDS_BYTES = 160 * 1024  # of a compute unit
-A_TYPES = {"fp4": "fp4", "fp8": "fp8_fp4"}
+TYPES = {("fp4", "fp4"): "fp4", ("fp8", "fp4"): "fp8_fp4", ("fp8", "fp8"): "mxfp8"}  # of activations, weights
 ROUNDED = {"fp4": 4, "fp8": 8}  # results of stage 1 with scales -> bits
 # (T, D, I, E, k, tile_m).
-SHAPES = ((1, 256, 256, 4, 2, 32), (40, 512, 256, 3, 2, 32), (33, 256, 512, 5, 3, 64))
+SHAPES = ((1, 256, 256, 4, 2, 16), (40, 512, 256, 3, 2, 32), (33, 256, 512, 5, 3, 64))
 
 
 class GateMode(Enum):
@@ -171,13 +171,14 @@ def compile_mixed_moe_gemm1(
     num_valid_ids, bias, out_scale_sorted, tokens, 2 inter_dim, model_dim, blocks, stream), every tensor flattened.
 
     model_dim: a multiple of tile_k, which is one of 128; inter_dim: of tile_n. tile_m: the unit of the routing tables,
-    a multiple of 32. out_dtype: f16, bf16, or fp4 and fp8 with scales in out_scale_sorted. act: silu or swiglu, whose
-    limit is 7 unless swiglu_limit says another. bias (E 2I) f32, with enable_bias. gate_mode: of the weights; the
-    scales are as the module says. a_scale_one: the activations' scales are 1, whatever scale_x holds. persist_m: blocks
-    of rows of a workgroup. waves_per_eu: waves of a SIMD, at most: a workgroup takes so much shared memory that no more
-    of them share a compute unit; it may have all the registers that it needs. b_nt: the cache policy of the weights'
-    loads, 0, or 2 for non-temporal ones. xcd_swizzle: times persist_m blocks of rows that the workgroups of a die take
-    for each tile of columns; 0 for the grid's order.
+    16 or a multiple of 32. a_dtype, b_dtype: fp4 and fp4, fp8 and fp4, or fp8 both, whose paddings are whole tiles of
+    K. out_dtype: f16, bf16, or fp4 and fp8 with scales in out_scale_sorted. act: silu or swiglu, whose limit is 7
+    unless swiglu_limit says another. bias (E 2I) f32, with enable_bias. gate_mode: of the weights; the scales are as
+    the module says. a_scale_one: the activations' scales are 1, whatever scale_x holds. persist_m: blocks of rows of a
+    workgroup. waves_per_eu: waves of a SIMD, at most: a workgroup takes so much shared memory that no more of them
+    share a compute unit; it may have all the registers that it needs. b_nt: the cache policy of the weights' loads, 0,
+    or 2 for non-temporal ones. xcd_swizzle: times persist_m blocks of rows that the workgroups of a die take for each
+    tile of columns; 0 for the grid's order.
     k_wave: waves that share columns, 1, 2 or 4. Each takes tile_k of every k_wave tile_k along K, and their sums meet
     in shared memory. A tile may be as narrow as 64 / k_wave columns, so that few tokens reach every compute unit. Needs
     results of 16 bits that go straight to memory.
@@ -191,7 +192,8 @@ def compile_mixed_moe_gemm1(
     require(out_dtype in types, f"out_dtype={out_dtype!r} of stage 1 with k_batch={k_batch}", f"one of {types}")
     require(act in ("silu", "swiglu"), f"act={act!r}", "silu or swiglu")
     rounded = out_dtype in ROUNDED
-    require(not rounded or tile_n in (64, 128, 256), f"{out_dtype} with tile_n={tile_n}", "64, 128 or 256")
+    widths = (64, 128, 256)[tile_m == 16 :]
+    require(not rounded or tile_n in widths, f"{out_dtype} with {tile_m} x {tile_n}", f"tile_n is one of {widths}")
     plan = plan_of(
         _in_dtype(a_dtype, b_dtype), model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=True, weighted=doweight_stage1, out_types=types,
@@ -256,8 +258,8 @@ def launch_tiles(
     kernel.launch(grid=grid, block=THREADS, stream=stream)
 
 
-# (out, ..., num_valid_ids, bias, out_scale_sorted, tokens, plan, stream) with a tile (columns, bytes of A) chosen by
-# measurement. plan: of a stage, as `plan_of` gives it.
+# (out, ..., num_valid_ids, bias, out_scale_sorted, tokens, plan, stream) with a tile (columns, bytes of A) of the
+# tables, or chosen by measurement. plan: of a stage, as `plan_of` gives it.
 mixed_moe_gemm = tuned_stage(
     "mixed_moe_gemm", launch_tiles, [(columns, size) for columns in (64, 128, 256) for size in (128, 256)],
     ("bias", "out_scale_sorted"),
@@ -265,18 +267,18 @@ mixed_moe_gemm = tuned_stage(
 
 
 def _in_dtype(a_dtype: str, b_dtype: str) -> str:
-    require(a_dtype in A_TYPES, f"a_dtype={a_dtype!r}", f"one of {', '.join(A_TYPES)}")
-    require(b_dtype == "fp4", f"b_dtype={b_dtype!r}", "fp4")
-    return A_TYPES[a_dtype]
+    wanted = "activations of fp4 or fp8 and weights of fp4, or fp8 both"
+    require((a_dtype, b_dtype) in TYPES, f"a_dtype={a_dtype!r}, b_dtype={b_dtype!r}", wanted)
+    return TYPES[a_dtype, b_dtype]
 
 
 def _check(plan: Plan, persist_m: int) -> None:
     tiling = plan.tiling
-    require(tiling.tile_m % 32 == 0, f"tile_m={tiling.tile_m}", "a multiple of 32, which share words of scales")
+    fits = tiling.tile_m == 16 or tiling.tile_m % 32 == 0
+    require(fits, f"tile_m={tiling.tile_m}", "16, or a multiple of 32, which share words of scales")
     columns = 32 * tiling.waves_n
     require(tiling.tile_n % columns == 0, f"tile_n={plan.tile_n}", f"a multiple of {columns // plan.both}")
     require(tiling.tile_k % 128 == 0, f"tile_k={tiling.tile_k}", "a multiple of 128")
-    require(tiling.k % 256 == 0, f"K={tiling.k}", "a multiple of 256, whose scales share words")
     require(plan.rows_of_experts % 32 == 0, f"{plan.columns} columns", "a multiple of 32")
     require(plan.xcd_swizzle >= 0, f"xcd_swizzle={plan.xcd_swizzle}", "0 or more")
     require(persist_m >= 1, f"persist_m={persist_m}", "at least 1")

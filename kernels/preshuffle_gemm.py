@@ -9,6 +9,7 @@
 | int4 | i8 | 4 bits, `pack_int4` | the same |
 | fp16, bf16 | 16 bits | the same | A B^T |
 | fp4, fp6 | fp4, or fp6 in 8 bits | fp4 | A B^T, 32 values along K share a scale: E8M0, `shuffle_scale`; CDNA 4 |
+| mxfp8 | fp8 | fp8 | the same |
 
 A workgroup of four waves computes tile_m x tile_n. Its rows of A are in shared memory, swizzled, in one buffer or two;
 each wave loads its own columns of B into registers. While a tile of K is multiplied, the next one is on its way, and

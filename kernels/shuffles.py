@@ -46,14 +46,13 @@ def pack_int4(weight: Any) -> Any:
 def shuffle_scale(scale: Any) -> Any:
     """(rows, K/32) of E8M0 bytes in the order of the scaled matrix instructions: one dimension.
 
-    Rows are filled up to a multiple of 32 with zeros; K/32 is a multiple of 8. Scale (m, k) goes to byte
+    Rows are filled up to a multiple of 32 with zeros, and K/32 to one of 8. Scale (m, k) goes to byte
     (m // 32) 32 S + (k // 8) 256 + (k % 4) 64 + (m % 16) 4 + (k // 4 % 2) 2 + m // 16 % 2, where a row has S scales.
     """
     import torch
 
     rows, columns = scale.shape
-    require(columns % 8 == 0, f"a row of {columns} scales", "a multiple of 8, one for 32 elements")
-    padded = torch.zeros(-(-rows // 32) * 32, columns, dtype=torch.uint8, device=scale.device)
-    padded[:rows] = scale.view(torch.uint8)
-    blocks = padded.view(-1, 2, 16, columns // 8, 2, 4).permute(0, 3, 5, 2, 4, 1)
+    padded = torch.zeros(-(-rows // 32) * 32, -(-columns // 8) * 8, dtype=torch.uint8, device=scale.device)
+    padded[:rows, :columns] = scale.view(torch.uint8)
+    blocks = padded.view(-1, 2, 16, padded.shape[1] // 8, 2, 4).permute(0, 3, 5, 2, 4, 1)
     return blocks.contiguous().view(-1)

@@ -36,7 +36,8 @@ def plain(dtype: str, m: int, n: int, k: int, arch: str = "gfx942", seed: int = 
 
 
 def micro_scaled(dtype: str, m: int, n: int, k: int, seed: int = 0) -> tuple[Any, ...]:
-    """A (fp4, fp6, fp8) and B (fp4), a scale for 32 elements: numbers, A flat, B shuffled, and the scales shuffled."""
+    """A (fp4, fp6, fp8) and B (fp4, or fp8 for mxfp8), a scale for 32 elements: numbers, A flat, B shuffled, and the
+    scales shuffled."""
     generator = torch.Generator().manual_seed(m + n + k + seed)
 
     def codes(count: int, rows: int, columns: int) -> torch.Tensor:
@@ -48,9 +49,10 @@ def micro_scaled(dtype: str, m: int, n: int, k: int, seed: int = 0) -> tuple[Any
         "fp4": lambda: (FP4[of_a], packed_fp4(of_a)),
         "fp6": lambda: (fp6(of_a), padded_fp6(of_a)),
         "fp8": lambda: ((of_a % 16 - 8).float(), (of_a % 16 - 8).to(torch.float8_e4m3fn)),
-    }[dtype]()
+    }[dtype.removeprefix("mx")]()
     numbers = a * powers(scale_a), FP4[of_b] * powers(scale_b)
-    memory = in_memory.view(-1), shuffle_weight(packed_fp4(of_b))
+    b = FP4[of_b].to(torch.float8_e4m3fn) if dtype == "mxfp8" else packed_fp4(of_b)
+    memory = in_memory.view(-1), shuffle_weight(b)
     return *numbers, *memory, *(shuffle_scale(scale.to(torch.uint8)) for scale in (scale_a, scale_b))
 
 

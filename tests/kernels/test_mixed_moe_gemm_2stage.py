@@ -40,13 +40,16 @@ def activations(dtype: str, rows: int, k: int, padding: int = 0) -> tuple[Any, .
     return numbers, data.view(-1), scales
 
 
-def weights(experts: int, rows: int, k: int, gate_mode: Any = None, padding: int = 0) -> tuple[Any, ...]:
+def weights(
+    experts: int, rows: int, k: int, gate_mode: Any = None, padding: int = 0, dtype: str = "fp4"
+) -> tuple[Any, ...]:
     """(numbers, the same in memory, scales in memory). gate_mode: of stage 1. padding: columns whose scales are NaN."""
     found, scales = (
         random_codes(16, experts * rows, k),
         (random_codes(3, experts * rows, k // 32) + 126).to(torch.uint8),
     )
-    numbers, data = (FP4[found] * powers(scales)).view(experts, rows, k), packed_fp4(found)
+    numbers = (FP4[found] * powers(scales)).view(experts, rows, k)
+    data = packed_fp4(found) if dtype == "fp4" else FP4[found].to(torch.float8_e4m3fn)
     if padding:
         scales[:, -padding // 32 :] = 255
     if gate_mode:
@@ -70,7 +73,7 @@ class Stage1:
         mode = options.get("gate_mode", kernel.GateMode.SEPARATED)
         padding = options.get("model_dim_pad", 0)
         x, data, scales = activations(a_dtype, layer.tokens, layer.d, padding)
-        w, *of_w = weights(layer.experts, 2 * layer.i, layer.d, mode, padding)
+        w, *of_w = weights(layer.experts, 2 * layer.i, layer.d, mode, padding, options.get("b_dtype", "fp4"))
         out_dtype, rows = options.get("out_dtype", "f16"), layer.rows
         bias = whole_numbers(layer.experts, 2 * layer.i, seed=5).float()
         tables = layer.tables()
@@ -107,7 +110,7 @@ def stage2(layer: Layer, a_dtype: str, tile: tuple[int, int] = (128, 256), **opt
     """Run it checked and compare."""
     padding = options.get("inter_dim_pad", 0)
     h, data, scales = activations(a_dtype, layer.rows, layer.i, padding)
-    w, *of_w = weights(layer.experts, layer.d, layer.i, padding=padding)
+    w, *of_w = weights(layer.experts, layer.d, layer.i, padding=padding, dtype=options.get("b_dtype", "fp4"))
     accumulate = options.get("accumulate", True)
     unit = options.get("sort_block_m", 0) or layer.tile_m
     tables = replace(layer, tile_m=unit).tables()
@@ -189,6 +192,26 @@ def test_result_with_scales_is_what_stage2_reads(out_dtype: str) -> None:
     assert error < (0.15 if out_dtype == "fp4" else 0.04)
 
 
+@pytest.mark.parametrize("tile_m", [16, 32])
+def test_weights_of_fp8(tile_m: int) -> None:
+    layer = Layer.of((9, 256, 256, 3, 2, tile_m))
+    Stage1(layer, "fp8", tile=(64, 128), b_dtype="fp8").check()
+    stage2(layer, "fp8", b_dtype="fp8", tile=(128, 128))
+
+
+def test_blocks_of_16_rows() -> None:
+    """Scales of two blocks share a word. Several blocks of an expert, and one workgroup after the other."""
+    layer = Layer.of((40, 256, 256, 3, 2, 16))
+    Stage1(layer, "fp4", tile=(64, 128), use_async_copy=True, persist_m=2).check()
+    stage2(layer, "fp8", persist_m=3)
+
+
+def test_k_that_is_no_multiple_of_256() -> None:
+    """Words of scales are half empty at the end."""
+    stage2(Layer.of((9, 256, 384, 3, 2, 16)), "fp4", tile=(128, 128))
+    Stage1(Layer.of((9, 384, 384, 3, 2, 32)), "fp8", tile=(64, 128)).check()
+
+
 def test_all_tokens_choose_one_expert() -> None:
     layer = Layer.of((40, 256, 256, 5, 1, 32), torch.full((40, 1), 3, dtype=torch.int32))
     Stage1(layer, "fp4").check()
@@ -218,9 +241,10 @@ def test_scales_of_nothing_infinity_and_nan(byte: int) -> None:
     ("options", "said"),
     [
         ({"a_dtype": "bf16"}, "a_dtype='bf16'"),
-        ({"b_dtype": "fp8"}, "b_dtype='fp8'"),
-        ({"tile_m": 16}, "tile_m=16"),
-        ({"model_dim": 384, "tile_k": 128}, "K=384"),
+        ({"tile_m": 48}, "tile_m=48"),
+        ({"model_dim": 384}, "K=384"),
+        ({"b_dtype": "fp8", "a_dtype": "fp4"}, "b_dtype='fp8'"),
+        ({"b_dtype": "fp8", "model_dim_pad": 32}, "32 columns of padding"),
         ({"act": "gelu"}, "act='gelu'"),
         ({"out_dtype": "f32"}, "out_dtype='f32'"),
         ({"persist_m": 0}, "persist_m=0"),

@@ -151,7 +151,7 @@ def test_a_tile_that_is_half_of_a_scaled_instruction(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.checked
-@pytest.mark.parametrize("dtype", ["fp4", "fp6", "fp8"])
+@pytest.mark.parametrize("dtype", ["fp4", "fp6", "fp8", "mxfp8"])
 @pytest.mark.parametrize(("k", "tile_k", "stages"), [(512, 128, 2), (768, 256, 2), (512, 128, 1)])
 @pytest.mark.diagonal(3)
 def test_micro_scales(dtype: str, k: int, tile_k: int, stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,9 @@ def test_micro_scales(dtype: str, k: int, tile_k: int, stages: int, monkeypatch:
     m, n = 33, 128
     a, b, *operands = micro_scaled(dtype, m, n, k)
     compiled: Any = kernel.compile_preshuffle_gemm_a6w4
-    if dtype != "fp6":
+    if dtype == "mxfp8":
+        compiled = partial(kernel.compile_preshuffle_gemm_a8, in_dtype=dtype)
+    elif dtype != "fp6":
         compiled = partial(kernel.compile_preshuffle_gemm_w4, a_dtype=dtype)
     launch = compiled(K=k, tile_m=64, tile_n=n, tile_k=tile_k, out_dtype="bf16", lds_stage=stages)
     c = nans(m, n)

@@ -39,7 +39,5 @@ def test_the_place_of_every_scale() -> None:
 def test_what_does_not_fit() -> None:
     with pytest.raises(ArgumentError, match="17 rows of 64 bytes"):
         shuffles.shuffle_weight(torch.zeros(17, 64, dtype=torch.int8))
-    with pytest.raises(ArgumentError, match="row of 4 scales"):
-        shuffles.shuffle_scale(torch.zeros(32, 4, dtype=torch.uint8))
     with pytest.raises(ArgumentError, match="int8 from -8 to 7"):
         shuffles.pack_int4(torch.full((16, 64), 9, dtype=torch.int8))

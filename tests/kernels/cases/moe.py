@@ -167,7 +167,7 @@ def mixed_gemm(
     a, w, *scales = (
         torch.zeros(count, dtype=torch.uint8)
         for count in (
-            rows * k // (2 if a_dtype == "fp4" else 1), topk * columns * k // 2,
+            rows * k // (2 if a_dtype == "fp4" else 1), topk * columns * k // (1 if "b_dtype" in options else 2),
             -(-tile_m // 32) * k, topk * columns * k // 32,
         )
     )  # fmt: skip
@@ -181,10 +181,10 @@ def mixed_gemm(
 def mixed_cases(name: str, width: tuple[int, int, int], **options: Any) -> dict[str, Case]:
     """Cases of fp4 and fp8 activations. name: as mxmoe1_a{}w4_64x256x256."""
     stage, (tile_m, tile_n, tile_k) = int(name[5]), (int(n) for n in name.split("_")[2].split("x"))
-    types = [t for t in mixed.A_TYPES if name.format(t) != name or f"_a{t}w4_" in name]
+    types = [t for t in ("fp4", "fp8") if name.format(t) != name or f"_a{t}w" in name]
     return {
         name.format(t): Case(
-            "mixed_moe_gemm_2stage", f"{t}, fp4",
+            "mixed_moe_gemm_2stage", f"{t}, {options.get('b_dtype', 'fp4')}",
             partial(mixed_gemm, stage, t, (tile_m, tile_n, tile_k), width, options), archs=("gfx950",),
         )
         for t in types
@@ -222,10 +222,13 @@ CASES: dict[str, Case] = {
     **mixed_cases("mxmoe1_afp4w4_64x256x256_fp4out", (7168, 256, 9), out_dtype="fp4"),
     **mixed_cases("mxmoe1_afp8w4_64x256x256_fp8out", (7168, 256, 9), out_dtype="fp8"),
     **mixed_cases("mxmoe1_a{}w4_32x128x256", (3072, 3072, 4)),
+    **mixed_cases("mxmoe1_a{}w4_16x128x256", (3072, 3072, 4)),
+    **mixed_cases("mxmoe1_afp8w8_32x128x256", (3072, 3072, 4), b_dtype="fp8"),
     **mixed_cases("mxmoe1_a{}w4_32x16x256_kw4", (7168, 256, 9), k_wave=4),
     **mixed_cases("mxmoe1_afp4w4_32x256x256_sk4", (7168, 2048, 8), k_batch=4),
     **mixed_cases("mxmoe2_a{}w4_64x256x256", (7168, 256, 9)),
     **mixed_cases("mxmoe2_a{}w4_32x256x256", (3072, 3072, 4)),
+    **mixed_cases("mxmoe2_afp8w8_32x128x128", (3072, 384, 4), b_dtype="fp8"),
 }
 SCALED = "one scaled instruction multiplies what four do there; its operands are 8 registers"
 ROW = "a few registers more, for fewer instructions; occupancy is the same"
