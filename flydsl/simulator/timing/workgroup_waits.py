@@ -1,7 +1,7 @@
-"""The time for which workgroups wait for each other: all of them, by when the replayed ones come to their signals.
+"""The time for which workgroups wait for each other: of all workgroups, from the times of those that were replayed.
 
-A workgroup does as the one does that was replayed in its place, one of the same signals where there is one, but that
-it waits until the words that it awaits were written often enough. What it does later is as much later.
+Each workgroup follows the course of a replayed one, if possible of one with the same signals. Where it waits, it goes
+on when the words that it waits for have been written often enough, and the rest of its course is delayed by as much.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from flydsl.simulator.timing.signals import Signal
 
 @dataclass(frozen=True)
 class Course:
-    """When a replayed workgroup starts and ends, and for each of its signals when it asks and when it is written."""
+    """The times of a replayed workgroup, in cycles: its start and end, and for each of its signals when the workgroup
+    comes to it (asks), and when its write is visible (written)."""
 
     start: int
     end: int
@@ -34,8 +35,8 @@ class Awaited:
 
 @dataclass
 class Waits:
-    """of: by workgroup, the waits of its signals, by their index. end: of the last workgroup, own_end: of the last one
-    on the replayed die. endless: workgroups whose waits nobody ends."""
+    """of: by workgroup and index of the signal. end: of the last workgroup, own_end: of the last one on the replayed
+    die, in cycles. endless: the number of workgroups whose waits nobody ends."""
 
     of: dict[int, dict[int, Awaited]] = field(default_factory=dict)
     end: int = 0
@@ -44,8 +45,9 @@ class Waits:
 
 
 @dataclass
-class _Going:
-    """A workgroup on its way. steps: the indices of its signals by time, `next` the one to come; late: by how much."""
+class _Running:
+    """A workgroup that has started. steps: the indices of its signals in the order of time; next: the number of steps
+    that it has passed; late: the cycles by which waits have delayed it."""
 
     workgroup: int
     course: Course
@@ -55,13 +57,17 @@ class _Going:
     late: int = 0
 
     def at(self, cycle: int) -> int:
-        """When it does what the replayed one does at a cycle."""
+        """The cycle at which it does what the replayed workgroup did at `cycle`."""
         return self.start + cycle - self.course.start + self.late
 
 
 class Grid:
-    """The workgroups of a launch. dies: take them in turn. places: of a die. between: cycles from a workgroup's end
-    until the next one starts in its place."""
+    """The workgroups of a launch, which the dies take in turn.
+
+    places: the workgroups that a die runs at once. between: cycles from the end of a workgroup to the start of the next
+    one in its place. signals: by workgroup. courses: of the replayed workgroups. likeness: for each workgroup, the
+    replayed one that stands for it.
+    """
 
     def __init__(
         self,
@@ -73,7 +79,6 @@ class Grid:
         courses: Mapping[int, Course],
         likeness: Sequence[int],
     ) -> None:
-        """courses: of the replayed workgroups. likeness: for each workgroup the replayed one in its place."""
         self._count, self._dies, self._places, self._between = count, dies, places, between
         self._signals, self._courses, self._likeness = signals, courses, likeness
         self._by_form = dict[tuple[tuple[int, int], ...], int]()
@@ -81,20 +86,22 @@ class Grid:
             self._by_form.setdefault(self._form(workgroup), workgroup)
 
     def waits(self) -> Waits:
-        """Let all workgroups run."""
-        self._found, self._todo = Waits(), list[tuple[int, int, int, _Going]]()
+        """Run all workgroups, event by event, and return their waits."""
+        self._found, self._events = Waits(), list[tuple[int, int, bool, _Running]]()
+        # By address: (cycle, workgroup) of each write, and (version, workgroup) of those that wait for one.
         self._written = defaultdict[int, list[tuple[int, int]]](list)
-        self._waiting = defaultdict[int, list[tuple[int, _Going]]](list)
-        self._order = 0
+        self._waiting = defaultdict[int, list[tuple[int, _Running]]](list)
+        self._order = 0  # of events, which decides between those of the same cycle
         self._next_of_die = [min(d + self._dies * self._places, self._count + d) for d in range(self._dies)]
         for workgroup in range(min(self._count, self._dies * self._places)):
             self._start(workgroup, self._courses[self._likeness[workgroup]].start)
-        while self._todo:
-            self._step(*heapq.heappop(self._todo))
+        while self._events:
+            self._step(*heapq.heappop(self._events))
         self._found.endless = sum(map(len, self._waiting.values()))
         return self._found
 
     def _form(self, workgroup: int) -> tuple[tuple[int, int], ...]:
+        """The wave and the instruction of each signal: equal for workgroups that execute the same signals."""
         return tuple((s.wave, s.instruction) for s in self._signals.get(workgroup, ()))
 
     def _start(self, workgroup: int, start: int) -> None:
@@ -106,65 +113,67 @@ class Grid:
         if len(course.asks) != len(form):
             course = _spread(course, len(form))
         signals = self._signals.get(workgroup, [])
-        # A wave's signals are in order, whatever rounding made of their times.
+        # By wave and index where times are equal, so that a wave's signals stay in order.
         steps = sorted(range(len(form)), key=lambda k: (course.asks[k], signals[k].wave, k))
-        self._go_on(_Going(workgroup, course, steps, start))
+        self._schedule_next(_Running(workgroup, course, steps, start))
 
-    def _go_on(self, going: _Going) -> None:
-        """Look at a workgroup again when it asks or writes next, or ends."""
-        if going.next == len(going.steps):
-            time, kind = going.at(going.course.end), 1
+    def _schedule_next(self, running: _Running) -> None:
+        """Add the event of a workgroup's next signal, or of its end."""
+        if running.next == len(running.steps):
+            self._schedule(running.at(running.course.end), running, is_end=True)
         else:
-            step = going.steps[going.next]
-            signal = self._signals[going.workgroup][step]
-            time, kind = going.at((going.course.asks if signal.needs else going.course.written)[step]), 0
-        self._push(time, kind, going)
+            step = running.steps[running.next]
+            signal = self._signals[running.workgroup][step]
+            self._schedule(running.at((running.course.asks if signal.needs else running.course.written)[step]), running)
 
-    def _push(self, time: int, kind: int, going: _Going) -> None:
+    def _schedule(self, time: int, running: _Running, *, is_end: bool = False) -> None:
         self._order += 1
-        heapq.heappush(self._todo, (time, self._order, kind, going))
+        heapq.heappush(self._events, (time, self._order, is_end, running))
 
-    def _step(self, time: int, _order: int, kind: int, going: _Going) -> None:
-        if kind:
-            self._end(time, going)
+    def _step(self, time: int, _order: int, is_end: bool, running: _Running) -> None:
+        """Carry out an event: a workgroup ends, or comes to a signal, at which it may have to wait."""
+        if is_end:
+            self._end(time, running)
             return
-        step = going.steps[going.next]
-        signal = self._signals[going.workgroup][step]
-        asked = going.at(going.course.asks[step])
-        if signal.needs and not self._is_there(signal, going, time):
+        step = running.steps[running.next]
+        signal = self._signals[running.workgroup][step]
+        asked = running.at(running.course.asks[step])
+        if signal.needs and not self._is_there(signal, running, time):
             return
         if signal.needs and time > asked:
             last = max(self._written[address][version - 1] for address, version in signal.needs)
-            self._found.of.setdefault(going.workgroup, {})[step] = Awaited(time - asked, last[1])
-            going.late += time - asked
-        going.next += 1
+            self._found.of.setdefault(running.workgroup, {})[step] = Awaited(time - asked, last[1])
+            running.late += time - asked
+        running.next += 1
         if signal.gives:
-            self._write(signal, going, max(time, going.at(going.course.written[step])))
-        self._go_on(going)
+            self._write(signal, running, max(time, running.at(running.course.written[step])))
+        self._schedule_next(running)
 
-    def _is_there(self, signal: Signal, going: _Going, time: int) -> bool:
-        """True if a signal need not wait now; else it is looked at again as soon as that may be so."""
+    def _is_there(self, signal: Signal, running: _Running, time: int) -> bool:
+        """True if all that a signal waits for has been written; else the workgroup gets an event when it may be."""
         for address, version in signal.needs:
             written = self._written[address]
             if len(written) < version:
-                self._waiting[address].append((version, going))
+                self._waiting[address].append((version, running))
                 return False
             if written[version - 1][0] > time:
-                self._push(written[version - 1][0], 0, going)
+                self._schedule(written[version - 1][0], running)
                 return False
         return True
 
-    def _write(self, signal: Signal, going: _Going, time: int) -> None:
+    def _write(self, signal: Signal, running: _Running, time: int) -> None:
+        """Write the words of a signal, and wake the workgroups that wait for them."""
         for address in signal.gives:
             written = self._written[address]
-            written.append((max(time, written[-1][0] if written else 0), going.workgroup))
+            written.append((max(time, written[-1][0] if written else 0), running.workgroup))
             ready = [other for version, other in self._waiting[address] if version <= len(written)]
             self._waiting[address] = [w for w in self._waiting[address] if w[0] > len(written)]
             for other in ready:
-                self._push(written[-1][0], 0, other)
+                self._schedule(written[-1][0], other)
 
-    def _end(self, time: int, going: _Going) -> None:
-        die = going.workgroup % self._dies
+    def _end(self, time: int, running: _Running) -> None:
+        """End a workgroup, and start the die's next one in its place."""
+        die = running.workgroup % self._dies
         self._found.end = max(self._found.end, time)
         if not die:
             self._found.own_end = max(self._found.own_end, time)
