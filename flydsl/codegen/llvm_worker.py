@@ -112,7 +112,7 @@ def _emitted_well(bitcode: bytes, llvm_ir: str, machine: llvm_functions.Machine)
 
 
 _machines: dict[tuple[str, int], llvm_functions.Machine] = {}
-"""Those that have emitted something, by GPU and level: they know their registers by then."""
+"""Machines that have emitted something, by GPU and optimization level: by then they know their registers."""
 
 
 def _machine(request: Request) -> llvm_functions.Machine:

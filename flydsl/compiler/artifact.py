@@ -127,7 +127,7 @@ class CompiledArtifact(Explained):
         self._run(payloads, device or devices.current_device(self._place))
 
     def _with_memory_of_addresses(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Values of which integers for pointers are the memory there: this was compiled for its elements."""
+        """The values, with memory of the compiled element type in place of each integer that is an address."""
         addresses = [i for i in self._pointers if type(values[i]) is int]
         if not addresses:
             return values

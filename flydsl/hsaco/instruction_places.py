@@ -39,7 +39,7 @@ def place_instructions(listing: str, gpu: str) -> PlacedInstructions:
 
 
 def place_lines(lines: Sequence[str], texts: Sequence[str], numbers: Sequence[int], gpu: str) -> PlacedInstructions:
-    """The same for lines of which those with an instruction are known by their numbers, from 1."""
+    """The same for lines whose instructions are at the given line numbers, from 1."""
     labelled = list(lines)
     for i, number in enumerate(numbers):
         labelled[number - 1] = f"{_LABEL}{i}: {labelled[number - 1]}"

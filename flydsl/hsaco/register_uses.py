@@ -20,7 +20,7 @@ _VCC = 106
 _WITHOUT_MASK = 3  # operands of a selection that does not name its mask
 
 VECTOR_REGISTERS = -1 << _FILES["v"]
-"""Of a set, the registers that have a value per lane."""
+"""The bits of a register set for the registers that have a value per lane."""
 
 _REGISTER = re.compile(r"(?<![\w.])([sva])(?:(\d+)(\.[lh])?|\[(\d+)(?::(\d+))?\])(?!\w)")
 _SPECIAL = re.compile(r"(?<![\w.])vcc(_lo|_hi)?(?!\w)")

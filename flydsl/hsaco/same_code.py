@@ -19,7 +19,7 @@ from flydsl.hsaco.listing import ListingError
 _TARGET = re.compile(r'^([ \t]*\.amdgcn_target[ \t]+)"([^"\n]*)"', re.MULTILINE)
 _PROCESSOR = re.compile(r"(?:.*-)?(gfx\w+(?::\w+[+-])*)", re.ASCII)
 _PREFETCHED = re.compile(r"instprefsize\(([^()\n]+)\)<<4\)&(\d+)\)>>4")
-"""What LLVM 23 writes instead of the number of a kernel's cache lines; the assembler is one version older."""
+"""The expression that LLVM 23 writes for the number of a kernel's cache lines; the assembler is of LLVM 22."""
 _LINE_BYTES_LOG2 = 7
 _MOST_SHOWN = 2000
 

@@ -93,7 +93,7 @@ class _Side:
         self._execution.mask = self._before
 
     def anything_like(self, value: Any) -> Any:
-        """A value of which nothing is read."""
+        """A value that is never read."""
         return value
 
 

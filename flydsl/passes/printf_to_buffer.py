@@ -48,7 +48,7 @@ def apply(module: ir.Operation, arch: Arch) -> None:
 
 
 def _printing_kernels(module: ir.Operation) -> Iterator[ir.Operation]:
-    """Those that still print: what comes after an endless loop, for example, is no longer there."""
+    """The kernels that still print: a `printf` after an endless loop, for example, has been removed."""
     for function in _functions(module):
         if _PRINTS in function.attributes:
             del function.attributes[_PRINTS]

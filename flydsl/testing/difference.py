@@ -11,7 +11,7 @@ from flydsl.testing.baseline import Change
 from flydsl.testing.code import Code, Passage
 
 _MOST_LINES = 12
-"""Of lines of the source; a failure names those that changed most."""
+"""The source lines that a failure names: those that changed most."""
 _MOST_INSTRUCTIONS = 5
 _WIDTH = 72
 _REGISTER = re.compile(r"\b([vsa])(\d+\b|\[\d+:\d+\])")

@@ -1,4 +1,4 @@
-"""The part of the plugin that `--reuse` adds: tests of which nothing has changed are told of, and do not run."""
+"""The part of the plugin behind `--reuse`: tests of unchanged code do not run, and are reported as unchanged."""
 
 from __future__ import annotations
 

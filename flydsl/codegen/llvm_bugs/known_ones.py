@@ -135,7 +135,7 @@ class _Kind(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> _Kind:
-        """Of a type as LLVM writes it."""
+        """The kind of a type, which is given as LLVM writes it."""
         *count, bits = re.findall(r"\d+", text)
         return cls(int(count[0]) if count else 0, int(bits))
 
@@ -152,7 +152,7 @@ class _Kind(NamedTuple):
 
     @property
     def _longer(self) -> _Kind:
-        """Of whole words."""
+        """The same kind, longer, so that its bits are whole words."""
         if self.elements == 0 or self.element_bits >= _WORD:
             return self
         per_word = _WORD // self.element_bits

@@ -39,7 +39,7 @@ _WITHOUT_REGARD: dict[str, Callable[[int, int], int]] = {
     "llvm.or": operator.or_,
     "llvm.xor": operator.xor,
 }
-"""What gives the same low bits whatever the others are."""
+"""Operations whose low result bits depend on the low bits of the operands only."""
 
 _EXTENSIONS: dict[str, Reading] = {"llvm.sext": signed, "llvm.zext": unsigned, "llvm.trunc": unsigned}
 
@@ -52,7 +52,7 @@ _BY_CONSTANTS: dict[str, tuple[Reading, Callable[[int, int], int]]] = {
     "llvm.sdiv": (signed, lambda x, y: (abs(x) // abs(y)) * (1 if (x < 0) == (y < 0) else -1)),
     "llvm.srem": (signed, lambda x, y: abs(x) % abs(y) * (1 if x >= 0 else -1)),
 }
-"""What is undefined for some right operands; a constant is known to be none of them."""
+"""Operations that are undefined for some right operands, which a constant is known not to be."""
 
 _COMPARISONS: Sequence[tuple[Reading, Callable[[int, int], bool]]] = (  # by the number of LLVM's predicate
     (unsigned, operator.eq),

@@ -216,7 +216,7 @@ def _warn_if_divided_partially(tensor: Any, divided: Any) -> None:
 
 
 def warn_of_partial_tiles(layout: Any, divided: Any) -> None:
-    """Warn at the user's line if a tensor was divided into tiles of which the last ones reach past it."""
+    """Warn at the user's line if a tensor was divided into tiles, and the last ones reach past it."""
     place = user_location()
     if place is not None and reaches_past(layout, divided):
         warnings.warn_explicit(

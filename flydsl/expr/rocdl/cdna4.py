@@ -1,4 +1,4 @@
-"""Of CDNA 4 (gfx950): scaled matrix instructions, transposing reads from LDS, stochastic rounding."""
+"""Instructions of CDNA 4 (gfx950): scaled matrix instructions, transposing reads from LDS, stochastic rounding."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ __all__ = [
 PREFETCH_SCOPE_SE = 8
 """The caches that the workgroups of a shader engine share."""
 PREFETCH_SCOPE_DEVICE = 16
-"""Those that all workgroups share."""
+"""The caches that all workgroups share."""
 _POLICY_MAX = 0x7FFF_FFFF
 
 

@@ -199,7 +199,7 @@ def _operation(raw: Any) -> ir.Operation | None:
 
 
 def _values(raw: Any) -> list[ir.Value]:
-    """Those that an object of MLIR's bindings stands for."""
+    """The values that an object of MLIR's bindings stands for."""
     if isinstance(raw, ir.Operation | ir.OpView):
         try:
             return list(raw.results)

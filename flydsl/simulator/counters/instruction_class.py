@@ -13,7 +13,7 @@ CLASSES = (
     "other",
 )  # fmt: skip
 VECTOR_CLASSES = frozenset({"VALU", "MFMA", "VMEM load", "VMEM store", "VMEM atomic", "LDS"})
-"""Those whose lanes count."""
+"""The classes of instructions whose active lanes are counted."""
 
 _WITHOUT_EFFECT = {"wait": "wait", "cache": "wait", "hint": "other"}
 _PATTERNS = (

@@ -88,7 +88,7 @@ _PLACES_OF_MEMORY: Mapping[str, tuple[int, ...]] = {
     "scratch": (0, 1, 1),
     "buffer": (0, 0, 0),
 }
-"""Of an access: the places of its sources in the order of the text."""
+"""For each kind of memory access, the places of its sources, in the order of the text."""
 
 
 def _places(row: str, results: int, count: int) -> Sequence[int | None]:

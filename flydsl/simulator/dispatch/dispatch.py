@@ -22,9 +22,9 @@ from flydsl.simulator.memory.buffers import Memory, copy_of
 from flydsl.simulator.waves import Waves
 
 _WAVE_NUMBER_BIT = 25
-"""Of TTMP8: where the number of the wave in its workgroup begins."""
+"""The bit of TTMP8 at which the number of the wave in its workgroup begins."""
 _CLUSTER_ID_BIT, _PLACE_IN_CLUSTER_BIT = 6, 21
-"""Of IB_STS2: a number of the cluster, 0 for none, and the workgroup's number in it."""
+"""The bits of IB_STS2 at which the cluster's number (0: none) and the workgroup's number in it begin."""
 
 
 @dataclass(frozen=True)

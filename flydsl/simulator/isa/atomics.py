@@ -155,8 +155,8 @@ NEW_ON_RDNA3 = {
     "min_f32": Atomic(_float_extreme("olt"), "f32"),
     "max_f32": Atomic(_float_extreme("ogt"), "f32"),
 }
-"""Those that RDNA 4 has not, or by other rules for NaNs."""
+"""Atomics that RDNA 4 does not have, or has with other rules for NaNs."""
 _ADD_OF_CDNA5 = {f"add_{type_}": Atomic(_add_of_cdna5, type_) for type_ in ("f32", "f64")}
 ATOMICS_OF_CDNA5 = ATOMICS | NEW_ON_RDNA | _ADD_OF_CDNA5
 ATOMICS_OF_RDNA = {name: atomic for name, atomic in ATOMICS.items() if not name.endswith("_f64")} | NEW_ON_RDNA
-"""Those of RDNA 4, whose floats are f32, and pairs of f16 and bf16."""
+"""The atomics of RDNA 4, of integers, f32, and pairs of f16 and bf16."""

@@ -45,7 +45,7 @@ class _Place:
         self.address = b.add(b.add(base, offset), b.mul(b.zext(index, "i64"), stride))
 
     SWIZZLE = 1 << 31
-    """Of the resource's second dword."""
+    """The bit of the resource's second dword that enables swizzling."""
 
     @classmethod
     def _is_swizzled(cls, b: Builder, resource: tuple[Value, ...]) -> Value:

@@ -52,7 +52,7 @@ _DOUBLES = {
 }
 _THREE_SOURCES = {name: row for name, row in FIRST.items() if name not in ("fmaak_f32", "fmamk_f32")}
 _THREE_SOURCES |= _INTEGERS | _SHIFTS | {"fma_f32": "v_fma_f32"}
-"""Of gfx1250: the operations of pairs with up to three sources each, which have no constants in the instruction."""
+"""The operations of gfx1250's pairs with up to three sources each, which have no constants in the instruction."""
 _FIRST_OF_THREE = _THREE_SOURCES | _DOUBLES
 _SECOND_OF_THREE = _THREE_SOURCES | _EXTREMES | {"bitop2_b32": "v_bitop3_b32"}
 

@@ -87,7 +87,7 @@ class _Addressing:
 
 
 _LANE_OF_SCRATCH = 52
-"""Of a flat address in scratch, on gfx1250: the first of the bits that are the lane's number."""
+"""The first bit of the lane's number in a flat address of scratch, on gfx1250."""
 
 
 def _address_with_lane(b: Builder, vector: Value, modifiers: Any, bytes_: int) -> Value:

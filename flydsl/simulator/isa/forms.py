@@ -9,7 +9,7 @@ from flydsl.hsaco.operands import Immediate, Modifiers, Operand, Register
 SCALED_FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
 """The formats of scaled MFMA by their number in CBSZ and BLGP."""
 SIXTEEN_BITS = {"f16": "f16", "bf16": "bf16", "bf16f32": "bf16"}
-"""Of WMMA: the type of D, where it has 16 bits, by the types of D and C as mnemonics name them."""
+"""The type of WMMA's D, if it has 16 bits, by the types of D and C as mnemonics name them."""
 _FORMAT = "MATRIX_FMT_"
 
 

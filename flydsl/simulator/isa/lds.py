@@ -187,7 +187,7 @@ def _lds_atomics() -> dict[str, Atomic]:
 
 
 def _atomics_of_rdna() -> dict[str, Atomic]:
-    """Those that RDNA has besides, or instead. Unlike on CDNA, its compare-and-store takes the new value first."""
+    """RDNA's atomics that CDNA does not have, or has otherwise: compare-and-store takes the new value first."""
     atomics = dict(NEW_ON_RDNA)
     for bits, suffix in ((32, ""), (64, "_x2")):
         atomics[f"cmpstore_b{bits}"] = ATOMICS["cmpswap" + suffix]
@@ -276,7 +276,7 @@ def _consecutive(b: Builder, m: Any, m0: Value) -> Value:
 
 
 def _consecutive_of_cdna5(b: Builder, m: Any, m0: Value) -> Value:
-    """Of base and lane 20 bits are an address: LDS has 320 KiB. (ROCm/rocjitsu-test-corpus, ds_addtid_test.)"""
+    """The address, 20 bits of base plus lane: LDS has 320 KiB. (ROCm/rocjitsu-test-corpus, ds_addtid_test.)"""
     place = b.add(m0, b.mul(b.lane_id(), b.const("i32", 4)))
     return _place(b, b.and_(place, b.const("i32", 0xFFFFF)), m)
 

@@ -99,7 +99,7 @@ class MatrixShape:
 
 @dataclass(frozen=True)
 class SparseShape(MatrixShape):
-    """That of a product with a sparse A. is_doubled: one that gfx950 has with twice the K of CDNA 3."""
+    """The shape of a product with a sparse A. is_doubled: whether gfx950 has it with twice the K of CDNA 3."""
 
     is_doubled: bool = False
 

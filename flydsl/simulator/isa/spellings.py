@@ -128,18 +128,18 @@ _ABSENT = (
 
 
 _ABSENT_ON_CDNA5 = r"s_wait(cnt|_event|_(bvh|exp|sample)cnt)|v_dot2_(bf16_bf16|f16_f16|f32_bf16|f32_f16)"
-"""Those of RDNA 4 that gfx1250 has not."""
+"""Instructions of RDNA 4 that gfx1250 does not have."""
 _PRESENT_ON_CDNA5 = (
     r"v_pk_(add|fma|mul)_f32|v_fmac_f64|(buffer|flat|global)_atomic_(add|min|max)_f64(/.*)?|ds_add(_rtn)?_f64|v_mov_b64"
 )
-"""Those of CDNA that RDNA 4 has not, but gfx1250 has."""
+"""Instructions of CDNA that gfx1250 has, but RDNA 4 does not."""
 _PRESENT_ON_RDNA3 = (
     r"s_cmpk_.*|s_(barrier|inst_prefetch)|ds_wrap_.*|ds_(min|max)(_rtn)?_f(32|64)|v_cmp_(f|t|tru)_([fiu](32|64)|f16)|v_dot2c_f32_f16"
     r"|v_(min|max)_f\d+|v_(min3|max3|med3)_f(16|32)|v_pk_(min|max)_f16"
 )
-"""Those of CDNA that RDNA 4 has not, but RDNA 3 has."""
+"""Instructions of CDNA that RDNA 3 has, but RDNA 4 does not."""
 _SCALAR_FLOATS = r"s_(add|sub|mul|ceil|floor|trunc|rndne|fmac|fmaak|fmamk|min|max)_f(16|32)|s_cmp_\w+_f(16|32)|s_cvt_.*"
-"""Those that RDNA 3 has from 3.5 on."""
+"""Instructions that RDNA 3 has from 3.5 on."""
 _ABSENT_ON_RDNA3 = (
     r"v_s_.*|\w+_(num|minimum|maximum|minimum3|maximum3|minimummaximum|maximumminimum)(_rtn)?_f\d+(/.*)?"
     r"|s_(buffer_)?load_([us]?(byte|short)|dwordx3)|s_(add|sub)_nc_u64|s_mul_u64|s_sleep_var|s_barrier_.*|s_wait_\w*cnt"
@@ -147,7 +147,7 @@ _ABSENT_ON_RDNA3 = (
     r"|\w+_atomic_(pk_add_\w+|cond_sub_u32)(/.*)?|ds_(pk_add|cond_sub|sub_clamp)_.*|v_permlanex?16_var_b32"
     r"|flat_atomic_sub_clamp_u32(/.*)?|v_cmpx_(f|t)_[iu]16|v_cvt_\w*(fp8|bf8)\w*|v_swmmac_.*"
 )
-"""Those of RDNA 4 that RDNA 3 has not."""
+"""Instructions of RDNA 4 that RDNA 3 does not have."""
 
 
 def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:

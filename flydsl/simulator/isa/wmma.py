@@ -82,7 +82,7 @@ class WaveMatrixShape(MatrixShape):
 
 @dataclass(frozen=True)
 class RepeatedShape(WaveMatrixShape):
-    """That of RDNA 3, whose groups of lanes repeat A and B, and take the rows of C and D in turn."""
+    """The shape on RDNA 3, where groups of lanes repeat A and B, and take the rows of C and D in turn."""
 
     @property
     def row_step(self) -> int:
@@ -138,7 +138,7 @@ def operand(b: Builder, registers: Sequence[Value], format_: str, modifiers: Any
 
 
 def _own_part(b: Builder, registers: Sequence[Value], lanes: int) -> list[Value]:
-    """Of registers that each group of lanes repeats, the part that a lane's own group supplies."""
+    """The part that a lane's own group supplies of registers that each group of lanes repeats."""
     group, parts = b.lshr(b.per_lane(b.lane_id()), b.const("i32", 4)), list(registers)
     for place in reversed(range((lanes // _SIZE).bit_length() - 1)):
         is_upper = b.icmp("ne", b.and_(group, b.const("i32", 1 << place)), b.const("i32", 0))

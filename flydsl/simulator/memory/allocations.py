@@ -51,4 +51,4 @@ class Allocations:
 
 
 allocations = Allocations()
-"""Those of this process."""
+"""The allocations of this process."""

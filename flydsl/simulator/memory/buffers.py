@@ -43,7 +43,7 @@ SCRATCH_RESOURCE = (0, 1 << 31, 0xFFFF_FFFF, 1 << 23)
 _LINE_BYTES = 128
 """The longest line of a cache. What a GPU allocates begins with one."""
 _HOST_ALIGNMENT_BYTES = 16
-"""Of what a host allocates: numpy's and malloc's memory begins anywhere in a line, elsewhere in each process."""
+"""The alignment of host memory: numpy's and malloc's begins anywhere in a line, differently in each process."""
 _HOST_LINE_BYTES = 64
 DWORD_BYTES = 4
 _NEAR_BYTES = 1 << 16

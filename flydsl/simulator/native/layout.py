@@ -25,7 +25,7 @@ from flydsl.simulator.waves import LANES, VECTOR_ROWS
 
 ROW_BYTES = 4 * LANES
 OPERAND_SLOTS = 5
-"""Of an instruction that has offsets, which take the slots after them; one without has those, too."""
+"""The slots for operands of an instruction with offsets, which take the next two. Without any, all are for operands."""
 OFFSET_SLOT, SECOND_OFFSET_SLOT = 5, 6
 HOST_AREAS = 4
 MAX_MODES = 16

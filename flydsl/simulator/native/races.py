@@ -33,7 +33,7 @@ from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.native.turns import Turns
 
 _ROWS_OF_CELLS = 4
-"""Of a region: the stamps of writers, readers and atomics, and the numbers of stores."""
+"""The rows of a region: the stamps of writers, readers and atomics, and the numbers of stores."""
 _ROOM_CELLS = 16
 """Cells are read and written eight at a time, of which seven may lie beyond the last one."""
 _FIRST_SHIFT = 8

@@ -30,7 +30,7 @@ from flydsl.simulator.native.turns import Turns
 from flydsl.simulator.timing.needed import Needed, needed_instructions
 
 _WORDS_PER_WAVE = 1 << 24
-"""Of memory that the host only provides where it is written."""
+"""The room for a wave's recording, of which the host provides only the pages that are written."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class _Stalled:
     counter: str
     let_go: list[int]
     first_use: dict[int, int] = field(default_factory=dict)
-    """Of each load that was let go, by its row: the cycle of the first instruction that needs its registers."""
+    """By the row of each load that was let go, the cycle of the first instruction that needs its registers."""
 
 
 def strong_waits(trace: Trace) -> tuple[StrongWait, ...]:

@@ -222,7 +222,7 @@ _SCALARS: Mapping[str, type | tuple[type, ...]] = {
     "is_power_limited": bool,
 }
 _LATER: Mapping[str, Any] = {"is_compared": True, "idle_compute_units": 0, "is_power_limited": False}
-"""What traces have that were written before a field was there."""
+"""Fields that older files do not have, with their values there."""
 
 
 def _scalars(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from flydsl.simulator.waits.blocks import Block, blocks_of, entries_of, function
 from flydsl.simulator.waits.instructions import Facts, facts_of
 
 _VISITS = 3
-"""Of a block, after which the larger end of intervals that still grow is given up."""
+"""The visits of a block after which the upper end of an interval that still grows is given up."""
 
 
 class Key(NamedTuple):

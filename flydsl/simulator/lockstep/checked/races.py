@@ -171,7 +171,7 @@ class RaceHistory:
 
 
 _BEYOND_CACHES = frozenset(("sc0", "sc1", "glc", "scope:SCOPE_SE", "scope:SCOPE_DEV", "scope:SCOPE_SYS"))
-"""Of CDNA 3 and 4, of CDNA 2, and beyond a compute unit on RDNA."""
+"""Modifiers with which an access goes past caches: on CDNA 3 and 4, on CDNA 2, and past a compute unit on RDNA."""
 
 
 def _role(instruction: Instruction) -> Role:

@@ -26,7 +26,7 @@ from flydsl.simulator.waits.suspects import Suspects, suspects_of
 from flydsl.simulator.waves import row_of
 
 COPIES_OF_CDNA5 = ("asynchronous load", "asynchronous store", "tile")
-"""Those that the check of races follows, too."""
+"""The copies that the check of races follows, too."""
 _OF_LDS = ("LDS", "flat load", "flat store")
 _OF_LANES = ("v_", "ds_", "buffer_", "global_", "flat_", "scratch_", "tbuffer_")
 _ACROSS_LANES = ("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_", "v_readlane", "v_readfirstlane", "v_permlane")
