@@ -1,46 +1,45 @@
-"""Work of the rounds of workgroups that are not replayed: under a causal mask, some have more of it than others."""
+"""Work of the workgroups that are not replayed: under a causal mask, some have more of it than others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from flydsl.simulator.arrays import Array
-
 _ALIKE = 0.05
-"""Part by which replayed rounds may differ if those between them are to count as alike."""
-_ROUNDS, _OF_EACH = 8, 4
-"""Rounds that are looked at where they are not, and workgroups of each."""
+"""Part by which workgroups may differ from those that are replayed in their place if all are to count as alike."""
+_FEW, _MANY = 8, 55
+"""Workgroups that are looked at, and where these or the replayed rounds differ."""
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 def relative_work(
-    count: int,
-    first: Sequence[int],
-    middle: Sequence[int],
-    last: Sequence[int],
+    skipped: Sequence[tuple[int, int]],
+    replayed: Sequence[Sequence[int]],
     executed: Callable[[Sequence[int]], Sequence[int]],
-) -> Array:
-    """The work of each round of `count` workgroups, for each of its workgroups, where the middle round has 1.
+) -> float:
+    """The work of skipped workgroups, where those that are replayed in their place have 1. It is 1 if all are alike.
 
-    first, middle, last: how many instructions each workgroup executes of the first round, of the one in the middle,
-    which are whole, and of the last one, which is not and may be empty. executed: those of some workgroups, by number.
-    Where the three differ, some workgroups of other rounds are compared with those at the same places of the middle
-    one; the rounds between follow a straight line.
+    skipped: their numbers, each with a place in the middle round. replayed: how many instructions each workgroup
+    executes of the first round, of the one in the middle, and of the last one, which may be empty. executed: those of
+    some workgroups.
 
-    >>> by_number = lambda them: [100 - 8 * w for w in them]
-    >>> relative_work(10, by_number([0, 1]), by_number([4, 5]), [], by_number)
-    array([1.5 , 1.25, 1.  , 0.75, 0.5 ])
+    >>> rounds = [(w, w % 10) for w in range(10, 990)]
+    >>> relative_work(rounds, [range(1, 11)] * 3, lambda them: [1 + w % 10 for w in them])
+    1.0
+    >>> falling = relative_work(rounds, [[2000] * 10, [1000] * 10, []], lambda them: [2000 - 2 * w for w in them])
+    >>> round(falling, 1)
+    1.0
     """
-    size, rounds = len(middle), -(-count // len(middle))
-    found = {0: sum(first) / sum(middle), count // size // 2: 1.0}
-    if last:
-        found[rounds - 1] = sum(last) / sum(middle[: len(last)])
-    if max(found.values()) > (1 + _ALIKE) * min(found.values()):
-        for number in np.linspace(0, rounds - 1, _ROUNDS).round().astype(int).tolist():
-            if number not in found:
-                places = np.linspace(0, min(size, count - number * size) - 1, _OF_EACH).round().astype(int).tolist()
-                words = executed([number * size + place for place in places])
-                found[number] = sum(words) / sum(middle[place] for place in places)
-    known = sorted(found)
-    return np.interp(np.arange(rounds), known, [found[number] for number in known])
+    first, middle, last = replayed
+    chosen = [skipped[place] for place in _spread(len(skipped))]
+    usual = [middle[place] for _, place in chosen]
+    found = list(executed([workgroup for workgroup, _ in chosen[:_FEW]]))
+    parts = [there / here for there, here in zip(found, usual[:_FEW], strict=True)]
+    parts += [sum(first) / sum(middle), sum(last) / sum(middle[: len(last)]) if last else 1]
+    if all(1 - _ALIKE <= part <= 1 + _ALIKE for part in parts):
+        return 1.0
+    return (sum(found) + sum(executed([workgroup for workgroup, _ in chosen[_FEW:]]))) / sum(usual)
+
+
+def _spread(count: int) -> list[int]:
+    """Places without a period: a mask repeats itself with each head or sequence, as rounds do."""
+    return list(range(count)) if count <= _MANY else [int(i * _GOLDEN % 1 * count) for i in range(1, _MANY + 1)]

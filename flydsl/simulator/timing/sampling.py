@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -65,6 +66,16 @@ class Plan:
     def busy(self) -> int:
         """The chosen ones that have something to do."""
         return len(self.chosen) - self.idle
+
+    def skips(self, workgroup: int) -> bool:
+        """True for one of a round that was left out.
+
+        >>> [w for w in range(11) if plan(range(11), 2, 1).skips(w)]
+        [2, 3, 6, 7, 8, 9]
+        """
+        size, busy = self.round_size, self.chosen[: self.busy]
+        ends = [*busy[size - 1 : size + 1], *busy[2 * size - 1 : 2 * size + 1]]
+        return bisect(ends, workgroup) % 2 == 1 and workgroup not in ends
 
 
 def plan(own: Sequence[int], compute_units: int, per_compute_unit: int) -> Plan:
@@ -220,8 +231,12 @@ class Sample:
     def _of_die(self, units: int) -> tuple[range, range]:
         """The workgroups that some compute units of a die get, those with something to do and those without."""
         every, busy = range(0, self.dispatch.workgroup_count, self.dies), self._busy.counts[0]
-        step = -(-int(self.timing.compute_units_per_xcd.value) // units)
+        step = self._step(units)
         return every[:busy:step], every[busy::step]
+
+    def _step(self, units: int) -> int:
+        """How many workgroups of a die there are for each that some of its compute units get."""
+        return -(-int(self.timing.compute_units_per_xcd.value) // units)
 
     @property
     def _others(self) -> list[int]:
@@ -329,8 +344,7 @@ class Sample:
     def _like(self, workgroup: int, plan: Plan) -> int:
         """The replayed workgroup that a workgroup does as."""
         chosen, size = plan.chosen, plan.round_size
-        units = int(self.timing.compute_units_per_xcd.value)
-        place = workgroup // self.dies // -(-units // plan.compute_units)
+        place = workgroup // self.dies // self._step(plan.compute_units)
         if not plan.skipped_rounds:
             return chosen[min(place, len(chosen) - 1)]
         last = (plan.skipped_rounds + 2) * size
@@ -369,53 +383,50 @@ class Sample:
         return max(LEAST_PERCENT, _STEP_PERCENT * math.ceil(percent / _STEP_PERCENT))
 
     @cached_property
-    def _work(self) -> Array:
-        """The work of each round of the die, in that of the replayed one from the middle: `relative_work`."""
-        size = self.plan.round_size
-        own, _ = self._of_die(self.plan.compute_units)
+    def _work(self) -> float:
+        """The work of a round that was left out, in that of the replayed one from the middle: see `relative_work`."""
         if not self.plan.skipped_rounds or not self._run_alone:
-            return np.ones(-(-len(own) // size))
+            return 1.0
+        every, _ = self._of_die(int(self.timing.compute_units_per_xcd.value))
+        size, words, step = self.plan.round_size, self._words, self._step(self.plan.compute_units)
+        skipped = [(w, i // step % size) for i, w in enumerate(every) if self.plan.skips(w)]
+        replayed = words[:size], words[size : 2 * size], words[2 * size :]
+        return relative_work(skipped, replayed, lambda them: _lengths(self._recorders.record(them)))
 
-        def executed(workgroups: Sequence[int]) -> list[int]:
-            return _lengths(self._recorders.record([own[w] for w in workgroups]))
-
-        words = _lengths(self.streams[: self.plan.busy])
-        return relative_work(len(own), words[:size], words[size : 2 * size], words[2 * size :], executed)
+    @cached_property
+    def _words(self) -> list[int]:
+        """The words of each chosen workgroup that has something to do."""
+        return _lengths(self.streams[: self.plan.busy])
 
     @property
     def _skipped_work(self) -> float:
         """The rounds that were left out, in rounds as the replayed one from the middle."""
-        if not self.plan.skipped_rounds:
-            return 0.0
-        whole = self._work[: self.plan.skipped_rounds + 2]
-        return float(whole.sum() - whole[0] - 1)
+        return self._work * self.plan.skipped_rounds
 
-    @property
-    def _rounds(self) -> float:
-        """All rounds of the die, in rounds as the replayed one from the middle."""
-        size = self.plan.round_size
-        own, _ = self._of_die(self.plan.compute_units)
-        return float(self._work @ np.minimum(size, len(own) - size * np.arange(len(self._work)))) / size
-
-    @property
+    @cached_property
     def _replayed_rounds(self) -> float:
-        """Those of them that are replayed."""
-        return self._rounds - self._skipped_work
+        """The replayed rounds, in the same measure."""
+        size, words = self.plan.round_size, self._words
+        return len(words) / size if self._work == 1 else sum(words) / sum(words[size : 2 * size])
 
     @property
     def _part_replayed(self) -> float:
         """The work of the replayed workgroups, as a part of that of all."""
         own, _ = self._of_die(self.plan.compute_units)
-        return self._replayed_rounds / self._rounds * len(own) / self._busy.total
+        rounds = self._replayed_rounds + self._skipped_work
+        return self._replayed_rounds / rounds * len(own) / self._busy.total
 
     def _round_cycles(self, replay: Replayed) -> float:
         """The cycles of a round: of the one from the middle, and of its part of what memory has to move.
 
         Waves do not wait for what they write, so that a few rounds alone would be faster than the memory.
         """
-        ends, size = np.sort(replay.ends[: self.plan.busy]), self.plan.round_size
+        ends, size = replay.ends[: self.plan.busy], self.plan.round_size
         of_memory = replay.memory_cycles / self._replayed_rounds
-        return max(float(ends[2 * size - 1] - ends[size - 1]), of_memory)
+        if self._work == 1:
+            ends = np.sort(ends)
+            return max(float(ends[2 * size - 1] - ends[size - 1]), of_memory)
+        return max(float(ends[size : 2 * size].mean() - ends[:size].mean()), of_memory)
 
     @property
     def _bytes_moved(self) -> int:
@@ -473,7 +484,7 @@ class Sample:
             text += f" of an {self._product.name}"
         if self.plan.skipped_rounds:
             text += f"; {self.plan.skipped_rounds} rounds of workgroups between are as long as the replayed one"
-            if (self._work != self._work[0]).any():
+            if self._work != 1:
                 text += f", times {self._skipped_work / self.plan.skipped_rounds:.2f} for what they execute"
         if self._busy.idle:
             text += f"; {_workgroups(self._busy.idle, 'has', 'have')} nothing to do"
