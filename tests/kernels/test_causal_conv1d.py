@@ -76,6 +76,44 @@ def test_large_sums_are_their_own_silu() -> None:
     check(given)
 
 
+def prompts(lengths: tuple[int, ...], channels: int, width: int, dtype: torch.dtype = torch.bfloat16) -> dict[str, Any]:
+    """Prompts of these lengths; every second one has a state before it."""
+    given = operands((len(lengths), max(lengths), channels, width), dtype)
+    starts = torch.tensor([0, *lengths]).cumsum(0).int()
+    flat = torch.randn(int(starts[-1]), channels, generator=torch.Generator().manual_seed(channels)).to(dtype)
+    out = given.pop("out").new_zeros(flat.shape)
+    return given | {"x": flat, "starts": starts, "initial": torch.arange(len(lengths)).int() % 2, "out": out}
+
+
+@pytest.mark.checked("all")
+@pytest.mark.parametrize("channels", [64, 67])
+@pytest.mark.parametrize("width", [4, 2])
+@pytest.mark.diagonal(2)
+def test_prompts_equal_torch(channels: int, width: int) -> None:
+    """Shorter ones than a state, parts that end within a workgroup's and at its end, none, and one without a state."""
+    given = prompts((1, 2, 16, 0, 37, 5), channels, width)
+    given["indices"][5] = -1
+    state, out = given["state"], given["out"]
+    expected, changed = kernel.reference_prefill(*[t for name, t in given.items() if name != "out"])
+    with checking():
+        assert kernel.causal_conv1d_prefill(**given, longest=37) is out
+    torch.testing.assert_close(out.float(), expected, rtol=1e-2, atol=1e-2)
+    assert torch.equal(state.float(), changed)
+
+
+def test_prompts_in_parts_go_on_from_the_state() -> None:
+    """A prompt at once has the results of its two halves, one after the other."""
+    given = prompts((40,), 64, 4)
+    halves = {name: t.clone() for name, t in given.items()}
+    kernel.causal_conv1d_prefill(**given, longest=40)
+    for first, last in ((0, 19), (19, 40)):
+        part = halves | {"x": halves["x"][first:last], "out": halves["out"][first:last]}
+        part |= {"starts": torch.tensor([0, last - first]).int(), "initial": torch.tensor([first]).int()}
+        kernel.causal_conv1d_prefill(**part, longest=last - first)
+    assert torch.equal(given["out"], halves["out"])
+    assert torch.equal(given["state"], halves["state"])
+
+
 @pytest.mark.sweep
 def test_shared_by_measurement() -> None:
     """The state is changed once, however often the launch was tried."""

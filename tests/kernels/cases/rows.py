@@ -133,6 +133,12 @@ def convolution(width: int, tokens: int = 1) -> tuple[Any, tuple[Any, ...]]:
     return causal_conv1d.build_causal_conv1d_module(8192, width, tokens=tokens), (*given.values(), 4)
 
 
+def convolved_prompts(lengths: tuple[int, ...]) -> tuple[Any, tuple[Any, ...]]:
+    given = test_causal_conv1d.prompts(lengths, 8192, 4)
+    tensors = (given[name].view(-1) for name in causal_conv1d.OF_PROMPTS.split())
+    return causal_conv1d.build_causal_conv1d_prefill_module(8192), (*tensors, len(lengths), max(lengths))
+
+
 QUANT_CASES = {
     "quant_pertoken_f16_n8192": Case("quant", "f16, i8", lambda: quant(8192, "f16", "i8")),
     "quant_pertoken_bf16_fp8": Case("quant", "bf16, fp8", lambda: quant(8192, "bf16", "fp8")),
@@ -171,6 +177,7 @@ _CASES: dict[str, Case] = {
     "gdr_prefill_f32": Case("gdr_prefill", "bf16, f32", lambda: gated_delta_prompt(256, 2, 4)),
     "causal_conv1d_w4": Case("causal_conv1d", "bf16", lambda: convolution(4), archs=(*ARCHS, "gfx1201")),
     "causal_conv1d_w4_l4": Case("causal_conv1d", "bf16", lambda: convolution(4, 4), archs=(*ARCHS, "gfx1201")),
+    "causal_conv1d_prompts": Case("causal_conv1d", "bf16", lambda: convolved_prompts((500, 12)), archs=ARCHS),
 }
 RDNA4 = "gfx1201"
 # On RDNA 4 as well where there is a figure to compare with: of f32 and bf16.
