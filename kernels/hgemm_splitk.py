@@ -35,7 +35,8 @@ from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.sizes import require_elements, require_least, require_rows
 from kernels.split_sums import add_pairs, begin_tile, wait_for_tile, words_left_at_zero, words_of
 from kernels.tensor_shim import GTensor
-from kernels.tuned import divisor_near, nearest_that_fits
+from kernels.tuned import Candidate, divisor_near, fastest, fitting, part_of, searched
+from kernels.tuned.rough_time import Workgroup
 
 DTYPES = {"f16": "fp16", "fp16": "fp16", "bf16": "bf16"}
 # (M, N, K)
@@ -261,7 +262,7 @@ class Tile(NamedTuple):
         lds_bytes: what a workgroup may have. Raises ArgumentError if the fewest stages do not fit.
         """
         tile_m, tile_n, tile_k = self.tile
-        tile = tile_m, gcd(tile_n, n), gcd(tile_k, k)
+        tile = tile_m, gcd(tile_n, n), part_of(k, tile_k, 32 * self.waves[2])
         narrow = self._replace(tile=tile, split=divisor_near(k // tile[2], self.split))
         least = 2 if self.b_to_lds else 1
         for stages in range(max(least, min(self.stages, k // narrow.split // tile[2])), least - 1, -1):
@@ -271,12 +272,23 @@ class Tile(NamedTuple):
                 return fewer
         raise refusal(f"{needed} bytes of LDS for a tile of {' x '.join(map(str, tile))}", hint=f"{lds_bytes} or less")
 
+    def work(self, n: int, k: int) -> Workgroup:
+        """What a workgroup does, for `rough_time_us`."""
+        plan, step_bytes = half_plan("bf16", n, k, **self._asdict()), 2 * self.tile[2]
+        # With one buffer for A, LLVM does not always find what to do while B is on its way.
+        ahead = self.stages - 1 if self.b_to_lds else (1 + self.stages) / 3
+        return Workgroup(
+            tile=self.tile[:2], waves=self.waves, k_bytes=step_bytes * plan.tiles_k, step_bytes=step_bytes,
+            parts=self.split, ahead=ahead, b_to_lds=self.b_to_lds, lds_bytes=plan.lds_bytes, group=self.xcd_swizzle,
+            by_rows=True,
+        )  # fmt: skip
+
 
 def default_tile(m: int, n: int, k: int, device: str = "cpu") -> dict[str, Any]:
     """The options of `compile_hgemm_kernel` for a size, by the model of time.
 
-    They are those of the nearest size that was searched, for the GPU that the tensors are on
-    (`kernels.tuned.nearest_that_fits`). ArgumentError for a size that none of the tiles fits.
+    For the GPU that the tensors are on, they are those that a search found for the size, or of all that were found the
+    fastest by a rough time (`kernels.tuned`). ArgumentError for a size that none of the tiles fits.
     """
     return tile_of(m, n, k, target_arch(device)).options()
 
@@ -284,8 +296,19 @@ def default_tile(m: int, n: int, k: int, device: str = "cpu") -> dict[str, Any]:
 @cache
 def tile_of(m: int, n: int, k: int, arch: str) -> Tile:
     """The tile of `default_tile`, for a GPU by its name."""
+    found = searched("hgemm", arch, "bf16", (m, n, k))
+    return Tile.of(found) if found else fastest("hgemm", arch, "bf16", (m, n, k), 16, _tiles_for(n, k, arch))
+
+
+@cache
+def _tiles_for(n: int, k: int, arch: str) -> tuple[Candidate[Tile], ...]:
     room = get_arch(arch).lds_bytes_per_workgroup
-    return nearest_that_fits("hgemm", arch, "bf16", (m, n, k), lambda options: Tile.of(options).narrowed(n, k, room))
+
+    def fit(options: dict[str, Any]) -> tuple[Tile, Workgroup]:
+        tile = Tile.of(options).narrowed(n, k, room)
+        return tile, tile.work(n, k)
+
+    return fitting("hgemm", arch, "bf16", "split", fit)
 
 
 _TILES = (

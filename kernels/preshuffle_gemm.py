@@ -40,7 +40,8 @@ from kernels.mfma_preshuffle_pipeline import TileA, TileB, Tiling, require_types
 from kernels.mfma_products import BITS, MICRO_SCALED, THREADS, W4A16
 from kernels.sizes import require_elements, require_least, require_rows
 from kernels.split_sums import add_pairs, begin_tile, wait_for_tile, words_left_at_zero, words_of
-from kernels.tuned import divisor_near, nearest_that_fits
+from kernels.tuned import Candidate, divisor_near, fastest, fitting, part_of, searched
+from kernels.tuned.rough_time import Workgroup
 
 TENSORS = "C A B scale_a scale_b bias"
 OUT_TYPES = {"fp16": fx.Float16, "bf16": fx.BFloat16}
@@ -278,7 +279,8 @@ class Tile(NamedTuple):
         lds_bytes: what a workgroup may have. ArgumentError if the tile does not fit.
         """
         k_bytes = k * BITS[dtype][0] // 8
-        row_bytes = gcd(self.row_bytes, k_bytes)
+        # Of A's tile, each thread loads 16 bytes at a time.
+        row_bytes = part_of(k_bytes, self.row_bytes, max(64, 16 * THREADS // gcd(16 * THREADS, self.tile_m)))
         split_k = 1 if dtype in MICRO_SCALED else divisor_near(k_bytes // row_bytes, self.split_k)
         tile = self._replace(tile_n=gcd(self.tile_n, n), row_bytes=row_bytes, split_k=split_k)
         tiling = tile.plan(n, k, dtype, "bf16").tiling
@@ -286,13 +288,21 @@ class Tile(NamedTuple):
         require(room <= lds_bytes, f"{room} bytes of LDS for {tile}", f"{lds_bytes} or less")
         return tile
 
+    def work(self, k: int, dtype: str) -> Workgroup:
+        """What a workgroup does, for `rough_time_us`."""
+        return Workgroup(
+            tile=(self.tile_m, self.tile_n), waves=(1, 4, 1), k_bytes=k * BITS[dtype][0] // 8 // self.split_k,
+            step_bytes=self.row_bytes, parts=self.split_k, ahead=1, b_to_lds=False,
+            lds_bytes=self.lds_stage * self.tile_m * self.row_bytes, group=self.xcd_swizzle, by_rows=False,
+        )  # fmt: skip
+
 
 def default_tile(m: int, n: int, k: int, device: str = "cpu", in_dtype: str = "fp8") -> dict[str, Any]:
     """The options of `compile_preshuffle_gemm_a8` for a size, by the model of time.
 
-    They are those of the nearest size that was searched, for the GPU that the tensors are on (`nearest_that_fits`).
-    device: of the tensors. ArgumentError for a size that none of the tiles fits. Where split_k is more than 1, the
-    launcher takes `signal` as well; `preshuffle_gemm` has one.
+    For the GPU that the tensors are on, they are those that a search found for the size, or of all that were found the
+    fastest by a rough time (`kernels.tuned`). device: of the tensors. ArgumentError for a size that none of the tiles
+    fits. Where split_k is more than 1, the launcher takes `signal` as well; `preshuffle_gemm` has one.
 
         launch = compile_preshuffle_gemm_a8(K=k, in_dtype="fp8", out_dtype="bf16", **default_tile(m, n, k))
     """
@@ -303,10 +313,23 @@ def default_tile(m: int, n: int, k: int, device: str = "cpu", in_dtype: str = "f
 @cache
 def tile_of(m: int, n: int, k: int, dtype: str, arch: str) -> Tile:
     """The tile of `default_tile`, for a GPU by its name."""
-    room, kind = get_arch(arch).lds_bytes_per_workgroup, "bf16" if BITS[dtype][0] == 16 else "fp8"
-    return nearest_that_fits(
-        "preshuffle_gemm", arch, kind, (m, n, k), lambda options: Tile(**options).narrowed(n, k, dtype, room)
-    )
+    bits = BITS[dtype][0]
+    kind = "bf16" if bits == 16 else "fp8"
+    found = searched("preshuffle_gemm", arch, kind, (m, n, k)) if BITS[dtype] == BITS[kind] else None
+    if found:
+        return Tile(**found)
+    return fastest("preshuffle_gemm", arch, kind, (m, n, k), bits, _tiles_for(n, k, dtype, kind, arch))
+
+
+@cache
+def _tiles_for(n: int, k: int, dtype: str, kind: str, arch: str) -> tuple[Candidate[Tile], ...]:
+    room = get_arch(arch).lds_bytes_per_workgroup
+
+    def fit(options: dict[str, Any]) -> tuple[Tile, Workgroup]:
+        tile = Tile(**options).narrowed(n, k, dtype, room)
+        return tile, tile.work(k, dtype)
+
+    return fitting("preshuffle_gemm", arch, kind, "split_k", fit)
 
 
 def launch_tiles(

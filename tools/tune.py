@@ -4,7 +4,7 @@ python -m tools.tune [family [arch [size ...]]]        such as: hgemm gfx942 16x
 
 For each size, M x N x K, a search begins with the best options that the tables have for it and its neighbours, on any
 GPU, and with those that AMD has measured for the nearest size on an MI355X. It changes one option at a time as long as
-that is faster by the model by a percent. What the launchers do between the sizes is in `kernels.tuned`.
+that is faster by the model by a percent. Between the sizes, `kernels.tuned` ranks what was found for them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The fastest tiles for some sizes: by the model of time, and on an MI355X as AMD measured them.
 
 FAMILY.json has what a product takes that is launched without a tile: for each GPU and kind of elements the best options
-of some sizes, by the model of time (`python -m tools.tune` writes it). `nearest_that_fits` finds those of another size.
+of some sizes, by the model of time (`python -m tools.tune` writes it). At another size, the options of all of them are
+ranked by a rough time (`fitting`, `fastest`).
 
 FAMILY_gfx950.csv is from AMD's public tuning tables (August 2026); its column `us` is the time of a launch. For the
 decode step of the gated delta rule, each batch is about a third larger than the one before. The model is compared with
@@ -15,15 +16,25 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from math import gcd
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from flydsl.errors import ArgumentError
+from kernels.tuned.rough_time import Workgroup, rough_time_us
 
+Size = tuple[int, int, int]
 LEAST_ROWS = 16
 """Rows of the smallest tile: products of fewer take the same time."""
+PARTS = (1, 2, 3, 4, 5, 7, 8, 14, 16)
+"""Numbers of workgroups that may share a tile, along K."""
+DOUBT = 0.003
+"""By this part a tile counts as slower for each unit of distance from the sizes for which it was found."""
 Fitted = TypeVar("Fitted")
 
 
@@ -49,7 +60,7 @@ def nearest(family: str, **sizes: int) -> list[dict[str, int]]:
     return sorted(rows, key=distance)
 
 
-def distance(size: tuple[int, int, int], row: Mapping[str, Any]) -> float:
+def distance(size: Size, row: Mapping[str, Any]) -> float:
     """The distance of a row's size from (M, N, K), 0 if it is the same. The size of C counts, too.
 
     >>> distance((32, 128, 64), {"M": 16, "N": 128, "K": 256})
@@ -70,6 +81,15 @@ def divisor_near(count: int, wanted: int) -> int:
     return min(divisors, key=lambda x: abs(math.log2(x / wanted)))
 
 
+def part_of(count: int, wanted: int, unit: int) -> int:
+    """The largest divisor of a count that is not above another number and a multiple of a unit, or their gcd.
+
+    >>> part_of(2880, 512, 64), part_of(2048, 512, 64), part_of(2880, 512, 128)
+    (320, 512, 64)
+    """
+    return next((x for x in range(wanted, 0, -unit) if x % unit == 0 and count % x == 0), gcd(count, wanted))
+
+
 @cache
 def modelled(family: str) -> Mapping[str, Mapping[str, tuple[Mapping[str, Any], ...]]]:
     """By GPU and kind of elements, the sizes that were searched: M, N, K, us, and under `options` the best options."""
@@ -77,23 +97,69 @@ def modelled(family: str) -> Mapping[str, Mapping[str, tuple[Mapping[str, Any], 
     return {arch: {kind: tuple(rows) for kind, rows in kinds.items()} for arch, kinds in tables.items()}
 
 
-def nearest_that_fits(
-    family: str, arch: str, kind: str, size: tuple[int, int, int], fit: Callable[[dict[str, Any]], Fitted]
-) -> Fitted:
-    """The result of `fit` for the options of the nearest size that can be made to fit this one, (M, N, K).
+@dataclass(frozen=True, kw_only=True)
+class Candidate(Generic[Fitted]):
+    """A tile that fits. rows: those of the table whose options it is made of."""
 
-    The nearest is the one with the least sum of |log2| of the ratios of M, N, K and M N, where 1 to 16 rows are the
-    same. A GPU without a table takes the first one.
-    fit: returns a tile narrowed to what divides the size, or raises ArgumentError where the options do not fit.
-    Raises ArgumentError for a size that none of them fits.
+    tile: Fitted
+    work: Workgroup
+    rows: Sequence[Mapping[str, Any]]
+
+
+def fitting(
+    family: str, arch: str, kind: str, parts: str, fit: Callable[[dict[str, Any]], tuple[Fitted, Workgroup]]
+) -> tuple[Candidate[Fitted], ...]:
+    """What `fit` makes of a table's options, each once, with every number of parts of K.
+
+    A GPU without a table takes the first one. parts: the name of that option. fit: returns a tile narrowed to what
+    divides the size, and what its workgroups do, or raises ArgumentError where the options do not fit.
     """
-    tables = modelled(family)
-    for row in sorted(tables.get(arch, next(iter(tables.values())))[kind], key=partial(distance, size)):
-        try:
-            return fit(dict(row["options"]))
-        except ArgumentError:
-            continue
-    raise ArgumentError(
-        f"no default tile fits a product of {' x '.join(map(str, size))}",
-        hint="take an N that is a multiple of 64 and a K that is one of 128, or name a tile",
-    )
+    rows_of = dict[str, list[Mapping[str, Any]]]()
+    for row in table(family, arch)[kind]:
+        rows_of.setdefault(json.dumps({**row["options"], parts: 0}), []).append(row)
+    works, made_of = dict[Fitted, Workgroup](), dict[Fitted, list[Mapping[str, Any]]]()
+    for (options, rows), count in product(rows_of.items(), PARTS):
+        with suppress(ArgumentError):
+            tile, works[tile] = fit({**json.loads(options), parts: count})
+            made_of.setdefault(tile, []).extend(rows)
+    return tuple(Candidate(tile=tile, work=work, rows=made_of[tile]) for tile, work in works.items())
+
+
+def table(family: str, arch: str) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
+    """The table of a GPU, by kind of elements; the first one for a GPU that has none."""
+    return modelled(family)[timed_as(family, arch)]
+
+
+def timed_as(family: str, arch: str) -> str:
+    """The GPU whose table another one takes."""
+    return arch if arch in modelled(family) else next(iter(modelled(family)))
+
+
+def fastest(
+    family: str, arch: str, kind: str, size: Size, element_bits: int, candidates: Sequence[Candidate[Fitted]]
+) -> Fitted:
+    """The tile of some (`fitting`) that is roughly the fastest for a size (M, N, K).
+
+    Of such that are as fast, it is the one that was found for the nearest size. Tiles of more than twice the rows of C
+    do not count. element_bits: of A. Raises ArgumentError if there is none.
+    """
+    gpu, most = timed_as(family, arch), max(LEAST_ROWS, 2 * size[0] - 1)
+    distances = {id(row): distance(size, row) for row in table(family, arch)[kind]}
+
+    def cost(candidate: Candidate[Fitted]) -> float:
+        time_us = rough_time_us(size, element_bits, candidate.work, gpu)
+        return time_us * (1 + DOUBT * min(distances[id(row)] for row in candidate.rows))
+
+    possible = [candidate for candidate in candidates if candidate.work.tile[0] <= most]
+    if not possible:
+        raise ArgumentError(
+            f"no default tile fits a product of {' x '.join(map(str, size))}",
+            hint="take an N that is a multiple of 64 and a K that is one of 128, or name a tile",
+        )
+    return min(possible, key=cost).tile
+
+
+def searched(family: str, arch: str, kind: str, size: Size) -> dict[str, Any] | None:
+    """The options of a size that was searched, where 1 to 16 rows are the same; None for others."""
+    rows = (row for row in table(family, arch)[kind] if distance(size, row) == 0)
+    return next((dict(row["options"]) for row in rows), None)
