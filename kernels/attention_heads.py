@@ -179,7 +179,7 @@ def rows_of_keys(plan: Plan, sequence: Sequence, head: Any, end: Any, K: Any, V:
 
 
 def starts_of_sequences(*cu_seqlens: Any) -> tuple[Any, ...]:
-    """Those of queries and of keys, which are the queries' where only these are given; none without any."""
+    """The sequence offsets of queries and of keys, or none. Keys without offsets have those of the queries."""
     given = [cu for cu in cu_seqlens if not isinstance(cu, tuple)]
     return (given[0], given[-1]) if given else ()
 

@@ -121,7 +121,7 @@ class DualWave:
         return common.masked(scores, partial, self.bounds, tile * KEYS + self.queries.half * common.CHUNK)
 
     def scores(self, stage: int) -> Any:
-        """Those of the keys in a buffer."""
+        """The scores of the keys in a buffer."""
         return multiply_fragments(self.product, self.k.fragments(stage, BLOCKS), self.q, [zeros(), zeros()])
 
     def step(self, state: Any, tile: Any, stage: int, mask: Any) -> Any:

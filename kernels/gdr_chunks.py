@@ -1,9 +1,9 @@
-"""Chunks of the gated delta rule: what of 64 tokens does not need the state, by a wave for each chunk and head.
+"""The part of the gated delta rule that does not need the state: for each chunk of 64 tokens and each head, by a wave.
 
-`gdr_prefill` has the formulas. A wave multiplies its keys with each other and with its queries. What makes (1 + A)^-1
-stays in f32: each of the four blocks of 16 x 16 on the diagonal is solved row by row by a quarter of the wave, and the
-others follow by products of blocks. Keys and values are operands by rows and are wanted by columns: a product with ones
-on a diagonal turns them, exactly.
+`gdr_prefill` has the formulas. A wave multiplies its keys with each other and with its queries. (1 + A)^-1 is computed
+in f32: each of the four blocks of 16 x 16 on the diagonal is solved row by row by a quarter of the wave, and the others
+follow by products of blocks. Keys and values are loaded as operands by rows, but needed by columns: a product with the
+rows of an identity matrix transposes them, exactly.
 
 K = V = 128: 234 VGPRs, 23 KiB of shared memory, two waves per SIMD.
 """
@@ -33,8 +33,10 @@ PRODUCTS = {"bf16": "bf16", "f16": "fp16"}
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """The values known at compile time. waves: of a workgroup of the second kernel. Raises ArgumentError where they do
-    not fit."""
+    """The values known at compile time. Raises ArgumentError where they do not fit.
+
+    waves: of a workgroup of the second kernel. normalizes: whether keys and queries are divided by their norms.
+    """
 
     dtype: str
     state_dtype: str
@@ -61,8 +63,8 @@ class Prompt:
 class Lane:
     """A lane of a wave, and its place in matrix instructions.
 
-    As an operand it has eight numbers of a row for each group of 32. Of a result of 16 x 16 it has four numbers of a
-    column, and of two of them the eight that are next to each other, as their rows are taken in the order of `row`.
+    It holds eight numbers of an operand's row for each group of 32, and four numbers of a column of a 16 x 16 result.
+    Rows are taken in the order of `row`, so that the numbers from two neighbouring results are eight consecutive ones.
     """
 
     def __init__(self) -> None:
@@ -70,15 +72,15 @@ class Lane:
         self.member, self.quarter = self.number % ROWS, self.number // ROWS
 
     def row(self, block: int) -> Any:
-        """The row of a block that the lane has as an operand; and its column."""
+        """The row of a block, or the column, that the lane holds of an operand."""
         return block // 2 * GROUP + self.member // 4 * 8 + block % 2 * 4 + self.member % 4
 
     def first(self, block: int) -> Any:
-        """The first of the four rows that the lane has of a block's result."""
+        """The first of the four rows that the lane holds of a block's result."""
         return block // 2 * GROUP + self.quarter * 8 + block % 2 * 4
 
     def word(self, group: int) -> Any:
-        """The first of the four words that the lane has of a row's group."""
+        """The first of the four words that the lane holds of a group of a row."""
         return group * (GROUP // 2) + self.quarter * 4
 
 
@@ -111,7 +113,7 @@ class Arithmetic:
 
     def columns(self, lane: Lane, exchanged: bool) -> list[Any]:
         """Two operands that pick the first and the second 16 columns of a group's rows, in the order of `Lane.row` if
-        exchanged. A product with one turns rows: a lane gets numbers of one column, exactly."""
+        exchanged. A product with one transposes rows, exactly: a lane gets numbers of one column."""
         found = []
         for half in range(2):
             column = lane.row(half) if exchanged else lane.member + half * ROWS
@@ -121,7 +123,7 @@ class Arithmetic:
 
 
 class Sequence:
-    """A sequence: its tokens, and its chunks, whose numbers are apart from those of other sequences."""
+    """A sequence: its tokens, first to last - 1, and its chunks, whose numbers from `first_chunk` on are its own."""
 
     def __init__(self, tensors: Any, number: Any) -> None:
         self.first, self.last = (fx.rocdl.readfirstlane(tensors["starts"][number + i]) for i in range(2))
@@ -155,7 +157,7 @@ def operands(matrix: GTensor, rows: list[Any], lane: Lane, groups: range) -> lis
 
 @flyc.kernel
 def gdr_chunks_kernel(tensors: Any, batch: fx.Int32, spec: fx.Constexpr[Prompt]) -> None:
-    """A chunk of a head, by a wave. The grid: chunks of all sequences, with those that sequences do not fill; heads."""
+    """A chunk of a head, by a wave. The grid is (chunks, heads), with chunks to spare between sequences."""
     require_waves_of_64("gdr_prefill")
     place, head, _ = (fx.Int32(i) for i in fx.block_idx)
     number = sequence_of(tensors["starts"], place, batch)
@@ -175,7 +177,7 @@ def sequence_of(starts: Any, chunk: Any, batch: Any) -> Any:
 
 
 def prepare(tensors: Any, sequence: Sequence, chunk: Any, head: Any, spec: Prompt) -> None:
-    """Write what the second kernel reads of a chunk."""
+    """Write the operands of a chunk that the second kernel reads."""
     lane, unit = Lane(), Arithmetic(spec.dtype)
     to = Chunk(tensors, (sequence.first_chunk + chunk) * spec.v_heads + head, spec)
     shared, rows = head // (spec.v_heads // spec.k_heads), [lane.row(block) for block in range(BLOCKS)]
@@ -190,16 +192,16 @@ def prepare(tensors: Any, sequence: Sequence, chunk: Any, head: Any, spec: Promp
     to.decays.store(to.number, exp2(last), mask=lane.number == 0)
     store_p(to, unit, tokens, k, q)
     inverse = tokens.inverse(unit, k)
-    keys = turned(unit, k, lane, spec.k_dim, exchanged=True)
+    keys = transposed(unit, k, lane, spec.k_dim, exchanged=True)
     store_keys(to, unit, tokens, keys, last)
     store_w(to, unit, lane, as_operands(unit, keys), tokens.columns(unit, inverse, tokens.key_rates()))
     values = operands(sequence.rows(tensors["value"], chunk, spec.v_heads, head, spec.v_dim), rows, lane,
                       range(spec.v_dim // GROUP))  # fmt: skip
-    columns = as_operands(unit, turned(unit, values, lane, spec.v_dim, exchanged=False))
+    columns = as_operands(unit, transposed(unit, values, lane, spec.v_dim, exchanged=False))
     store_u(to, unit, lane, columns, tokens.columns(unit, inverse, tokens.rates()))
 
 
-def turned(unit: Arithmetic, rows: list[list[Any]], lane: Lane, width: int, exchanged: bool) -> list[list[Any]]:
+def transposed(unit: Arithmetic, rows: list[list[Any]], lane: Lane, width: int, exchanged: bool) -> list[list[Any]]:
     """[block of columns][block of rows]: four numbers of the lane's column, in f32."""
     picks = unit.columns(lane, exchanged)
     return [[unit.add([row[i // 2]], [picks[i % 2]]) for row in rows] for i in range(width // ROWS)]
@@ -211,7 +213,7 @@ def as_operands(unit: Arithmetic, columns: list[list[Any]]) -> list[list[Any]]:
 
 
 def store_p(to: Chunk, unit: Arithmetic, tokens: Tokens, k: list[list[Any]], q: list[list[Any]]) -> None:
-    """Write P, of which groups of keys after a query's own are left out."""
+    """Write P, without the groups of keys after a query's own, which are 0."""
     lane = tokens.lane
     for span in range(SPANS):
         for block in range(2 * span, BLOCKS):
@@ -222,7 +224,7 @@ def store_p(to: Chunk, unit: Arithmetic, tokens: Tokens, k: list[list[Any]], q: 
 def store_keys(to: Chunk, unit: Arithmetic, tokens: Tokens, keys: list[list[Any]], last: Any) -> None:
     """Write e^(G - G_i) k, a row for each column. last: G of the last token, in base 2."""
     lane = tokens.lane
-    ends = [exp2(last - tokens.four("total", block)) * tokens.four("k_scale", block) for block in range(BLOCKS)]
+    ends = [exp2(last - tokens.of_rows("total", block)) * tokens.of_rows("k_scale", block) for block in range(BLOCKS)]
     for number, column in enumerate(keys):
         for span in range(SPANS):
             pair = [column[block] * ends[block] for block in (2 * span, 2 * span + 1)]
@@ -246,7 +248,10 @@ def store_u(to: Chunk, unit: Arithmetic, lane: Lane, values: list[list[Any]], so
 
 
 class Tokens:
-    """The gates and norms of a chunk's tokens: those of a lane's own in registers, all in shared memory."""
+    """The gates and norms of a chunk's tokens: a lane's own token in registers, all of them in shared memory.
+
+    table: (NAMES, tokens). square: A, (tokens, tokens). inverses: the inverses of its diagonal blocks. All are f32.
+    """
 
     NAMES = ("total", "k_scale", "q_scale", "beta")
 
@@ -275,21 +280,21 @@ class Tokens:
         for name, value in (("total", self.total), ("beta", beta)):
             self.table.store((self.NAMES.index(name), lane.number), value)
         fx.gpu.barrier()
-        self.q_scale = self.one("q_scale", lane.number)
+        self.q_scale = self.of_token("q_scale", lane.number)
 
-    def one(self, name: str, token: Any) -> Any:
-        """A token's number."""
+    def of_token(self, name: str, token: Any) -> Any:
+        """The value of a token. name: one of NAMES."""
         return fx.Float32(self.table.load((self.NAMES.index(name), token)))
 
-    def four(self, name: str, block: int) -> Any:
-        """Those of the four tokens of the lane in a block's result."""
+    def of_rows(self, name: str, block: int) -> Any:
+        """The values of the four tokens whose rows the lane holds of a block's result."""
         return fx.Vector(self.table.vec_load((self.NAMES.index(name), self.lane.first(block)), 4))
 
     def weights(self, dots: Any, row: int, column: int) -> Any:
         """P for a block's dot products of keys, its rows, and queries, its columns."""
         query = self.lane.row(column)
-        later = exp2(self.one("total", query) - self.four("total", row))
-        values = dots * later * self.four("k_scale", row) * self.one("q_scale", query)
+        later = exp2(self.of_token("total", query) - self.of_rows("total", row))
+        values = dots * later * self.of_rows("k_scale", row) * self.of_token("q_scale", query)
         return self.kept(values, [self.lane.first(row) + i <= query for i in range(4)])
 
     def kept(self, values: Any, conditions: list[Any]) -> Any:
@@ -299,12 +304,12 @@ class Tokens:
         return fx.Vector.from_elements(kept, fx.Float32)
 
     def inverse(self, unit: Arithmetic, k: list[list[Any]]) -> list[list[Any]]:
-        """[block of rows][block of columns]: T, of f32. Blocks are of 16, and those that are 0 are left out."""
+        """[block of rows][block of columns]: T in f32, by blocks of 16, without those above the diagonal."""
         for row in range(BLOCKS):
             query = self.lane.row(row)
             for column in range(row // 2 * 2 + 2):
-                later = exp2(self.one("total", query) - self.four("total", column))
-                scale = self.four("k_scale", column) * self.one("k_scale", query) * self.one("beta", query)
+                later = exp2(self.of_token("total", query) - self.of_rows("total", column))
+                scale = self.of_rows("k_scale", column) * self.of_token("k_scale", query) * self.of_token("beta", query)
                 values = unit.add(k[column], k[row]) * later * scale
                 below = self.kept(values, [self.lane.first(column) + i < query for i in range(4)])
                 self.square.vec_store((query, self.lane.first(column)), below)
@@ -322,8 +327,10 @@ class Tokens:
         return found
 
     def diagonal(self) -> list[Any]:
-        """[block]: the inverses of the blocks on the diagonal of 1 + A, as operands. A quarter of the wave solves each,
-        a lane its column, and leaves it in shared memory."""
+        """[block]: the inverses of the blocks on the diagonal of 1 + A, as operands.
+
+        A quarter of the wave solves each block, a lane its column, and leaves the inverse in shared memory.
+        """
         block, solved = self.lane.quarter * ROWS, list[Any]()
         for row in range(ROWS):
             value = (self.lane.member == row).select(fx.Float32(1.0), fx.Float32(0.0))
@@ -345,8 +352,10 @@ class Tokens:
         return fx.Vector.from_elements(values, fx.Float32)
 
     def columns(self, unit: Arithmetic, inverse: list[list[Any]], factors: list[Any]) -> list[list[Any]]:
-        """[block][group]: T as operands, its columns multiplied by a factor of the lane for each block of columns;
-        groups after the block's own are 0, and left out."""
+        """[block][group]: T as operands, without the groups after the block's own, which are 0.
+
+        factors: [block of columns], by which the lane's column is multiplied.
+        """
         fx.gpu.barrier()
         memory = STensor(self.square.pointer, unit.kind, (-1, 2 * PITCH))
         for row, blocks in enumerate(inverse):
@@ -368,12 +377,12 @@ class Tokens:
 
     def rates(self) -> list[Any]:
         """[block]: beta of the token that is the lane's column."""
-        return [self.one("beta", block * ROWS + self.lane.member) for block in range(BLOCKS)]
+        return [self.of_token("beta", block * ROWS + self.lane.member) for block in range(BLOCKS)]
 
     def key_rates(self) -> list[Any]:
-        """[block]: -beta e^G, with the factor of the key."""
+        """[block]: -beta e^G of the token that is the lane's column, times the scale of its key."""
         tokens = [block * ROWS + self.lane.member for block in range(BLOCKS)]
-        gains = [exp2(self.one("total", token)) * self.one("k_scale", token) for token in tokens]
+        gains = [exp2(self.of_token("total", token)) * self.of_token("k_scale", token) for token in tokens]
         return [rate * gain * -1.0 for rate, gain in zip(self.rates(), gains, strict=True)]
 
 
@@ -385,12 +394,12 @@ def multiply(a: Any, b: Any, sums: Any) -> Any:
 
 
 def exp2(x: Any) -> Any:
-    """2 to the power of a number, or of each of a vector, by one instruction of the GPU each."""
+    """2^x of a number or of each element of a vector, by one instruction of the GPU each."""
     return fx.exp2(x, fastmath="afn")
 
 
 def inverse_norm(unit: Arithmetic, row: list[Any]) -> Any:
-    """1 / sqrt(|x|^2 + epsilon) of the lane's row of a block. row: its operands, of which others have parts."""
+    """1 / sqrt(|x|^2 + epsilon) of the lane's row x of a block. row: the lane's part, one of four."""
     total = fx.Float32(0.0)
     for words in row:
         values = unit.numbers(words)

@@ -77,7 +77,7 @@ class PyCute(Library):
 
 
 def other_libraries() -> list[Library]:
-    """Those competitors that are installed."""
+    """The competitors that are installed."""
     found: list[Library] = []
     for kind, module in ((TensorLayouts, "tensor_layouts"), (PyCute, "torch.distributed._pycute")):
         try:

@@ -16,7 +16,7 @@ from tests.benchmarks import timing_accuracy
 _EVERY = 24
 """Of the measured rows; `python -m tests.benchmarks.timing_accuracy` takes all; and `hgemm` names others."""
 _EVERY_MIXTURE = 60
-"""Of the mixtures of experts, whose kernels take seconds each."""
+"""The measured mixtures of experts, whose kernels take seconds each."""
 
 
 def run() -> Iterator[tuple[str, float, str, float | None]]:

@@ -284,7 +284,7 @@ class Chain:
                 lambda values: np.where(meaning(kind, values[a]), values[b], -values[b]), kind)  # fmt: skip
 
     def _conversion(self) -> Step:
-        """Of f64 to f32 only, as it may be rounded twice on the way to what is narrower."""
+        """Any conversion, but of f64 only one to f32: it may round twice on the way to a narrower float."""
         a = self._any()
         targets = [fx.Float32, fx.Float64] if self.types[a] is fx.Float64 else list(FORMATS)
         kind = self.random.choice(targets)

@@ -126,7 +126,7 @@ def _traced() -> str:
 
 
 def _rocprofv3(random_: random.Random) -> None:
-    """Of the files, one has a value changed."""
+    """One of the files has a changed value."""
     with tempfile.TemporaryDirectory() as name:
         folder = write_folder(Path(name), synthetic(waves=2, iterations=1))
         file = random_.choice(sorted(folder.glob("*.json")))

@@ -204,7 +204,7 @@ def _decorated(register: str, is_float: bool, form: str, random_: random.Random)
 
 
 def _printed(lines: list[str], arch: Arch) -> tuple[list[str], list[str]]:
-    """Those that LLVM accepts, and its spellings of them."""
+    """The instructions that LLVM accepts, and its spellings of them."""
     try:
         text = canonical_text("\n".join(lines) + "\n", arch.name)
     except AssemblerError as error:

@@ -81,7 +81,7 @@ def test_a_tile_that_is_measured() -> None:
 
 @pytest.mark.parametrize(("name", "size"), [("A", 2 * 20 * 256 - 1), ("B", 64 * 256), ("C", 20 * 64), ("scale_a", 20)])
 def test_wrong_sizes(name: str, size: int) -> None:
-    """Those of one product, or of another one."""
+    """A tensor that is too short, or that has the size of one product of the batch."""
     _, _, given = operands((2, 20, 64, 256), "int8")
     given[name] = given[name][:size].clone()
     launch = kernel.compile_batched_preshuffle_gemm(K=256, tile_m=16, tile_n=64, tile_k=128, in_dtype="int8")

@@ -28,7 +28,7 @@ def test_equals_torch(number: int, shape: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("scale", [0.0, torch.nan, torch.inf])
 def test_scales_of_nothing_infinity_and_nan(scale: float) -> None:
-    """Of one token's value, which both requests' windows have; 127 and 129 keys."""
+    """The scale of one token's value, which is in the windows of both requests; 127 and 129 keys."""
     given = requests((127, 129), 1, 8, 1, 64, 128, scales="token")
     for request in range(2):
         given.value_scale[given.pages[given.starts[request]], 0, 120] = scale

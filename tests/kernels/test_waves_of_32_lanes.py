@@ -47,7 +47,7 @@ def test_tiled_copy(bounded: bool) -> None:
 @pytest.mark.parametrize("shape", [(64, 64, 128), (65, 3, 64)], ids=str)
 @pytest.mark.diagonal(6)
 def test_product(arch: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
-    """Of four waves; rows and columns that do not fill a tile."""
+    """By four waves, with rows and columns that do not fill a tile."""
     m, n, k = shape
     op = fx.rocdl.WMMA(16, 16, 32 if arch == "gfx1250" else 16, fx.Float16 if dtype == torch.float16 else fx.BFloat16)
     A, B, C = small(m, k, dtype=dtype), small(n, k, dtype=dtype, seed=1), torch.full((m, n), torch.nan)

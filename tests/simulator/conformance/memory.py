@@ -143,7 +143,7 @@ def swizzled_buffers(arch: str) -> None:
 
 @conforms("gfx1250/memory_isa/buffer_descriptor_modes (bounds)", "gfx1250")
 def bounds_of_records(arch: str) -> None:
-    """Of an access that leaves its record by some dwords, the others happen."""
+    """An access that is partly outside of its record still accesses the dwords inside."""
     for by_record in (False, True):
         memory, data, out = Memory(), np.arange(16, dtype=np.uint32) + 33, np.full(16, CANARY, np.uint32)
         scalars = resource(mapped(memory, data, "data"), 64, 16, by_record=by_record)

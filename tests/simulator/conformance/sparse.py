@@ -65,7 +65,7 @@ def sixteen_wide(arch: str) -> None:
 
 @conforms("cdna4/mfma_gfx950_smfmac (CBSZ)", "gfx950")
 def sixteen_wide_with_cbsz(arch: str) -> None:
-    """Of 16-bit elements any CBSZ takes the first set of the index."""
+    """With 16-bit elements, any CBSZ takes the first set of the index."""
     smfmac_16x16x64(arch, "cbsz:1 abid:3")
 
 

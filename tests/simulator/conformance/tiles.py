@@ -71,7 +71,7 @@ def canaries(count: int) -> Array:
 
 @conforms("gfx1250/memory_isa/tensor_memory (dimensions)", "gfx1250")
 def dimensions(arch: str) -> None:
-    """Of each tile the rows lie one after another in LDS."""
+    """The rows of each tile lie one after another in LDS."""
     room = np.zeros(512, np.uint8)
     flat = np.arange(44, dtype=np.uint8) + 16
     got = loaded(arch, flat, room, (7, 4), (5, 3, 1), (11,))

@@ -73,7 +73,7 @@ def sets_of_indices() -> Iterator[Any]:
 @pytest.mark.parametrize(("case", "abid"), list(sets_of_indices()))
 @pytest.mark.diagonal(2)
 def test_sparse_product(run: Run, case: Case, abid: int) -> None:
-    """Of every four elements of A two are stored, with two bits each for their places; ABID picks a set of indices."""
+    """Two of every four elements of A are stored, with two bits each for their places; ABID picks a set of indices."""
     rng = np.random.default_rng(2)
     largest = limit(case.format_a, case.format_b)
     m, stored = case.m, case.k_per_lane // 2

@@ -51,7 +51,7 @@ def test_dpp_controls(rdna: Run, control: str, source: Callable[[int], int], lan
 
 
 def test_dpp_of_lanes_that_are_not_active(rdna: Run) -> None:
-    """Of a source that is not active: unchanged, 0 with bound_ctrl, 0 in DPP8, its value with fi."""
+    """The result if the source lane is not active: unchanged, 0 with bound_ctrl, 0 in DPP8, its value with fi."""
     active = 0x0000FFFE  # lane 0 is not
     rest = [1000] * 16
     assert dpp(rdna, "row_share:0", active) == [1000] * 16 + rest

@@ -521,7 +521,7 @@ def parts_of_an_index() -> Iterator[Any]:
 @pytest.mark.parametrize(("case", "key"), list(parts_of_an_index()))
 @pytest.mark.diagonal(2)
 def test_sparse_product(run: Run, case: Case, key: int) -> None:
-    """Of every four elements of A two are stored, with two bits each for their places; index_key picks a part."""
+    """Two of every four elements of A are stored, with two bits each for their places; index_key picks a part."""
     rng = np.random.default_rng(2)
     stored = case.per_lane // 2
     a, b = np.zeros((16, case.k), int), numbers(rng, case.b, (16, case.k))

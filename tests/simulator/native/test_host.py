@@ -109,7 +109,7 @@ def test_a_tier_that_computes_in_16_bits_would_be_seen(machine: str, extension: 
 _OF_AVX512_FP16 = re.compile(r"^\s+(v\w*[ps]h|vcvtt?[ps]h2\w+|vcvt\w+2[ps]hx?|vmovw)\b", re.MULTILINE)
 _OF_ARM_8_2 = re.compile(r"^\s+(f\w+|[su]cvtf)\s+(?:v\d+\.[48]h|h\d+)", re.MULTILINE)
 _CONVERSIONS = {"vcvtps2ph", "vcvtph2ps", "fcvt", "fcvtn", "fcvtn2", "fcvtl", "fcvtl2", "fmov"}
-"""Those between f16 and f32 that every host of a tier has."""
+"""The conversions between f16 and f32 that every host of a tier has."""
 
 
 def in_16_bits(text: str) -> set[str]:
