@@ -13,10 +13,10 @@ of powers of e. For its queries, from reduce_final_map[g, 0] to reduce_final_map
 output: (.., H, D) of f32, f16 or bf16, and final_lse: (.., H) of f32, which may be left out. Where all shares saw no
 key, their lse being -inf, output is 0 and final_lse is -inf.
 
-A workgroup has a head of a query. A lane reads the lse of one share, so 64 of them, with their largest and their sum,
-are there after one access to memory, and a share's row and weight are scalars for the others to read. Of shares' rows
-eight are on their way while eight are added. Rows of 512: 256 threads of 2 columns, about 45 VGPRs, eight waves per
-SIMD.
+A workgroup computes a head of a query. Each lane reads the lse of one share, so that after one access to memory the
+wave has 64 of them, their maximum and their sum; the others read a share's row and weight from that lane, as scalars.
+Eight rows of shares are loaded while eight others are added. Rows of 512: 256 threads of 2 columns, about 45 VGPRs,
+eight waves per SIMD.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from kernels.tensor_shim import GTensor
 MAPS = ("reduce_indptr", "reduce_final_map", "reduce_partial_map")
 TENSORS = f"output shares lse {' '.join(MAPS)}"
 AT_ONCE = (4, 8, 16)
-"""Rows of shares that are on their way together."""
+"""Rows of shares that are loaded together."""
 # (shares of each divided request, queries, H, D)
 SHAPES: tuple[tuple[tuple[int, ...], int, int, int], ...] = (
     ((2, 9, 33), 1, 2, 512), ((3, 2), 2, 3, 128), ((130,), 1, 1, 64),
@@ -62,7 +62,7 @@ def mla_reduce_kernel(tensors: Any, heads: fx.Int32, columns: fx.Constexpr[int],
 
 
 class Shares:
-    """The shares of a head of a query: each lane has some columns of all of them."""
+    """The shares of a head of a query: each lane has `width` columns of all of them."""
 
     def __init__(self, tensors: Any, head: Any, query: Any, heads: Any, columns: int) -> None:
         self.values, self.columns = tensors["shares"], columns
@@ -71,11 +71,11 @@ class Shares:
         self.width = lane_columns(columns)
 
     def row(self, number: Any) -> Any:
-        """The row of a share, of those of all heads."""
+        """The row of a share, counted in rows of single heads."""
         return (self.rows.load(number) + self.query) * self.heads + self.head
 
     def load(self, row: Any) -> Any:
-        """A lane's columns of a row, which is a scalar."""
+        """A lane's columns of a row. row: the same in all lanes."""
         values = GTensor(self.values, fx.Float32, base_byte_offset=fx.Int64(row) * (self.columns * 4))
         loaded = values.vec_load(fx.Int32(fx.thread_idx.x) * self.width, self.width)
         return fx.Vector(loaded) if self.width > 1 else fx.Vector.from_elements([loaded])
@@ -97,7 +97,7 @@ class Shares:
 
     @flyc.jit
     def add(self, sums: Any, row: Any, weight: Any, count: Any, at_once: int) -> Any:
-        """The sums after shares of which each lane has the row and the weight; of lanes after the last it is 0."""
+        """The sums after some more shares: each lane has the row and the weight of one, 0 after the last of them."""
         loaded = self.load_some(row, fx.Int32(0), at_once)
         for begin in range(0, count, at_once):
             now, loaded = loaded, self.load_some(row, (begin + at_once) % WAVE, at_once)
@@ -106,7 +106,7 @@ class Shares:
         return sums
 
     def load_some(self, row: Any, begin: Any, count: int) -> list[Any]:
-        """A lane's columns of the rows of `count` lanes from one on."""
+        """A lane's columns of the rows that lanes begin to begin + count - 1 have."""
         return [self.load(of_lane(row, begin + i)) for i in range(count)]
 
 
@@ -116,9 +116,9 @@ def of_lane(value: Any, lane: Any) -> Any:
 
 
 def lane_columns(columns: int) -> int:
-    """Neighbouring columns that a lane has, up to two, so that there are many waves, whose loads overlap.
+    """The neighbouring columns that a lane has: at most two, so that there are many waves, whose loads overlap.
 
-    Raises ArgumentError unless whole waves share them all.
+    Raises ArgumentError unless the columns are those of whole waves.
     """
     each = next((n for n in (2, 1) if columns > 0 and columns % (n * WAVE) == 0), 0)
     require(each > 0 and columns // each <= 1024, f"rows of {columns}", "a multiple of 64, up to 2048")
@@ -130,8 +130,9 @@ def build_mla_reduce_module(columns: int, *, has_lse: bool = False, at_once: int
     """The launcher (output, shares, lse, reduce_indptr, reduce_final_map, reduce_partial_map, [final_lse], batch,
     heads, queries, stream), tensors of one dimension.
 
-    columns: D, a multiple of 64. has_lse: whether there is final_lse. at_once: rows of shares on their way together.
-    batch: that requests may be, as reduce_indptr has one more; queries: of one. Raises ArgumentError for other columns.
+    columns: D, a multiple of 64. has_lse: whether there is final_lse. at_once: rows of shares that are loaded together.
+    batch: the requests that reduce_indptr has room for, one less than its size; queries: of one request. Raises
+    ArgumentError for other columns.
     """
     lane_columns(columns)
     names = f"{TENSORS} final_lse" if has_lse else TENSORS

@@ -7,12 +7,12 @@ Query s sees the keys from starts[s] to ends[s] - 1, for which
 
     out[s, n] = k_scale[n] * sum over h of weights[s, h] * max(0, q[s, h] . k[n])
 
-and out is -inf for all others. A NaN of an operand is one of the result. It is what DeepSeek V3.2's sparse attention
-computes before it takes the largest logits; the scale of a query belongs into its weights.
+and out is -inf for all others. A NaN among the operands is a NaN of the result. DeepSeek V3.2's sparse attention
+computes this before it takes the largest logits; multiply a query's weights by its scale.
 
 Heads are the rows of a matrix instruction and keys its columns, both straight from global memory: a wave keeps the
 heads of a query in its registers and reads 64 keys at a time, the next ones while it multiplies. Scores never leave the
-registers, in which a lane has four heads of each 16; quarters of a wave exchange their sums such that each lane ends
+registers, in which a lane has four heads of each 16; quarters of a wave exchange their sums so that each lane ends up
 with one key, and 64 logits are stored at once. There is no shared memory and no barrier. 64 heads of 128: 161 VGPRs on
 CDNA 4, three waves per SIMD. There the matrix units and the vector units, which take x + |x| for relu and then the
 weight, are busy for about as long; on CDNA 3 the matrix units alone limit it.
@@ -36,14 +36,14 @@ from kernels.tensor_shim import GTensor
 
 ROWS = 16  # of a matrix instruction: heads, or keys
 KEYS = WAVE  # that a wave takes at a time
-PIECE = 4 * CHUNK_BYTES  # of a row, of which each quarter of a wave loads a chunk
+PIECE = 4 * CHUNK_BYTES  # of a row: each quarter of a wave loads a chunk of it
 TENSORS = "q k k_scale weights starts ends out"
 SHARINGS = ((1, 4), (2, 4), (1, 2), (2, 2), (4, 4), (1, 8))
 """Queries and waves of a workgroup."""
 FEW_KEYS = 1024
-"""A part has as many keys or more, as each loads the queries anew."""
+"""The fewest keys of a part, as each part loads the queries again."""
 WORKGROUPS = 1024
-"""That a launch should have, for up to 304 compute units."""
+"""The workgroups that a launch should have, for up to 304 compute units."""
 # (S, N, H, D)
 SHAPES = ((3, 150, 64, 128), (4, 600, 32, 64), (1, 63, 16, 128))
 
@@ -65,7 +65,7 @@ class Indexer:
 
 
 class Rows:
-    """Rows of fp8 in global memory as operands of a product. first: bytes before them; count: rows that there are."""
+    """Rows of fp8 in global memory as operands of a product. first: bytes before them; count: of the rows."""
 
     def __init__(self, tensor: Any, width: int, first: Any, count: Any) -> None:
         lane = fx.Int32(fx.thread_idx.x) % WAVE
@@ -76,7 +76,7 @@ class Rows:
         )  # fmt: skip
 
     def fragments(self, row: Any) -> list[Any]:
-        """[group]: a lane's operand of 16 rows from `row` on. K is in an order of its own, the same for all rows."""
+        """[group]: a lane's operand of 16 rows from `row` on. K is permuted, in the same way for all rows."""
         row = row + self.member
         places = [(row, piece * (PIECE // 4) + self.quarter * (CHUNK_BYTES // 4)) for piece in range(self.pieces)]
         loaded = [fx.Vector(self.words.vec_load(place, CHUNK_BYTES // 4)) for place in places]
