@@ -176,7 +176,7 @@ def _run(script: str, arguments: Sequence[str]) -> tuple[list[Launch], FlyError 
             if raised.filename != script:
                 raise
             at = SourceLocation(script, raised.lineno or 1, (raised.offset or 1) - 1)
-            raise ArgumentError(f"{script}: {raised.msg}", at=at, hint="the script is Python") from None
+            raise ArgumentError(f"{script}: {raised.msg}", at=at, hint="pass a Python script") from None
         finally:
             sys.argv = argv
     return launches, error

@@ -350,7 +350,7 @@ def _archs(text: str | None) -> Sequence[Arch | None]:
             f"%%flykernel --arch {text}: a target is missing", hint="--arch ONE, or --arch ONE,OTHER without a space"
         )
     if len(set(names)) < len(names):
-        raise ArgumentError(f"%%flykernel --arch {text}: a target twice", hint="each one once")
+        raise ArgumentError(f"%%flykernel --arch {text}: a target twice", hint="name each target once")
     return [get_arch(name) for name in names]
 
 
@@ -388,7 +388,9 @@ def _check_name(name: str | None) -> None:
 def _check_foreign(options: argparse.Namespace) -> None:
     """Raise ArgumentError for options of other compilers' programs that do not go together."""
     if options.hsaco is not None and options.language is not None:
-        raise ArgumentError("%%flykernel with --hsaco and --language", hint="one of them: a file, or the cell's source")
+        raise ArgumentError(
+            "%%flykernel with --hsaco and --language", hint="choose one of them: a file, or the cell's source"
+        )
     for option in ("options", "call"):
         if getattr(options, option) and options.language is None:
             raise ArgumentError(f"%%flykernel --{option} without --language", hint="--language hip, or opencl")

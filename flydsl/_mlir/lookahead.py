@@ -187,5 +187,5 @@ def _died(name: str, output: str, signal_name: str) -> TraceError:
     return TraceError(
         f"{name}: MLIR cannot take these operands ({reason})",
         at=user_location(),
-        hint="are their number, their types and the attributes those that the operation has?",
+        hint="compare their number, their types and the attributes with those of the operation",
     )

@@ -60,7 +60,9 @@ class WMMA(MatrixOp):
                 hint=self._known_shapes(),
             )
         if (self.sign_a or self.sign_b or self.clamp) and self.c != "i32":
-            raise ArgumentError(f"WMMA of {self.a} has no signs to choose and does not clamp", hint="integers do")
+            raise ArgumentError(
+                f"WMMA of {self.a} has no signs to choose and does not clamp", hint="only integers have them"
+            )
 
     @cached_property
     def _found(self) -> WmmaIntrinsic | None:

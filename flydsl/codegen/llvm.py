@@ -81,7 +81,7 @@ def _require_known(options: tuple[str, ...]) -> None:
     for option in options:
         name = option.removeprefix("--").partition("=")[0]
         if not _is_in_library(name):
-            raise CompileError(f"LLVM has no option {name!r}", hint="names are those of llc's --help-hidden")
+            raise CompileError(f"LLVM has no option {name!r}", hint="llc --help-hidden lists the names")
 
 
 @functools.cache

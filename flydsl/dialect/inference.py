@@ -61,7 +61,7 @@ def algebra_value(fly: Any) -> Any:
         return fly.value
     if isinstance(fly, TileType):
         return fly.tile
-    raise LayoutError(f"{fly} is not an operand of the layout algebra", hint="it takes layouts, tiles and int tuples")
+    raise LayoutError(f"{fly} is not an operand of the layout algebra", hint="pass a layout, a tile or an int tuple")
 
 
 def algebra_type(value: Any, like: Any = None) -> FlyType:
@@ -120,7 +120,9 @@ def check_bounds(coordinate: Any, shape: Any, memref: MemRefType) -> None:
     if isinstance(coordinate, int) and (coordinate < 0 or (isinstance(extent, int) and coordinate >= extent)):
         raise LayoutError(
             f"index {coordinate} is outside of 0 to {extent} (exclusive) in {memref}",
-            hint="indices count from 0, and do not count from the end" if coordinate < 0 else "is the tile that large?",
+            hint="indices count from 0, and do not count from the end"
+            if coordinate < 0
+            else "is the tile larger than the tensor?",
         )
 
 
@@ -221,7 +223,7 @@ def check_static(types: Sequence[Any], results: Sequence[Any], attributes: Attri
     (result,) = results
     if not is_static(algebra_value(result)):
         raise LayoutError(
-            f"static of {result}: parts of it are known at run time only", hint="a runtime value stays an operand"
+            f"static of {result}: parts of it are known at run time only", hint="keep runtime values as operands"
         )
 
 

@@ -287,7 +287,7 @@ def infer_decomposition(types: Sequence[Any], attributes: Attributes) -> list[An
         inner, _, layout = algebra.composed_parts(layout)
         if isinstance(inner, algebra.Swizzle | algebra.CoordSwizzle):
             raise LayoutError(
-                f"unsupported: decomposition of {memref}", hint="only layouts can be left off, no swizzle"
+                f"unsupported: decomposition of {memref}", hint="only layouts can be omitted, not swizzles"
             )
     return [memref.with_layout(layout)]
 

@@ -207,7 +207,9 @@ class _Composite:
             if isinstance(part, slice):
                 _check_name(f"fx.{self._name}[...]", part.start)
         if len(set(names)) != len(names):
-            raise ArgumentError(f"fx.{self._name}[...] with duplicate names: {names}", hint="each field has its own")
+            raise ArgumentError(
+                f"fx.{self._name}[...] with duplicate names: {names}", hint="give each field a name of its own"
+            )
         return _inline(self._name, tuple(named), self._is_union)
 
     def __repr__(self) -> str:

@@ -73,7 +73,7 @@ def _gap(stride: int, extent: Leaf, above: int) -> int:
     if extent * stride > above:
         raise Inadmissible(
             f"the layout is not one-to-one: {extent}:{stride} reaches past the stride {above}",
-            hint="an inverse exists where no two coordinates have one index",
+            hint="a layout has an inverse if no two coordinates have the same index",
         )
     if above % stride:
         raise Inadmissible(

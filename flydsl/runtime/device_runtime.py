@@ -87,7 +87,9 @@ def register_device_runtime(runtime_cls: type[DeviceRuntime], *, force: bool = F
             hint="derive a class from DeviceRuntime",
         )
     if _runtimes.get(runtime_cls.kind, runtime_cls) is not runtime_cls and not force:
-        raise PairingError(f"there is a device runtime {runtime_cls.kind!r} already", hint="force=True replaces it")
+        raise PairingError(
+            f"there is a device runtime {runtime_cls.kind!r} already", hint="pass force=True to replace it"
+        )
     _runtimes[runtime_cls.kind] = runtime_cls
     _instance = None
 

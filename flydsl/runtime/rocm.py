@@ -40,7 +40,7 @@ def arch_of_version(version: str) -> str | None:
     if match is None:
         raise ArchError(
             f"HSA_OVERRIDE_GFX_VERSION={version!r} is not of the form 9.4.2",
-            hint="three numbers with dots, as ROCm takes them",
+            hint="write three numbers with dots, as for ROCm",
         )
     major, minor, stepping = map(int, match.groups())
     return "gfx" + f"{major}{minor:x}{stepping:x}"

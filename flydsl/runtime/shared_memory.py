@@ -176,7 +176,10 @@ def _range_at(address: int) -> tuple[int, int]:
         return mapping.address, mapping.size_bytes
     memory = host_tensor_memory(address)
     if memory is None:
-        raise DeviceError(f"there is no memory at {address:#x}", hint="hipMalloc, or a CPU tensor that is alive")
+        raise DeviceError(
+            f"there is no memory at {address:#x}",
+            hint="pass an address from hipMalloc, or of a CPU tensor that is alive",
+        )
     return memory.base, memory.size_bytes
 
 
@@ -196,7 +199,9 @@ def _require_memory(address: int, size_bytes: int) -> None:
 
 def _require_linux() -> None:
     if sys.platform != "linux":
-        raise DeviceError(f"memory shared by simulated GPUs is unsupported on {sys.platform}", hint="it takes Linux")
+        raise DeviceError(
+            f"memory shared by simulated GPUs is unsupported on {sys.platform}", hint="run the program on Linux"
+        )
 
 
 def _shared_file(address: int) -> tuple[int, int]:
@@ -241,14 +246,18 @@ def _peer(pid: int, rank: int, started: int) -> Peer:
     try:
         peer = Peer(pid, rank)
     except (OSError, OverflowError) as error:
-        raise DeviceError(f"the process {pid} of a handle has ended", hint="its memory ended with it") from error
+        raise DeviceError(
+            f"the process {pid} of a handle has ended", hint="a process must not end while others use its memory"
+        ) from error
     try:
         if _started(pid) == started:
             return peer
     except OSError:
         pass
     peer.close()
-    raise DeviceError(f"the process {pid} of a handle has ended", hint="its memory ended with it")
+    raise DeviceError(
+        f"the process {pid} of a handle has ended", hint="a process must not end while others use its memory"
+    )
 
 
 def _opened(pid: int, number: int, identity: tuple[int, int], end: int) -> int:

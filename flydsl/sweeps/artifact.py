@@ -59,7 +59,7 @@ class Artifact:
         if config.pre_hook is not None or not _survives(values):
             raise ArgumentError(
                 f"{config!r} does not fit into {self.path.name}",
-                hint="a configuration of numbers and texts does, without pre_hook",
+                hint="use a configuration of numbers and strings, without pre_hook",
             )
         record = {"version": _VERSION, "identity": dict(self.identity), "config": values}
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ class Artifact:
 def check_name(name: str) -> str:
     """The name of a launcher's files. Raises ArgumentError for what is none of a file."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not name.strip("._-"):
-        raise ArgumentError(f"artifact_name={name!r}", hint="1 to 64 letters, digits, dots, dashes and underscores")
+        raise ArgumentError(f"artifact_name={name!r}", hint="use 1 to 64 letters, digits, dots, dashes and underscores")
     return name
 
 
@@ -89,7 +89,8 @@ def artifact_of(name: str | None, key: Mapping[str, Any], arch: str, device: Any
         digest = hashlib.sha256(_canonical(identity).encode()).hexdigest()
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"autotune: the key {dict(key)} does not fit into a file: {error}", hint="a key of numbers and texts does"
+            f"autotune: the key {dict(key)} does not fit into a file: {error}",
+            hint="use numbers and strings in the key",
         ) from error
     return Artifact(folder / f"{name}-{digest}.json", identity)
 

@@ -102,7 +102,7 @@ class _Pool:
         except BrokenExecutor:
             raise
         except RuntimeError as error:
-            raise DeviceError(f"the executor takes no work: {error}", hint="it must not be shut down") from error
+            raise DeviceError(f"the executor takes no work: {error}", hint="shut it down after the sweep") from error
 
     def is_broken(self) -> bool:
         """True if the executor takes no work any more. One piece of work that does nothing is submitted to find out."""

@@ -84,7 +84,9 @@ def _(value: CoordTensor, *tensors: AnyLayout | None) -> View:
     if not isinstance(value.origin, tuple):
         return view_of(value.layout)  # its coordinates are integers: the steps from the first one
     if not all(isinstance(start, int) for start in value.origin):
-        raise ArgumentError("where the coordinates begin is known at run time only", hint="partition for thread 0, say")
+        raise ArgumentError(
+            "where the coordinates begin is known at run time only", hint="partition for thread 0, for example"
+        )
     return View(str(value), (CoordinatePanel(value.layout, origin=value.origin),))
 
 

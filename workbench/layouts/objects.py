@@ -92,7 +92,7 @@ def _(value: fx.CopyAtom, *tensors: AnyLayout | None) -> View:
 def of_thread(view: View, thread: Any) -> View:
     """The view with one thread lit. Raises ArgumentError if the thread is known at run time only."""
     if not isinstance(thread, int):
-        raise ArgumentError(f"the thread {thread!r} is known at run time only", hint="draw get_slice(0), say")
+        raise ArgumentError(f"the thread {thread!r} is known at run time only", hint="draw get_slice(0), for example")
     return replace(view, thread=thread)
 
 

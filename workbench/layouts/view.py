@@ -116,7 +116,7 @@ def layout_figure(layout: AnyLayout, **options: Any) -> Picture:
 @singledispatch
 def view_of(value: Any, *tensors: AnyLayout | None) -> View:
     """The picture of an object; tensors: see `thread_view`. Raises ArgumentError for a type that has no picture."""
-    raise ArgumentError(f"a {type(value).__name__} is not drawn", hint="layouts, atoms, tiled copies and MMAs are")
+    raise ArgumentError(f"a {type(value).__name__} is not drawn", hint="pass a layout, an atom, a tiled copy or an MMA")
 
 
 def named(tensors: tuple[AnyLayout | None, ...], *names: str) -> dict[str, AnyLayout]:

@@ -51,7 +51,7 @@ def compare_interpreted(
     tensors that are given.
     """
     if not callable(launch):
-        raise ArgumentError(f"{launch!r} is not a launcher", at=user_location(), hint="a function with @flyc.jit")
+        raise ArgumentError(f"{launch!r} is not a launcher", at=user_location(), hint="pass a function with @flyc.jit")
     given = Call.of_launcher(launch, args, kwargs)
     compiled, interpreted = given.copy(), given.copy()
     with interpreting(False):
