@@ -12,11 +12,11 @@ import torch.cuda.tunable
 import torch.nested
 import torch.nn.parallel.comm
 
-from flydsl.compiler.user_error import user_facing
-from flydsl.errors import DeviceError
+from flydsl.gpu.devices import tensors_in
 from flydsl.gpu.import_hook import Replacements
 from flydsl.gpu.memory import gpu_index
-from flydsl.gpu.tensor import GpuTensor, tensors_in
+from flydsl.gpu.refusals import refusing
+from flydsl.gpu.tensor import GpuTensor
 
 _NO_LIBRARY = "torch's products run on the host, without hipBLAS"
 _NO_DRIVER = "there is no driver to ask"
@@ -169,11 +169,3 @@ def without_sharding(replaced: Replacements) -> Callable[[Any], None]:
             replaced.replace(module, name, refusing(f"torch.distributed.fsdp.{name}", _ONE_PROCESS))
 
     return change
-
-
-def refusing(name: str, hint: str) -> Callable[..., Any]:
-    @user_facing
-    def refuse(*args: Any, **options: Any) -> Any:
-        raise DeviceError(f"{name} is unsupported on a posed GPU", hint=hint)
-
-    return refuse

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from flydsl.gpu.absent import refusing
 from flydsl.gpu.memory import MEMORY
+from flydsl.gpu.refusals import refusing
 from flydsl.gpu.tensor import GpuTensor
 
 

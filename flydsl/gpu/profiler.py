@@ -12,7 +12,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerAction
 
-from flydsl.gpu.absent import refusing
+from flydsl.gpu.refusals import refusing
 from flydsl.gpu.streams import CLOCK, Work
 
 _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)

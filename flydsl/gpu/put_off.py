@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils._pytree import tree_map_only
 
+from flydsl.gpu.devices import tensors_in
 from flydsl.gpu.memory import MEMORY
-from flydsl.gpu.tensor import GpuTensor, on_gpu, run_on_host, tensors_in
+from flydsl.gpu.on_host import run_on_host
+from flydsl.gpu.tensor import GpuTensor, on_gpu
 from flydsl.gpu.waiting import WAITING, uses_content
 from flydsl.simulator.checks import enabled_checks
 

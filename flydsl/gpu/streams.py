@@ -17,8 +17,8 @@ from weakref import WeakValueDictionary
 import torch
 
 from flydsl.errors import DeviceError
-from flydsl.gpu.absent import refusing
 from flydsl.gpu.memory import MEMORY, gpu_index
+from flydsl.gpu.refusals import refusing
 
 _handles = itertools.count(1)
 _by_handle: WeakValueDictionary[int, Stream] = WeakValueDictionary()

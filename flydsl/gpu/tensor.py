@@ -9,38 +9,23 @@ same GPU, and tensors of several devices are refused in torch's words.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from copy import deepcopy
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 from torch._library.custom_ops import OPDEFS
-from torch._utils import _rebuild_device_tensor_from_cpu_tensor
 from torch.autograd import forward_ad
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from flydsl.errors import DeviceError
 from flydsl.gpu.autocast import as_on_a_gpu
+from flydsl.gpu.devices import check_devices, device_of, gpu_among, is_traced, tensors_in
 from flydsl.gpu.gpu_only_operators import INSTEAD, refuse
-from flydsl.gpu.matrix_products import PRODUCTS, multiply
-from flydsl.gpu.memory import MEMORY, MOST_GPUS, gpu_index
-from flydsl.gpu.rounding import ROUNDED_ONCE, round_once
+from flydsl.gpu.memory import MEMORY, gpu_index
+from flydsl.gpu.on_host import run_on_host
+from flydsl.gpu.placed import PlacedTensor
 from flydsl.gpu.storage import storage_of
-
-_OF_SEVERAL_DEVICES = frozenset(
-    {
-        "copy_", "__getitem__", "__setitem__", "index_put", "index_put_", "index", "set_", "type_as", "new_tensor",
-        "tensor_split", "is_set_to", "result_type", "__set__", "pack_padded_sequence", "_pack_padded_sequence",
-        "_pad_packed_sequence",
-        "_has_compatible_shallow_copy_type", "is_same_size", "sym_constrain_range",
-    }
-)  # fmt: skip
-"""Functions that take tensors of several devices: copies, indices from the host, and questions about tensors."""
-
-_RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
-"""Functions that take the lengths of packed sequences, which are the host's on any device."""
 
 _QUESTIONS = frozenset(
     getattr(torch.Tensor, name)
@@ -68,11 +53,8 @@ _ADDRESSES = frozenset({torch.Tensor.data_ptr, _STORAGE})
 """Those with which a program reads memory past torch."""
 
 
-class GpuTensor(torch.Tensor):
+class GpuTensor(PlacedTensor):
     """A tensor of the posed GPU `gpu_number`. Made by torch's own functions: `torch.ones(3, device="cuda")`."""
-
-    has_own_memory = True  # FlyDSL's launchers take it as it is
-    gpu_number = 0
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -95,10 +77,7 @@ class GpuTensor(torch.Tensor):
         before = _THREAD.host_is_asked
         with torch._C.DisableTorchFunctionSubclass():
             name = getattr(func, "__name__", "")
-            if name in _RECURRENT:
-                _check_devices(value for value in args if getattr(value, "dtype", None) is not torch.int64)
-            elif name not in _OF_SEVERAL_DEVICES:
-                _check_devices((*args, *kwargs.values()))
+            check_devices(name, args, kwargs)
             try:
                 _THREAD.host_is_asked = gpu_index(kwargs.get("device", 0)) is None
                 found = func(*args, **kwargs)
@@ -122,7 +101,7 @@ class GpuTensor(torch.Tensor):
                 with torch._C.DisableTorchFunctionSubclass():
                     return func._op_dk(torch._C.DispatchKey.CUDA, *args, **(kwargs or {}))
         with torch._C.DisableTorchFunctionSubclass():
-            index, kwargs = _device_of(func, args, kwargs or {})
+            index, kwargs = device_of(func, args, kwargs or {}, _THREAD.host_is_asked)
             try:
                 found = _run_or_put_off(func, args, kwargs, index)
             except NotImplementedError as missing:
@@ -159,21 +138,6 @@ class GpuTensor(torch.Tensor):
     def grad(self) -> None:
         _GRAD.__set__(self, None)
 
-    @property
-    def device(self) -> torch.device:  # type: ignore[override]
-        return _DEVICES[self.gpu_number]
-
-    @property
-    def is_cuda(self) -> bool:  # type: ignore[override]
-        return True
-
-    @property
-    def is_cpu(self) -> bool:  # type: ignore[override]
-        return False
-
-    def get_device(self) -> int:
-        return self.gpu_number
-
     def cpu(self, memory_format: torch.memory_format = torch.preserve_format) -> torch.Tensor:
         return converted(self, ("cpu",), {"memory_format": memory_format})
 
@@ -186,14 +150,6 @@ class GpuTensor(torch.Tensor):
         """Change the device, the type, or both, as `torch.Tensor.to`."""
         return converted(self, args, kwargs)
 
-    def numpy(self, *, force: bool = False) -> Any:
-        if force:
-            return self.detach().cpu().numpy()
-        raise TypeError(
-            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-            "memory first."
-        )
-
     def as_subclass(self, cls: Any) -> Any:
         """The tensor, if it is of that class already: its own class is what makes it one of the GPU."""
         if isinstance(self, cls):
@@ -203,23 +159,8 @@ class GpuTensor(torch.Tensor):
             hint="a class of torch.Tensor._make_wrapper_subclass can hold the tensor in an attribute",
         )
 
-    def tolist(self) -> Any:
-        return moved(self.detach(), None).tolist()
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return self.numpy()
-
     def _typed_storage(self) -> Any:
         return torch.TypedStorage(wrap_storage=storage_of(self, self.gpu_number), dtype=self.dtype, _internal=True)
-
-    def pin_memory(self, device: Any = None) -> torch.Tensor:
-        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
-
-    def is_pinned(self, device: Any = None) -> bool:
-        return False
-
-    def record_stream(self, stream: Any) -> None:
-        pass
 
     def type(self, dtype: Any = None, non_blocking: bool = False, **options: Any) -> Any:
         if dtype is None:
@@ -235,56 +176,6 @@ class GpuTensor(torch.Tensor):
     def __coerce_same_metadata_as_tangent__(self, metadata: Any, expected_type: Any = None) -> torch.Tensor:
         """The gradient that goes into a compiled backward pass, which was traced for a plain tensor: it is one."""
         return self
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        host = moved(self.detach(), None)
-        text = repr(host)
-        content = text[: -len(")")]
-        head, comma, dtype = content.rpartition(", dtype=")
-        content, dtype = (head, comma + dtype) if comma else (content, "")
-        about = f", grad_fn=<{type(self.grad_fn).__name__}>" if self.grad_fn is not None else ""
-        about = about or (", requires_grad=True" if self.requires_grad else "")
-        kind = "Parameter containing:\n" if isinstance(self, torch.nn.Parameter) else ""
-        return f"{kind}{content}, device='{self.device}'{dtype}{about})"
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        own = self.own_attributes()
-        if own == {"_is_param": True}:
-            return torch._utils._rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict())
-        host = moved(self.detach(), None), self.dtype, str(self.device), self.requires_grad
-        return (_rebuilt, (*host, own)) if own else (_rebuild_device_tensor_from_cpu_tensor, host)
-
-    def own_attributes(self) -> dict[str, Any]:
-        """The attributes that the program, or torch.nn, has given to this tensor."""
-        return {name: value for name, value in vars(self).items() if name != "gpu_number"}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                "moment."
-            )
-        if id(self) in memo:
-            return memo[id(self)]
-        with torch.no_grad():
-            copy = torch.empty_strided(self.size(), self.stride(), dtype=self.dtype, device=self.device).copy_(self)
-        memo[id(self)] = copy.requires_grad_(self.requires_grad)
-        vars(copy).update(deepcopy(self.own_attributes(), memo))
-        if self.grad is not None:
-            copy.grad = self.grad.__deepcopy__(memo)
-        return copy
-
-
-def _rebuilt(
-    host: torch.Tensor, dtype: torch.dtype, device: str, requires_grad: bool, own: dict[str, Any]
-) -> torch.Tensor:
-    """A tensor that was written to a file with attributes of its own."""
-    found = _rebuild_device_tensor_from_cpu_tensor(host, dtype, device, requires_grad)
-    vars(found).update(own)
-    return found
 
 
 def _is_registered(func: Any) -> bool:
@@ -314,7 +205,7 @@ def _followed(found: Any, operands: tuple[Any, ...]) -> Any:
     tensors = [*tensors_in(operands)]
     if any(found is tensor for tensor in tensors):
         return found
-    index = next((tensor.gpu_number for tensor in tensors if isinstance(tensor, GpuTensor)), None)
+    index = gpu_among(tensors)
     return found if index is None else _with_class(found, index)
 
 
@@ -324,9 +215,6 @@ def _with_class(found: torch.Tensor, index: int) -> torch.Tensor:
     result = found.as_subclass(GpuTensor)
     result.gpu_number = index
     return result
-
-
-_DEVICES = tuple(torch.device("cuda", index) for index in range(MOST_GPUS))
 
 
 def on_gpu(tensor: torch.Tensor, index: int) -> GpuTensor:
@@ -349,26 +237,6 @@ def _run_or_put_off(func: Any, args: Any, kwargs: dict[str, Any], index: int | N
     return run_on_host(func, args, kwargs)
 
 
-def run_on_host(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Run an operator in host memory.
-
-    Where Python has the word, torch takes tensors as if they were not conjugated or negated. Operators of complex
-    numbers conjugate some between them, so it is told to look at that again.
-    """
-    with torch._C._DisableTorchDispatch():
-        if func in ROUNDED_ONCE:
-            return round_once(func, args, kwargs)
-        if MEMORY.products_per_sum and func in PRODUCTS:
-            return multiply(func, args, kwargs, MEMORY.products_per_sum)
-        if not any(tensor.is_complex() for tensor in tensors_in(args)):
-            return func(*args, **kwargs)
-        with _HEEDING(_KEYS.Conjugate, False), _HEEDING(_KEYS.Negative, False):
-            return func(*args, **kwargs)
-
-
-_HEEDING, _KEYS = torch._C._SetExcludeDispatchKeyGuard, torch._C.DispatchKey
-
-
 _PACK = torch.ops.aten._pack_padded_sequence.default
 
 
@@ -381,49 +249,6 @@ def _on_gpu(found: Any, index: int, func: Any = None) -> Any:
     if isinstance(found, list | tuple):
         return type(found)(_on_gpu(each, index) for each in found)
     return found
-
-
-def _device_of(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
-    """The GPU that an operator's results are on, None for the host; and its keywords, as the host takes them."""
-    index = next((tensor.gpu_number for tensor in tensors_in(args) if isinstance(tensor, GpuTensor)), None)
-    if kwargs.get("device") is not None:
-        there = gpu_index(kwargs["device"])
-        if there is None and torch.device(kwargs["device"]).type != "cpu":
-            return None, kwargs  # "meta", which has no memory
-        if there is None and not _THREAD.host_is_asked:  # C++ asks for the device that it takes an operand to be on
-            there = index
-        return there, {**kwargs, "device": "cpu"}
-    if func._schema.name == "aten::copy_":
-        return None, kwargs  # it returns its first operand
-    if index is None:
-        index = next((t.gpu_number for t in tensors_in(kwargs.values()) if isinstance(t, GpuTensor)), None)
-    return index, kwargs
-
-
-def _check_devices(values: Iterable[Any]) -> None:
-    """Raise torch's RuntimeError for tensors of several devices. A number of the host in a tensor goes with any."""
-    first: torch.device | None = None
-    for tensor in tensors_in(values):
-        if type(tensor).__torch_dispatch__ not in _WITH_MEMORY or is_functorch_wrapped_tensor(tensor):
-            continue
-        if tensor.dim() or isinstance(tensor, GpuTensor):
-            device = tensor.device
-            if first is None:
-                first = device
-            elif device != first:
-                one, other = sorted((first, device), key=lambda found: found.type != "cuda")
-                raise RuntimeError(
-                    f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!"
-                )
-
-
-def tensors_in(values: Iterable[Any]) -> Iterable[torch.Tensor]:
-    """The tensors among values, and in lists and tuples of them."""
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from tensors_in(value)
 
 
 # --- from one device to another
@@ -492,18 +317,6 @@ _APPLY = super(torch.autograd.Function, _Move).apply
 """That of C++: torch's own binds default arguments first, which takes 20 us."""
 
 
-_TRACING = tuple(getattr(torch._C._TorchDispatchModeKey, name) for name in ("FAKE", "PROXY", "FUNCTIONAL"))
-
-
-def is_traced(*values: Any) -> bool:
-    """True if torch traces, or one of some values is a tensor without memory: it needs none of a GPU's."""
-    if any(torch._C._get_dispatch_mode(key) is not None for key in _TRACING):
-        return True
-    return any(
-        isinstance(value, torch.Tensor) and type(value).__torch_dispatch__ not in _WITH_MEMORY for value in values
-    )
-
-
 def converted(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """`tensor.to(*args, **kwargs)`, where a device may be involved that only poses as one."""
     if is_traced(tensor, *args[:1]):
@@ -536,4 +349,3 @@ def _what_is_asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, 
 
 
 _TO: Callable[..., torch.Tensor] = torch._C.TensorBase.to
-_WITH_MEMORY = (torch.Tensor.__torch_dispatch__, GpuTensor.__torch_dispatch__)

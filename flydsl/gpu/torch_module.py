@@ -10,10 +10,11 @@ import torch
 from torch.utils._pytree import tree_map
 
 from flydsl.errors import DeviceError
-from flydsl.gpu.absent import refusing
+from flydsl.gpu.devices import is_traced
 from flydsl.gpu.memory import MEMORY, gpu_index
+from flydsl.gpu.refusals import refusing
 from flydsl.gpu.streams import AnyEvent, Stream
-from flydsl.gpu.tensor import GpuTensor, converted, is_traced, on_gpu
+from flydsl.gpu.tensor import GpuTensor, converted, on_gpu
 
 
 def of_tensors() -> dict[str, Any]:

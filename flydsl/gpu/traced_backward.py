@@ -16,7 +16,7 @@ import torch
 from torch.autograd.graph import get_gradient_edge
 
 from flydsl.errors import DeviceError
-from flydsl.gpu.tensor import is_traced
+from flydsl.gpu.devices import is_traced
 
 Edge = tuple[Any, int]
 """A node of the graph, and which of its inputs."""

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from flydsl.gpu.devices import tensors_in
 from flydsl.gpu.memory import MEMORY
-from flydsl.gpu.tensor import GpuTensor, tensors_in
+from flydsl.gpu.tensor import GpuTensor
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.memory.buffers import Memory, host_range
 from flydsl.simulator.timing.left_out import LeftOut
