@@ -132,8 +132,15 @@ def is_ours(value: object) -> bool:
 
 
 def functions_of_torch() -> dict[str, dict[str, object]]:
-    """What can be called in torch's modules and their classes, by the names of both."""
-    modules = {name: vars(module) for name, module in sys.modules.items() if name.split(".")[0] == "torch"}
+    """What can be called in torch's modules and their classes, by the names of both.
+
+    Modules that Inductor writes for a program are not torch's: they keep what torch was like when they were loaded.
+    """
+    modules = {
+        name: vars(module)
+        for name, module in sys.modules.items()
+        if name.split(".")[0] == "torch" and not name.startswith("torch._inductor.runtime.compile_tasks.")
+    }
     classes = {
         f"{name}.{of_class}": vars(value)
         for name, content in modules.items()
