@@ -285,3 +285,39 @@ def test_waves_are_in_step_right_behind_a_barrier() -> None:
     for _ in range(2):
         value = value + value * value + value
     assert torch.equal(c, torch.full_like(c, value))
+
+
+@flyc.kernel
+def sum_behind_a_lock_kernel(Total: fx.Tensor, Lock: fx.Tensor, A: fx.Tensor):
+    """Whether a workgroup is the first one, all its threads read, and one of them changes right after."""
+    t = fx.thread_idx.x
+    lock = fx.get_iter(Lock)
+    before = fx.Int32(1)
+    while before == 1:
+        if t == 0:
+            before, _swapped = fx.atomic_cas(lock, 0, 1)
+        before = fx.Int32(fx.rocdl.readfirstlane(before))
+        if t >= 64:
+            before = fx.Int32(0)
+    fx.barrier()
+    count = Lock[1]
+    v = A[fx.block_idx.x, t]
+    if count == 0:
+        if t == 0:
+            Lock[1] = fx.Int32(1)
+    else:
+        v = v + Total[t]
+    Total[t] = v
+    fx.barrier()
+    if t == 0:
+        fx.atomic_add(lock, -1)
+
+
+add_behind_a_lock = launcher_of(sum_behind_a_lock_kernel, grid=6, block=THREADS)
+
+
+def test_all_waves_read_what_a_lock_guards_before_one_changes_it() -> None:
+    a = torch.arange(6 * THREADS, dtype=torch.float32).view(6, THREADS)
+    total = torch.full((THREADS,), 1e6)  # which the first workgroup overwrites
+    add_behind_a_lock(total, torch.zeros(2, dtype=torch.int32), a)
+    assert total.tolist() == a.sum(0).tolist()

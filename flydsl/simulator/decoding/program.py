@@ -155,6 +155,11 @@ class Program:
         return any("_atomic" in i.mnemonic and not i.mnemonic.startswith("ds_") for i in self.instructions)
 
     @cached_property
+    def has_locks(self) -> bool:
+        """True if it compares and swaps in global memory, as a workgroup does that takes a lock."""
+        return any("_atomic_cmpswap" in i.mnemonic for i in self.instructions)
+
+    @cached_property
     def _registers_needed(self) -> np.ndarray[Any, Any]:
         """(instructions, 2): the VGPRs and AGPRs that a wave must have for each instruction."""
         needed = np.zeros((len(self.instructions), 2), np.int64)

@@ -101,8 +101,9 @@ def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundIn
     if semantics is None:
         raise NotImplementedError(instruction.problem)
     entry = semantics.entry
-    if semantics.evaluate is wait and program.has_global_atomics:
-        # Waves in turns would reach atomics, which return what came before, in another order.
+    if semantics.evaluate is wait and program.has_global_atomics and not program.has_locks:
+        # Waves in turns would reach atomics, which return what came before, in another order. But what a lock guards,
+        # all waves read before one gets far beyond it.
         return BoundInstruction(Shape("buffer_inv", "", (), (), (), mode.bits, instruction.wave_size))
     if semantics.sources == ("...",):
         return BoundInstruction(Shape(entry, "", (), (), (), mode.bits, instruction.wave_size))
