@@ -37,6 +37,9 @@ _OF_THE_ALLOCATOR = (
     "host_memory_stats", "host_memory_stats_as_nested_dict", "memory_stats_as_nested_dict",
     "reset_accumulated_host_memory_stats", "reset_peak_host_memory_stats",
 )  # fmt: skip
+_MAKING_OPERATORS = ("_create_jit_fn", "_create_multi_output_jit_fn")
+"""Functions that torch's own tests call when they are imported: what they make is refused where it is called."""
+
 _OF_DATA_PARALLEL = ("broadcast", "broadcast_coalesced", "reduce_add", "scatter", "gather")
 
 _ABSENT: dict[ModuleType, dict[str, str]] = {
@@ -57,7 +60,6 @@ _ABSENT: dict[ModuleType, dict[str, str]] = {
     torch.cuda.memory: {"_record_memory_history": _NO_ALLOCATOR, "_snapshot": _NO_ALLOCATOR},
     torch.cuda.tunable: dict.fromkeys(_OF_TUNING, _NO_LIBRARY),
     torch.cuda.nccl: dict.fromkeys(_COLLECTIVES, _NO_NCCL),
-    torch.cuda.jiterator: dict.fromkeys(("_create_jit_fn", "_create_multi_output_jit_fn"), _EXTENSIONS),
     torch.nn.parallel.comm: dict.fromkeys(_OF_DATA_PARALLEL, _ONE_PROCESS),
     torch.autograd.profiler: {"emit_nvtx": "torch.profiler.profile has the GPU's kernels and operators"},
 }  # fmt: skip
@@ -70,6 +72,9 @@ def refuse_absent(replaced: Replacements) -> None:
         for name, hint in names.items():
             if hasattr(module, name):
                 replaced.replace(module, name, refusing(f"{module.__name__}.{name}", hint))
+    for name in _MAKING_OPERATORS:
+        refuse = refusing(f"an operator of torch.cuda.jiterator.{name}", _EXTENSIONS)
+        replaced.replace(torch.cuda.jiterator, name, lambda *args, refuse=refuse, **options: refuse)
     plans = refusing("torch.backends.cuda.cufft_plan_cache", "torch's transforms run on the host, without plans")
     replaced.replace(torch.backends.cuda.cuFFTPlanCacheManager, "__getitem__", plans)  # of which all else asks
 

@@ -59,8 +59,8 @@ REFUSED = {
     "sharded parameters": (shard, "torch.distributed.fsdp.fully_shard is unsupported"),
     "a kernel in CUDA": (lambda: torch.cuda._compile_kernel("", "f"), "torch.cuda._compile_kernel is unsupported"),
     "an operator in CUDA": (
-        lambda: torch.cuda.jiterator._create_jit_fn(""),
-        "torch.cuda.jiterator._create_jit_fn is unsupported",
+        lambda: torch.cuda.jiterator._create_jit_fn("")(torch.ones(2, device="cuda")),
+        "an operator of torch.cuda.jiterator._create_jit_fn is unsupported",
     ),
     "an event of another process": (
         lambda: torch.cuda.Event(interprocess=True).ipc_handle(),
