@@ -78,6 +78,7 @@ def die(
         l2_channels=int(timing.l2_channels.value),
         l2_atomic_cycles=int(timing.l2_atomic_cycles.value),
         l2_latency=int(timing.l2_latency.value),
+        l2_dirty_lines=int(timing.l2_bytes.value) // _LINE_BYTES,
         l2_read_bytes=timing.l2_read_bytes_per_cycle.value,
         l2_write_bytes=timing.l2_write_bytes_per_cycle.value,
         cache_latency=cycles(timing.infinity_cache_latency_ns.value),

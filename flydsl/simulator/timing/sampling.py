@@ -293,6 +293,7 @@ class Sample:
             gpu.compute_units = self.plan.compute_units
             gpu.dispatch_cycles = round(gpu.dispatch_cycles / part)
             gpu.l2_channels = max(1, round(gpu.l2_channels * part))
+            gpu.l2_dirty_lines = round(gpu.l2_dirty_lines * part)
             for name in ("cache_bytes_per_cycle", "read_bytes_per_cycle", "write_bytes_per_cycle"):
                 setattr(gpu, name, getattr(gpu, name) * part)
         instructions = described(self.arch, self.timing, self.dispatch.program)
@@ -467,7 +468,7 @@ class Sample:
         """Use of the caches and the memory, with the workgroups that were left out."""
         state, scale = replay.state, 1 / self._part_replayed
         return MemoryUse(
-            l1_hit_percent=100 * (1 - state.l2_requests / max(state.l1_requests, 1)),
+            l1_hit_percent=100 * (1 - state.l1_misses / max(state.l1_requests, 1)),
             l2_hit_percent=100 * (1 - state.l2_misses / max(state.l2_requests, 1)),
             hbm_read_bytes=round(state.read_bytes * scale),
             hbm_write_bytes=round(state.write_bytes * scale),

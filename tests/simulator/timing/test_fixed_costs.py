@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from flydsl.arch import get_arch
 from flydsl.arch.timing import timing
 from flydsl.simulator.timing import Trace
-from tests.simulator.timing.loops import CDNA3, RDNA4, Target, copy_kernel, trace_of, traced
+from tests.simulator.timing.loops import CDNA3, RDNA4, Target, copy_kernel, lines, trace_of, traced
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +26,34 @@ def test_every_wave_waits_for_arguments_that_come_from_memory(target: Target) ->
     arrivals = loads["issue"] + loads["latency"]
     assert len(loads) > 4
     assert (arrivals >= from_memory).all()
+
+
+def test_scalar_loads_of_a_line_that_is_there_hit() -> None:
+    """Of 64 bytes, whichever instruction asks for them."""
+    loads = [f"s_load_dword s20, $0, {at:#x}" for at in (0x100, 0x104, 0x900, 0x108)]
+    body = lines(*(text for load in loads for text in (load, "s_waitcnt lgkmcnt(0)")))
+    trace = trace_of(body, "s20", repeats=1, workgroups=1)
+    own = [i for i, one in enumerate(trace.instructions) if one.text.startswith("s_load_dword s20")]
+    latencies = trace.events["latency"][(trace.events["wave"] == 0) & np.isin(trace.events["instruction"], own)]
+    figures = timing(get_arch("gfx942"))
+    hit, miss = figures.scalar_cache_latency.value, figures.memory_latency_ns.value * figures.clock_mhz.value / 1000
+    assert latencies.tolist() == pytest.approx([miss, hit, miss, hit], rel=0.01)
+
+
+def test_what_a_launch_has_written_is_in_memory_when_it_ends() -> None:
+    """10 MB that all waves store early stay in the caches of the dies until then."""
+    address = ("s_lshl_b32 s20, $2, 12", "v_lshl_add_u32 v20, $1, 4, s20")
+    later = "s_sleep 100"
+    workgroups = 8 * CDNA3.compute_units
+    size = workgroups << 12
+    stores, nothing = (
+        trace_of(lines(*address, *store, later), "s20 v20 v[24:27]", repeats=1, workgroups=workgroups, size_bytes=size)
+        for store in (["global_store_dwordx4 v20, v[24:27], $0"], [])
+    )
+    assert stores.memory is not None
+    assert stores.memory.hbm_write_bytes == pytest.approx(size, rel=0.01)
+    rate = timing(get_arch("gfx942")).memory_write_bytes_per_second.value * 1e-6
+    assert stores.time_us - nothing.time_us == pytest.approx(size / rate, rel=0.25)
 
 
 def test_empty_workgroups_that_are_launched_alone_take_what_is_published() -> None:

@@ -133,7 +133,11 @@ def test_streams_agree_with_the_counters() -> None:
     executed = np.concatenate([s[s < LDS_WORD] for s in streams])
     counts = np.bincount(executed, minlength=len(dispatch.program.instructions))
     passes = sum(int((s[(s >= LDS_WORD) & (s < LINE_WORD)] & 0xFFFF).sum()) for s in streams)
-    lines = sum(int((s >= LINE_WORD).sum()) for s in streams)
+    scalar = [i.index for i in dispatch.program.instructions if i.mnemonic.startswith("s_load")]
+    instruction_of = [np.maximum.accumulate(np.where(s < LDS_WORD, np.arange(len(s)), 0)) for s in streams]
+    lines = sum(
+        int(((s >= LINE_WORD) & ~np.isin(s[at], scalar)).sum()) for s, at in zip(streams, instruction_of, strict=True)
+    )
     native = importlib.import_module("flydsl.simulator.native.machine")
     from flydsl.simulator.counters.raw import no_counts
 

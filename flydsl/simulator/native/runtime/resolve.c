@@ -62,7 +62,10 @@ static int some_touch_gap(const Workspace *workspace, u64 active, const BufferEn
 const void *resolve_scalar(const Wave *wave, u64 address, i64 size, u64 takes_place) {
   if (!takes_place) return wave->workspace->nowhere;
   u64 host = host_of(wave, address, size, 1, LOADS);
-  if (wave->observer && host) wave->observer((Wave *)wave, 1, (u64)size, SPACE_SCALAR, LOADS, &host);
+  if (wave->observer && host) {
+    wave->workspace->addresses[0] = address;
+    wave->observer((Wave *)wave, 1, (u64)size, SPACE_SCALAR, LOADS, &host);
+  }
   return (const void *)host;
 }
 

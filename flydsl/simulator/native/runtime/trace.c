@@ -94,6 +94,11 @@ static void record_lines(Wave *wave, u64 active, u64 size) {
   }
 }
 
+static void record_scalar_lines(Wave *wave, u64 size) {
+  u64 address = wave->workspace->addresses[0], last = line_of(wave, address + size - 1);
+  for (u64 line = line_of(wave, address); line <= last; line++) append(stream_of(wave), LINE_WORD | (u32)line);
+}
+
 static SignalAccess signal_access(const Wave *wave, u64 lane, u64 size, i64 compared) {
   const CountingBlock *counting = wave->counting;
   u64 address = wave->workspace->addresses[lane];
@@ -144,7 +149,10 @@ static void record_signals(Wave *wave, u64 active, u64 size) {
 }
 
 void record_access(Wave *wave, u64 active, u64 size, u64 space, u64, const u64 *) {
-  if (space == SPACE_SCALAR) return;
+  if (space == SPACE_SCALAR) {
+    record_scalar_lines(wave, size);
+    return;
+  }
   u64x64 aperture = addresses_of(wave->workspace) & ~0xFFFFFFFFull;
   u64 lds = space == SPACE_LDS ? active : 0, scratch = space == SPACE_SCRATCH ? active : 0;
   if (space == SPACE_FLAT) {

@@ -66,9 +66,8 @@ class Replayed:
 
     @property
     def cycles(self) -> int:
-        """The cycles until the last workgroup has ended and all writes are on their way."""
-        state = self.state
-        return int(max(self.ends.max(initial=0), state.last_access, state.memory_free, state.cache_free))
+        """The cycles until the last workgroup has ended and all that was written is in memory."""
+        return int(max(self.state.end, self.state.memory_free, self.state.cache_free))
 
     @property
     def memory_cycles(self) -> float:
@@ -141,19 +140,14 @@ class _DieMemory:
 
     def __init__(self, gpu: layout.Gpu, work: Work, waves: int) -> None:
         lines = int(gpu.l2_sets * gpu.l2_ways)
-        count = len(work.instructions)
         self._units = _array(layout.ComputeUnit, int(gpu.compute_units))
-        self._scalar = np.zeros((len(self._units) + 1, count), np.uint64)
-        for unit, filled in zip(self._units, self._scalar[1:], strict=True):
-            unit.scalar_filled = filled.ctypes.data
-        self._arrays = {
+        self._arrays: dict[str, arrays.Array] = {
             "heap": np.zeros(waves + 1, np.uint32),
             "l2_tags": np.zeros(lines, np.uint32),
             "l2_used": np.zeros(lines, np.uint32),
             "l2_filled": np.zeros(lines, np.uint64),
             "l2_dirty": np.zeros(lines, np.uint8),
             "channel_free": np.zeros(int(gpu.l2_channels), np.float64),
-            "scalar_filled": self._scalar[0],
             "seen": np.zeros(int(work.bases[-1]) // 16 + 2, np.uint8),
             "bases": work.bases,
             "first_shares": work.first_shares,
@@ -204,7 +198,7 @@ def source() -> str:
     names = {unit.name: int(unit) for unit in Unit} | {stall.name: int(stall) for stall in Stall}
     kinds = (
         "LOAD", "STORE", "ATOMIC", "LOAD_TO_LDS", "WAIT", "BARRIER_SIGNAL", "BARRIER_WAIT", "QUEUE", "PORTS", "SPANS",
-        "SPAN_CYCLES",
+        "SPAN_CYCLES", "SCALAR_SETS", "SCALAR_WAYS",
     )  # fmt: skip
     counters = ("LDS_COUNTER", "SCALAR_COUNTER", "COUNTERS")
     names |= {name: getattr(layout, name) for name in (*kinds, *counters)}

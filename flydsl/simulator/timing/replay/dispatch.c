@@ -75,6 +75,7 @@ static void end_wave(Replay *replay, Wave *wave, u64 time) {
   ComputeUnit *unit = &replay->compute_units[wave->compute_unit];
   unit->waves_on_simd[wave->simd]--;
   wave->ended = time;
+  replay->end = later(replay->end, time);
   workgroup->end = later(workgroup->end, time);
   if (--workgroup->running) {
     if (workgroup->signalled >= workgroup->running) complete_barrier(replay, workgroup, time);

@@ -2,18 +2,8 @@
 
 static u64 l2_set(const Gpu *gpu, u64 line) { return (line ^ line / gpu->l2_sets * 7) % gpu->l2_sets; }
 
-// The place of a line, or that of the one that makes room for it. `found` says which.
 static u64 l2_place(const Replay *replay, u64 line, int *found) {
-  u64 first = l2_set(replay->gpu, line) * replay->gpu->l2_ways, oldest = first;
-  for (u64 way = first; way < first + replay->gpu->l2_ways; way++) {
-    if (replay->l2_tags[way] == line + 1) {
-      *found = 1;
-      return way;
-    }
-    if (replay->l2_used[way] < replay->l2_used[oldest]) oldest = way;
-  }
-  *found = 0;
-  return oldest;
+  return place_of(replay->l2_tags, replay->l2_used, l2_set(replay->gpu, line), replay->gpu->l2_ways, line, found);
 }
 
 static double l2_served(Replay *replay, u64 line, double time, double cycles) {
@@ -21,34 +11,50 @@ static double l2_served(Replay *replay, u64 line, double time, double cycles) {
   return served(&replay->channel_free[channel], time, cycles);
 }
 
-// When a line that is asked for at `time` leaves the L2.
-static u64 l2_read(Replay *replay, u64 line, u64 time) {
+// Bring a line to a place, whose dirty line goes back to memory.
+static void l2_bring(Replay *replay, u64 place, u64 line, u64 filled, u64 time) {
+  if (replay->l2_dirty[place]) {
+    written_back(replay, replay->l2_tags[place] - 1, time);
+    replay->l2_dirty_count--;
+  }
+  replay->l2_tags[place] = (u32)line + 1;
+  replay->l2_filled[place] = filled;
+  replay->l2_dirty[place] = 0;
+}
+
+// When a line is there that a cache in front of the L2 asks for at `time`. latency: of a line that the L2 has.
+static u64 l2_read(Replay *replay, u64 line, u64 time, u64 latency) {
   int found;
   u64 place = l2_place(replay, line, &found);
-  u64 done = (u64)l2_served(replay, line, (double)time, LINE_BYTES / replay->gpu->l2_read_bytes) + replay->gpu->l2_latency;
+  u64 done = (u64)l2_served(replay, line, (double)time, LINE_BYTES / replay->gpu->l2_read_bytes) + latency;
   replay->l2_requests++;
   replay->l2_used[place] = (u32)++replay->clock;
   if (found) return later(done, replay->l2_filled[place]);
   replay->l2_misses++;
-  replay->l2_tags[place] = (u32)line + 1;
-  replay->l2_dirty[place] = 0;
-  return replay->l2_filled[place] = fetched(replay, line, time);
+  l2_bring(replay, place, line, fetched(replay, line, time), time);
+  return replay->l2_filled[place];
 }
 
-// When the L2 has taken a line from a store. Memory gets it back once for each time that it becomes dirty: not right then,
-// but a launch among repeated ones writes back as much as it leaves behind.
+// A line is dirty until it makes room or the launch ends. Where some of the die's compute units are replayed, no more
+// lines wait for the end than are their share.
+static void l2_soil(Replay *replay, u64 place, u64 line, u64 time) {
+  if (replay->l2_dirty[place]) return;
+  if (replay->l2_dirty_count == replay->gpu->l2_dirty_lines) {
+    written_back(replay, line, time);
+    return;
+  }
+  replay->l2_dirty[place] = 1;
+  replay->l2_dirty_count++;
+}
+
+// When the L2 has taken a line from a store.
 static u64 l2_write(Replay *replay, u64 line, u64 time) {
   int found;
   u64 place = l2_place(replay, line, &found);
   double done = l2_served(replay, line, (double)time, LINE_BYTES / replay->gpu->l2_write_bytes);
   replay->l2_used[place] = (u32)++replay->clock;
-  if (!found) {
-    replay->l2_tags[place] = (u32)line + 1;
-    replay->l2_filled[place] = (u64)done;
-    replay->l2_dirty[place] = 0;
-  }
-  if (!replay->l2_dirty[place]) written_back(replay, line, time);
-  replay->l2_dirty[place] = 1;
+  if (!found) l2_bring(replay, place, line, (u64)done, time);
+  l2_soil(replay, place, line, time);
   return (u64)done + replay->gpu->l2_latency;
 }
 
@@ -56,14 +62,18 @@ static u64 l2_write(Replay *replay, u64 line, u64 time) {
 static u64 l2_add(Replay *replay, u64 line, u64 requests, u64 time) {
   int found;
   u64 place = l2_place(replay, line, &found);
-  if (!found) {
-    replay->l2_tags[place] = (u32)line + 1;
-    replay->l2_filled[place] = fetched(replay, line, time);
-    replay->l2_dirty[place] = 0;
-  }
+  if (!found) l2_bring(replay, place, line, fetched(replay, line, time), time);
   replay->l2_used[place] = (u32)++replay->clock;
   u64 done = (u64)l2_served(replay, line, (double)time, (double)(requests * replay->gpu->l2_atomic_cycles));
-  if (!replay->l2_dirty[place]) written_back(replay, line, time);
-  replay->l2_dirty[place] = 1;
+  l2_soil(replay, place, line, time);
   return later(done, replay->l2_filled[place]) + replay->gpu->l2_latency;
+}
+
+// The end of the launch: other dies must find what it wrote, so that dirty lines go back. When they are there.
+static u64 l2_clean(Replay *replay, u64 time) {
+  const Gpu *gpu = replay->gpu;
+  if (!replay->l2_dirty_count) return time;
+  for (u64 place = 0; place < gpu->l2_sets * gpu->l2_ways; place++)
+    if (replay->l2_dirty[place]) written_back(replay, replay->l2_tags[place] - 1, time);
+  return (u64)later_of(replay->memory_free, replay->cache_free) + gpu->cache_latency - gpu->l2_latency;
 }

@@ -23,6 +23,8 @@ SIMDS = 4
 L1_LINES = 256
 L1_CACHES = LDS_PIPES = LDS_PORTS = 2
 """Of a compute unit, at most."""
+SCALAR_SETS, SCALAR_WAYS = 64, 4
+"""Of a scalar cache of 16 KiB: AMD Graphics Cores Next (GCN) Architecture, 2012; CDNA and RDNA have as much."""
 SPANS, SPAN_CYCLES = 1024, 32
 """Of a calendar: longer than any access is under way."""
 PORTS = 9
@@ -56,7 +58,7 @@ class Gpu(Shared):
     """Figures, in cycles and bytes per cycle. Of memory: the share of the die. Lines are of 128 bytes.
 
     cache_keeps: the part of the lines that the Infinity Cache has when they are asked for again; cache_takes: the part
-    of those written back that it has room for.
+    of those written back that it has room for. l2_dirty_lines: how many are dirty at most.
     """
 
     _fields_, _points_to_ = fields(globals(), """
@@ -65,7 +67,7 @@ class Gpu(Shared):
         double lds_bytes_per_cycle;
         u64 scalar_hit_latency, scalar_miss_latency, l1_sets, l1_ways, l1_latency;
         double l1_bytes_per_cycle, l1_fill_bytes_per_cycle;
-        u64 l2_sets, l2_ways, l2_channels, l2_latency, l2_atomic_cycles;
+        u64 l2_sets, l2_ways, l2_channels, l2_latency, l2_atomic_cycles, l2_dirty_lines;
         double l2_read_bytes, l2_write_bytes;
         u64 cache_latency;
         double cache_bytes_per_cycle, cache_keeps, cache_takes;
@@ -120,6 +122,15 @@ class VectorCache(Shared):
     """)  # fmt: skip
 
 
+class ScalarCache(Shared):
+    """tags, filled, used: of its lines."""
+
+    _fields_, _points_to_ = fields(globals(), f"""
+        u32 tags[{SCALAR_SETS * SCALAR_WAYS}], used[{SCALAR_SETS * SCALAR_WAYS}];
+        u64 filled[{SCALAR_SETS * SCALAR_WAYS}];
+    """)  # fmt: skip
+
+
 class ComputeUnit(Shared):
     """ports: when a unit of a SIMD is free. lds: its pipes; lds_in, lds_out: the ports of pairs of SIMDs to them.
     started: how many workgroups were.
@@ -129,7 +140,7 @@ class ComputeUnit(Shared):
         u64 ports[{SIMDS * PORTS}], waves_on_simd[{SIMDS}], resident, started;
         Calendar lds[{LDS_PIPES}], lds_in[{LDS_PORTS}], lds_out[{LDS_PORTS}];
         VectorCache l1[{L1_CACHES}];
-        u64 *scalar_filled;
+        ScalarCache scalar;
     """)  # fmt: skip
 
 
@@ -162,7 +173,6 @@ class Replay(Shared):
         u8 *l2_dirty;
         double *channel_free;
         u64 clock;
-        u64 *scalar_filled;
         u8 *seen;
         const u32 *bases;
         const double *first_shares;
@@ -172,14 +182,14 @@ class Replay(Shared):
         double cache_free, memory_free;
         Event *events;
         u64 event_count, event_room, recorded_compute_units, executed, matrix_cycles, busy[{PORTS}],
-            l1_requests, l2_requests, l2_misses;
+            l1_requests, l1_misses, l2_requests, l2_misses, l2_dirty_count;
         double read_bytes, cache_bytes, write_bytes;
-        u64 last_access, started;
+        u64 last_access, end, started;
     """)  # fmt: skip
 
 
 def declarations() -> str:
     """The structures in C."""
     return declarations_of(
-        [Range, Instruction, Gpu, Workgroup, Wave, Calendar, VectorCache, ComputeUnit, Event, Replay]
+        [Range, Instruction, Gpu, Workgroup, Wave, Calendar, VectorCache, ScalarCache, ComputeUnit, Event, Replay]
     )

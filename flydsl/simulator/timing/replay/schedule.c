@@ -39,7 +39,7 @@ static void record(Replay *replay, u32 number, u32 instruction, u64 time, u64 la
 }
 
 // When an access of the wave's instruction ends. `words` follow it in the stream.
-static u64 accessed(Replay *replay, Wave *wave, const Instruction *instruction, u32 index, u64 count, u64 time) {
+static u64 accessed(Replay *replay, Wave *wave, const Instruction *instruction, u64 count, u64 time) {
   ComputeUnit *unit = &replay->compute_units[wave->compute_unit];
   i64 signal = signal_of(wave);
   const u32 *words = wave->at + 1 + (signal >= 0);
@@ -51,7 +51,7 @@ static u64 accessed(Replay *replay, Wave *wave, const Instruction *instruction, 
   } else if (instruction->unit == LDS) {
     done = lds_access(replay, unit, wave, instruction, words, count, time);
   } else if (instruction->unit == SCALAR_MEMORY) {
-    done = scalar_access(replay, unit, index, time);
+    done = scalar_access(replay, unit, words, count, time);
     wave->scalar_loads = 1;
   }
   if (signal >= 0) replay->written[signal] = done;
@@ -67,7 +67,7 @@ static void issue(Replay *replay, u32 number, Wave *wave, u64 time) {
   settle(wave, time);
   u64 done = executed(&replay->compute_units[wave->compute_unit], wave, instruction, time);
   if (instruction->unit == VECTOR_MEMORY || instruction->unit == LDS || instruction->unit == SCALAR_MEMORY)
-    done = accessed(replay, wave, instruction, index, words, time);
+    done = accessed(replay, wave, instruction, words, time);
   else
     set_registers(wave, instruction, done);
   u64 latency = instruction->unit == MATRIX ? instruction->busy : done - time;
@@ -119,5 +119,6 @@ u64 replay(Replay *replay, u64 steps) {
     if (kind == BARRIER_SIGNAL) signal_barrier(replay, wave, time);
     sift(replay, number);
   }
+  if (!replay->heap_count) replay->end = l2_clean(replay, later(replay->end, replay->last_access));
   return replay->heap_count;
 }

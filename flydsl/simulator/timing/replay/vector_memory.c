@@ -1,16 +1,7 @@
 // The vector memory path: addresses, a vector L1 of the compute unit, and the way from the L2.
 
 static u64 l1_place(const Gpu *gpu, const VectorCache *cache, u64 line, int *found) {
-  u64 first = line % gpu->l1_sets * gpu->l1_ways, oldest = first;
-  for (u64 way = first; way < first + gpu->l1_ways; way++) {
-    if (cache->tags[way] == line + 1) {
-      *found = 1;
-      return way;
-    }
-    if (cache->used[way] < cache->used[oldest]) oldest = way;
-  }
-  *found = 0;
-  return oldest;
+  return place_of(cache->tags, cache->used, line % gpu->l1_sets, gpu->l1_ways, line, found);
 }
 
 static u64 line_read(Replay *replay, VectorCache *cache, u64 line, u64 time) {
@@ -20,7 +11,8 @@ static u64 line_read(Replay *replay, VectorCache *cache, u64 line, u64 time) {
   replay->l1_requests++;
   cache->used[place] = (u32)++replay->clock;
   if (found) return later(time + gpu->l1_latency, cache->filled[place]);
-  u64 there = l2_read(replay, line, time);
+  replay->l1_misses++;
+  u64 there = l2_read(replay, line, time, gpu->l2_latency);
   u64 done = (u64)fitted(&cache->from_l2, (double)there, LINE_BYTES / gpu->l1_fill_bytes_per_cycle);
   cache->tags[place] = (u32)line + 1;
   return cache->filled[place] = done;
