@@ -52,7 +52,7 @@ SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int], ...] = (
 def get_pa_metadata_info_v1(
     batch_size: int, num_cu: int = COMPUTE_UNITS, num_heads_k: int = 1
 ) -> dict[str, tuple[int, ...]]:
-    """The shapes of the tensors, by name; shares have rows below that of reduce_partial_map times the queries."""
+    """The shapes of the tensors, by name. There are at most as many shares as reduce_partial_map has elements."""
     return {
         "work_indptr": (num_cu + 1,),
         "work_info": ((batch_size + num_cu - 1) * num_heads_k, ITEM),
@@ -66,7 +66,7 @@ def get_pa_metadata_info_v1(
 def reference(
     contexts: Any, num_cu: int, num_heads_k: int, gqa: int, query_length: int, kv_granularity: int = GRANULARITY
 ) -> dict[str, list[Any]]:
-    """The tables as lists, without what lies after their ends."""
+    """The tables as lists, without the unused elements at their ends."""
     pieces = [ceil_div(int(context), kv_granularity) for context in contexts]
     bins, total = num_cu // num_heads_k, sum(pieces)
     quotas = [total // bins + (number < total % bins) for number in range(bins)]
@@ -109,7 +109,7 @@ class Scheduling:
 
 
 class Schedule:
-    """The tables. Lane h of the wave writes what belongs to key head h."""
+    """The tables. Lane h of the wave writes what belongs to key head h. writes: False while items are only counted."""
 
     def __init__(self, spec: Scheduling, contexts: Any, tables: dict[str, Any], batch: Any) -> None:
         self.spec, self.batch = spec, batch
@@ -145,12 +145,13 @@ class Schedule:
         """(items of a head, divided requests, shares) after giving every piece to a bin. items: of a head, if known."""
         spec, queries = self.spec, self.spec.queries
         request, number, item, group, shares, done = (fx.Int32(0) for _ in range(6))
-        left, quota, divided = self.one(self.pieces(request)), self.quota(total, number), fx.Boolean(False)
+        left, quota, divided = self.scalar(self.pieces(request)), self.quota(total, number), fx.Boolean(False)
         of_heads, of_first = self.of_heads, self.of_first
         first_item = self.head * items
         both = (self.head + 1) * spec.group << 16 | self.head * spec.group
         while request < self.batch:
             take, last = fx.min(quota, left), quota >= left
+            # The end of a request is an item even without pieces; its middle is none in a bin whose quota is used up.
             exists = last | (quota > 0)
             divided = divided | (exists & ~last)
             shared: Any = exists & divided
@@ -171,7 +172,7 @@ class Schedule:
                 self.put("reduce_indptr", group, shares, ends)
                 request = request + 1
                 self.put("partition_indptr", request, done, of_first)
-                left, divided = self.one(self.pieces(request)), fx.Boolean(False)
+                left, divided = self.scalar(self.pieces(request)), fx.Boolean(False)
             else:
                 number = number + 1
                 self.put("work_indptr", self.head * spec.bins + number, first_item + item, of_heads)
@@ -181,14 +182,14 @@ class Schedule:
         return item, group, shares
 
     @staticmethod
-    def one(value: Any) -> Any:
+    def scalar(value: Any) -> Any:
         """A value that all lanes have, as a scalar."""
         return fx.Int32(fx.rocdl.readfirstlane(value))
 
     @flyc.jit
     def run(self) -> None:
         """Fill the tables."""
-        total = self.one(self.total())
+        total = self.scalar(self.total())
         items = fx.Int32(0)
         if fx.const_expr(self.spec.heads > 1):
             self.writes = False
