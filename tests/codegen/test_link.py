@@ -74,7 +74,7 @@ def test_no_linker_at_all(monkeypatch: pytest.MonkeyPatch, obj: bytes) -> None:
         link(obj)
 
 
-def test_what_is_not_an_object_is_refused() -> None:
+def test_only_object_files_are_linked() -> None:
     with pytest.raises(CompileError, match=r"ld\.lld"):
         link(b"not an object")
 

@@ -58,7 +58,7 @@ def test_a_cluster_of_one_workgroup_is_none() -> None:
         ("two", "gfx1250", "is not an integer"),
     ],
 )
-def test_what_is_wrong(cluster: Any, arch: str, message: str) -> None:
+def test_clusters_that_do_not_fit_are_refused(cluster: Any, arch: str, message: str) -> None:
     with pytest.raises(LaunchError, match=message) as caught:
         launcher(cluster).lower(X, arch=arch)
     assert caught.value.at.file == __file__

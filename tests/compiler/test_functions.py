@@ -215,7 +215,7 @@ def test_methods_know_their_object() -> None:
 
 
 @pytest.mark.parametrize("thing", [print, 3, functools.partial(check), fill_kernel, Holder])
-def test_what_is_no_function(thing: Any) -> None:
+def test_a_decorator_takes_only_functions(thing: Any) -> None:
     with pytest.raises(ArgumentError, match=r"@flyc\.jit must decorate a function"):
         flyc.jit(thing)
 

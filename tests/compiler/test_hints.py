@@ -97,7 +97,7 @@ def test_attributes_of_a_kernel(a: torch.Tensor) -> None:
 @pytest.mark.parametrize("attribute", [
     ("sym_name", "x"), ("rocdl.waves_per_eu", "two"), ("passthrough", ((1, 2, 3),)), ("my.thing", 2.5),
 ])  # fmt: skip
-def test_what_is_no_attribute_of_a_kernel(attribute: tuple[str, Any], a: torch.Tensor) -> None:
+def test_unknown_attributes_of_a_kernel_are_refused(attribute: tuple[str, Any], a: torch.Tensor) -> None:
     @flyc.jit
     def launch_with(A: fx.Tensor, attributes: fx.Constexpr[tuple]):
         kernel(A, value_attrs=dict(attributes)).launch(grid=1, block=64)

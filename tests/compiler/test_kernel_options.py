@@ -95,7 +95,7 @@ def test_a_kernel_that_is_launched_again() -> None:
         (64, TypeError, "a sequence of 3 positive integers"),
     ],
 )
-def test_what_is_no_block_size(size: Any, kind: type[Exception], said: str) -> None:
+def test_wrong_block_sizes_are_refused(size: Any, kind: type[Exception], said: str) -> None:
     with pytest.raises(kind, match=said):
         flyc.kernel(known_block_size=size)(fill_kernel.function)
 

@@ -70,7 +70,7 @@ def test_a_launcher_that_divides_by_zero_ends_no_process() -> None:
             assert A.sum() == blocks
 
 
-def test_division_by_what_is_known_costs_nothing() -> None:
+def test_division_by_a_known_number_costs_nothing() -> None:
     @flyc.kernel
     def known(A: fx.Tensor):
         i = fx.thread_idx.x

@@ -54,7 +54,7 @@ def test_more_parts_than_there_are_keys_for(parts: int) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_divided_is_merged() -> None:
+def test_shares_of_divided_requests_are_merged() -> None:
     """Bins have several requests, requests several bins."""
     given = requests((900, 0, 300, 40), 2, 4, 2, 64, 256, scales="token")
     metadata = get_pa_metadata(given.contexts, 8, 2, 2, num_cu=10)

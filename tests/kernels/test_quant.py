@@ -86,7 +86,7 @@ def rows_of_every_kind(n: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("quant", kernel.QUANTS)
-def test_rows_with_what_is_no_number(quant: str) -> None:
+def test_a_row_with_nan_or_infinity_is_nan(quant: str) -> None:
     """They are NaN as a whole, as torch's are; the others are not touched by it."""
     x, out, scales = rows_of_every_kind(257), torch.zeros(4, 257, dtype=CODES[quant]), torch.zeros(4)
     kernel.build_quant_module(257, "f32", quant)[0](x, out, scales, 4)
@@ -100,7 +100,7 @@ def test_rows_with_what_is_no_number(quant: str) -> None:
 
 @pytest.mark.parametrize("quant", kernel.GROUPS)
 @pytest.mark.diagonal(2)
-def test_groups_with_what_is_no_number(quant: str) -> None:
+def test_groups_with_nan_or_infinity(quant: str) -> None:
     group, mx = kernel.GROUPS[quant], quant.startswith("mx")
     x, columns = rows_of_every_kind(256), 128 if quant == "mxfp4" else 256
     out = torch.zeros(4, columns, dtype=CODES.get(quant, torch.uint8))

@@ -71,7 +71,7 @@ def test_equals_torch(number: int, shape: tuple[int, int, int], case: tuple[str,
 
 
 @pytest.mark.parametrize("act", kernel.ACTIVATIONS)
-def test_what_is_no_number_stays_so(act: str) -> None:
+def test_a_nan_of_gate_or_up_is_one_of_the_result(act: str) -> None:
     """The limits of swiglu are for numbers: a NaN of the gate or of up is one of the result."""
     given = operands(3, 2, 64, "none")
     given["x"][0, 3], given["x"][1, 64 + 5], given["x"][2, 7] = torch.nan, torch.nan, torch.inf

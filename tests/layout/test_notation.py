@@ -40,7 +40,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_is_printed_is_read(text: str) -> None:
+def test_printed_text_is_read_back(text: str) -> None:
     value = parse(text)
     assert to_text(value) == text
     assert str(value) == text or value is None

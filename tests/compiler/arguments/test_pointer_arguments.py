@@ -50,7 +50,7 @@ def test_tensors_and_pointers_inside_of_a_launcher() -> None:
     assert torch.equal(a, torch.full((64,), 2.0))
 
 
-def test_what_is_no_pointer() -> None:
+def test_other_values_are_refused_as_pointers() -> None:
     with pytest.raises(ArgumentError, match="Source takes a tensor, whose address the kernel gets, not 5"):
         scale(5, torch.zeros(4), 4)
 

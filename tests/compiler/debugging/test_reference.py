@@ -118,7 +118,7 @@ def seven(out: fx.Tensor):
     seven_kernel(out).launch(grid=1, block=4)
 
 
-def test_what_is_made_of_no_element():
+def test_a_result_that_depends_on_no_element():
     with pytest.raises(WrongResult, match="neither depends on an element of a tensor: both are made of constants"):
         flydsl.compare_reference(seven, lambda out: out.fill_(6), torch.zeros(4, dtype=torch.int32))
 
@@ -161,7 +161,7 @@ def test_tolerances_and_what_is_given_stays():
     assert not c.any()
 
 
-def test_what_is_no_function_is_refused():
+def test_a_reference_must_be_a_function():
     with pytest.raises(ArgumentError, match="is not a reference"):
         flydsl.compare_reference(bugs.short_grid, torch.zeros(160), *bugs.ARGUMENTS["short_grid"]())
 

@@ -167,7 +167,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_what_is_wrong_is_an_error_at_its_line(kind: str) -> None:
+def test_wrong_assembly_is_an_error_at_its_line(kind: str) -> None:
     text, constraints, message = WRONG[kind]
 
     def body(x: Any) -> Any:

@@ -86,6 +86,6 @@ def test_modes_are_flat() -> None:
 
 
 @pytest.mark.parametrize(("lhs", "rhs"), [(fx, 2), ((1, 2), (fx, 3)), ("a", 3)])
-def test_comparing_what_is_no_coordinate_is_an_error(lhs: Any, rhs: Any) -> None:
+def test_only_coordinates_are_compared(lhs: Any, rhs: Any) -> None:
     with pytest.raises(ArgumentError, match=r"elem_less of \w+ and \w+\n(.|\n)*compare integers, or tuples of them"):
         fx.elem_less(lhs, rhs)

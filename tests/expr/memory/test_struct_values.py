@@ -230,7 +230,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_what_is_wrong_is_an_error(kind: str) -> None:
+def test_wrong_uses_of_structs_are_errors(kind: str) -> None:
     body, error, message = WRONG[kind]
     with pytest.raises(error, match=message) as caught:
         run(body)
@@ -305,7 +305,7 @@ def test_structs_without_a_class() -> None:
     assert torch.equal(run(body), X * 2)
 
 
-def test_what_is_wrong_with_fields_is_said() -> None:
+def test_errors_name_the_field_and_what_is_wrong_with_it() -> None:
     wrong: dict[str, Callable[[], Any]] = {
         "missing required field index": lambda: Best(1.0),
         "unexpected field size": lambda: Best(value=1.0, index=2, size=3),

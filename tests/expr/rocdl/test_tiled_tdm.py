@@ -207,7 +207,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_box_is_refused(case: str) -> None:
+def test_parts_that_are_no_box_are_refused(case: str) -> None:
     box, tile, waves, text = REFUSED[case]
     A = torch.zeros(64, 64, dtype=torch.int32)
     with pytest.raises(ArgumentError, match=text):
