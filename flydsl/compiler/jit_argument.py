@@ -525,4 +525,7 @@ def tensor_place(signature: Signature, arguments: Sequence[Argument]) -> str:
     return next(iter(found), "cpu")
 
 
+PointerJitArg = MemoryAt
+"""What `from_c_void_p` returns, under FlyDSL's name."""
+
 __getattr__ = unknown_name(__name__, globals(), {"from_c_void_p": "flydsl.compiler.arguments.pointer_argument"})

@@ -13,6 +13,10 @@ from typing import Any
 
 from flydsl import env
 from flydsl.arch import DEFAULT_ARCH
+from flydsl.arch.torch_devices import get_gcn_arch as get_gcn_arch
+from flydsl.arch.torch_devices import is_gfx120x as is_gfx120x
+from flydsl.arch.torch_devices import is_gfx120x_arch as is_gfx120x_arch
+from flydsl.arch.torch_devices import require_gfx120x as require_gfx120x
 from flydsl.runtime.device_memory import DeviceMemory
 from flydsl.runtime.hip import HipDevice, HipMemory
 from flydsl.runtime.interface import Device

@@ -19,7 +19,7 @@ PATHS = {
     "from_dlpack get_backend jit kernel",
     "flydsl.compiler.ast_rewriter": "ASTRewriter",
     "flydsl.compiler.backends.rocm": "RocmBackend",
-    "flydsl.compiler.jit_argument": "JitArgumentRegistry TensorAdaptor TensorArgument from_dlpack",
+    "flydsl.compiler.jit_argument": "JitArgumentRegistry PointerJitArg TensorAdaptor TensorArgument from_dlpack",
     "flydsl.compiler.jit_executor": "CompiledArtifact JITCFunction JitCompiledFunction",
     "flydsl.compiler.jit_function": "JitFunction MlirCompiler jit",
     "flydsl.compiler.kernel_function": "CompilationContext KernelFunction KernelLauncher kernel",
@@ -44,8 +44,8 @@ PATHS = {
     "flydsl.expr.rocdl": "BufferCopy128b MFMA ReadfirstlaneOp _to_ir buffer_load_to_lds cvt_off_f32_i4 "
     "cvt_pk_bf16_f32 mask_dsrd mask_dswr mask_mfma mask_vmem_rd mfma_f32_16x16x16_f16 mfma_f32_16x16x32_fp8 "
     "mfma_i32_16x16x32i8 raw_buffer_atomic_fadd",
-    "flydsl.runtime.device": "bf16_global_atomics_arch_description get_rocm_arch get_warp_size is_rdna_arch "
-    "supports_bf16_global_atomics",
+    "flydsl.runtime.device": "bf16_global_atomics_arch_description get_gcn_arch get_rocm_arch get_warp_size "
+    "is_gfx120x is_gfx120x_arch is_rdna_arch require_gfx120x supports_bf16_global_atomics",
     "flydsl.utils": "env log",
     "flydsl.utils.env": "EnvManager compile debug runtime",
     "flydsl.utils.logger": "log",

@@ -22,6 +22,7 @@ import flydsl.gpu
 from flydsl.arch.products import PRODUCTS
 from flydsl.errors import ArchError, ArgumentError, DeviceError
 from flydsl.gpu.streams import time_ms
+from flydsl.runtime.device import get_gcn_arch, is_gfx120x, is_gfx120x_arch
 from flydsl.simulator import checking, counting, launching
 from kernels.vector_add import vector_add
 from tests.processes import run_python
@@ -70,6 +71,8 @@ def test_what_torch_says_of_each_product(name: str) -> None:
         assert torch.cuda.get_device_name() == found.name
         assert torch.cuda.get_device_capability() == (found.major, found.minor)
         assert (found.pci_bus_id, found.uuid.int, found.max_threads_per_block) == (0, 0, 1024)
+        assert get_gcn_arch() == get_gcn_arch(torch.device("cuda", 0)) == PRODUCTS[name].arch
+        assert is_gfx120x() is is_gfx120x_arch(PRODUCTS[name].arch)
         assert found.warp_size == (32 if found.gcnArchName.startswith(("gfx11", "gfx12")) else 64)
         assert torch.cuda.mem_get_info()[1] == found.total_memory
         assert (torch.accelerator.is_available(), torch.accelerator.current_accelerator().type) == (True, "cuda")

@@ -8,7 +8,7 @@ import torch
 from flydsl.errors import ArchError
 from flydsl.runtime import device as devices
 from flydsl.runtime import rocm
-from flydsl.runtime.device import get_rocm_arch, is_rdna_arch, target_arch
+from flydsl.runtime.device import get_gcn_arch, get_rocm_arch, is_gfx120x, is_rdna_arch, require_gfx120x, target_arch
 from flydsl.runtime.interface import NamedTensor
 from flydsl.runtime.rocm import arch_of_version
 
@@ -72,3 +72,9 @@ def test_devices_override_in_their_block_only() -> None:
     with devices.use_device(other):
         assert devices.current_device("cpu") is devices.current_device("cuda:0") is other
     assert devices.current_device("cpu") is simulator
+
+
+def test_rdna4_is_asked_of_a_torch_device() -> None:
+    assert (get_gcn_arch("cpu"), is_gfx120x("cpu")) == ("", False)
+    with pytest.raises(ValueError, match=r"swiglu requires gfx120x \(RDNA4\), got arch='<unknown>'"):
+        require_gfx120x("cpu", what="swiglu")
