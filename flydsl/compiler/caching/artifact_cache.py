@@ -115,16 +115,17 @@ def _still_holds(record: dict[str, Any]) -> bool:
 @functools.cache
 def tools_version(*_: object) -> str:
     """The digest of this package's files and of the tools that it uses: the same for every installation of them."""
-    tools = [str(spec.origin) for name in _TOOLS if (spec := find_spec(name)) is not None]
+    tools = {name: str(spec.origin) for name in _TOOLS if (spec := find_spec(name)) is not None}
     files = sorted(_files(str(_ROOT)))
     versions = [tool_version(name.partition(".")[0]) for name in _TOOLS]
-    state = files, [(tool, file_state(tool)) for tool in tools], versions
+    state = files, [(tool, file_state(tool)) for tool in tools.values()], versions
 
     def digest() -> str:
         found = hashlib.sha256(repr(versions).encode())
-        for path in [path for path, *_ in files] + tools:
-            with open(path, "rb") as file:
-                found.update(f"{os.path.relpath(path, _ROOT)}\n".encode() + file.read())
+        inside = {path.removeprefix(str(_ROOT)): path for path, *_ in files}
+        for name, path in (inside | tools).items():
+            with open(path, "rb", buffering=0) as file:
+                found.update(f"{name}\n".encode() + file.read())
         return found.hexdigest()
 
     return remembered_digest(env.cache_dir(), state, digest) if env.cache_enabled() else digest()

@@ -443,3 +443,15 @@ def test_processes_share_artifacts(tmp_path: Path) -> None:
     assert starting().communicate(timeout=300)[0].strip() == "0 [1.0]"
     script.write_text(SCRIPT.replace("+ 1.0", "+ 2.0"))
     assert run_python(script, env=environment).stdout.strip() == "1 [2.0]"
+
+
+def test_copies_of_this_package_have_one_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(place: Path, source: str) -> str:
+        (place / "part").mkdir(parents=True)
+        (place / "part" / "module.py").write_text(source)
+        monkeypatch.setattr(artifact_cache, "_ROOT", place)
+        return artifact_cache.tools_version.__wrapped__()
+
+    here = version(tmp_path / "here", "x = 1")
+    assert version(tmp_path / "far" / "away", "x = 1") == here
+    assert version(tmp_path / "changed", "x = 2") != here
