@@ -262,7 +262,7 @@ def launch_tiles(
 # tables, or chosen by measurement. plan: of a stage, as `plan_of` gives it.
 mixed_moe_gemm = tuned_stage(
     "mixed_moe_gemm", launch_tiles, [(columns, size) for columns in (64, 128, 256) for size in (128, 256)],
-    ("bias", "out_scale_sorted"),
+    ("bias", "out_scale_sorted"), family="mixed_moe_gemm", check=lambda plan: _check(plan),
 )  # fmt: skip
 
 
@@ -272,7 +272,7 @@ def _in_dtype(a_dtype: str, b_dtype: str) -> str:
     return TYPES[a_dtype, b_dtype]
 
 
-def _check(plan: Plan, persist_m: int) -> None:
+def _check(plan: Plan, persist_m: int = 1) -> None:
     tiling = plan.tiling
     fits = tiling.tile_m == 16 or tiling.tile_m % 32 == 0
     require(fits, f"tile_m={tiling.tile_m}", "16, or a multiple of 32, which share words of scales")

@@ -93,7 +93,9 @@ def product_of_blocks(plan: Plan, routes: Routes, a: Any, b: Any, scales: tuple[
 
 
 _launch = partial(experts_gemm.launch_tiles, product=product_of_blocks)
-moe_blockscale_gemm = experts_gemm.tuned_stage("moe_blockscale_gemm", _launch, [(n, 128) for n in (64, 128, 256)])
+moe_blockscale_gemm = experts_gemm.tuned_stage(
+    "moe_blockscale_gemm", _launch, [(n, 128) for n in (64, 128, 256)], family="moe_gemm",
+)  # fmt: skip
 
 
 @cache

@@ -36,11 +36,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, partial
+from math import gcd
 from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.arch import get_arch
+from flydsl.autotune import Config
+from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_store
+from flydsl.runtime.device import target_arch
 
 from . import mfma_preshuffle_pipeline as pipeline
 from .kernels_common import ELEMENT_TYPES, require
@@ -48,15 +53,16 @@ from .launches import for_waves, launcher, tuned
 from .layout_utils import idx2crd
 from .mfma_epilogues import TileC
 from .mfma_preshuffle_pipeline import TileA, TileB, Tiling
-from .mfma_products import BITS, CHUNK_BYTES, W4A16, WAVE, WAVES, Product, is_cdna4
+from .mfma_products import BITS, CHUNK_BYTES, MICRO_SCALED, W4A16, WAVE, WAVES, Product, is_cdna4
 from .moe_common import compile_moe_reduction
 from .moe_routes import OPERANDS, OUT_OF_RANGE, TABLES, Routes, StagePlan, add_pair, gated
 from .sizes import require_elements, require_rows
 from .tensor_shim import GTensor
+from .tuned import nearest_that_fits, size_of_experts
 
 __all__ = [
     "MoeGemm2Mode", "compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_gemm2_ex", "compile_moe_reduction",
-    "moe_gemm", "reference1", "reference2",
+    "default_tile", "moe_gemm", "reference1", "reference2",
 ]  # fmt: skip
 
 SMOOTH = "int8smooth"
@@ -125,6 +131,10 @@ class Plan(StagePlan):
     blocks_of_unit: int = 1
     xcd_swizzle: int = 0
     lds_room: int = 0
+
+    def __post_init__(self) -> None:
+        columns = 16 * self.tiling.waves_n
+        require(self.tile_n % columns == 0, f"tile_n={self.tile_n}", f"a multiple of {columns}")
 
     @property
     def tile_m(self) -> int:
@@ -446,14 +456,55 @@ def launch_tiles(
     kernel.launch(grid=grid, block=plan.tiling.threads, stream=stream)
 
 
+def default_tile(
+    build: Callable[..., Any], tokens: int, tile_m: int | None = None, device: str = "cpu", **options: Any
+) -> dict[str, Any]:
+    """The options of a tile that `build` takes for so many tokens, by the model of time.
+
+    They are those of the nearest size that was searched, for the GPU that the tensors are on
+    (`kernels.tuned.nearest_that_fits`). build: `compile_moe_gemm1` or 2, or `compile_mixed_moe_gemm1` or 2, whose
+    others are options. tile_m: of the routing tables if they are there already, such as that of stage 1 for stage 2.
+    device: of the tensors. Raises ArgumentError for a size that none of the tiles fits.
+
+        first = default_tile(compile_moe_gemm1, tokens, **sizes, in_dtype="fp8", doweight_stage1=False)
+        launch = compile_moe_gemm1(**sizes, in_dtype="fp8", doweight_stage1=False, **first)
+    """
+    family = build.__name__.removeprefix("compile_")
+    widths = options["inter_dim"], options["model_dim"]
+    columns, k = widths if family.endswith("1") else widths[::-1]
+    is_mixed, arch = "mixed" in family, target_arch(device)
+    a_bits = 16 if options.get("in_dtype") in ("bf16", "fp16", W4A16) else 4 if options.get("a_dtype") == "fp4" else 8
+
+    def fit(row: dict[str, Any]) -> dict[str, Any]:
+        waves, row_bytes = row.get("k_wave", 1), row["row_bytes"]
+        # Rows of the table of mixed types have the bytes of fp4.
+        tile_k = gcd(row_bytes * 8 // (4 if is_mixed else a_bits), k // waves)
+        found = row | {"tile_m": tile_m or row["tile_m"], "tile_n": gcd(row["tile_n"], columns), "tile_k": tile_k}
+        found = {name: value for name, value in found.items() if name != "row_bytes" and name not in options}
+        a_bytes, room = 2 * found["tile_m"] * tile_k * waves * a_bits // 8, get_arch(arch).lds_bytes_per_workgroup
+        try:
+            require(a_bytes <= room, f"{a_bytes} bytes of LDS", f"{room} or less")
+            build(**options, **found)
+        except ArgumentError:
+            if waves == 1 and row["tile_n"] >= 128:
+                raise
+            # What results need that are rounded to 8 bits and less.
+            return fit(row | {"tile_n": 128} | ({"k_wave": 1} if waves > 1 else {}))
+        return found
+
+    size = size_of_experts(tokens * options["topk"], columns, k, options["experts"])
+    return nearest_that_fits(family, arch, "fp4" if is_mixed else "fp8", size, fit)
+
+
 def tuned_stage(
     name: str, launch: Callable[..., None], tiles: Sequence[tuple[int, int]], others: Sequence[str] = (),
-    prune: Any = None,
+    prune: Any = None, family: str = "", check: Callable[[Any], None] = lambda plan: None,
 ) -> Any:  # fmt: skip
-    """A launcher whose tile is chosen by measurement: (out, ..., num_valid_ids, others ..., tokens, plan, stream).
+    """A launcher whose tile is chosen: (out, ..., num_valid_ids, others ..., tokens, plan, stream).
 
     launch: as of `stage_launcher`. plan: of a stage (`plan_of`), with another tile along columns and K:
-    tiles (columns, bytes of A).
+    tiles (columns, bytes of A). family: of tables that the choice is made by, as in `default_tile`, where
+    FLYDSL_AUTOTUNE=1 does not ask for one by measurement. check: raises ArgumentError for a plan that does not fit.
     """
 
     def launch_tile(tensors: dict[str, Any], tokens: Any, plan: Any, tile: tuple[int, int], stream: Any) -> None:
@@ -461,11 +512,33 @@ def tuned_stage(
         require_sizes(plan, tokens, tensors)
         launch(plan, tensors, tokens, tensors["expert_ids"].shape[0], stream)
 
+    def default(*given: Any, **named: Any) -> Config:
+        arguments = dict(zip((*OPERANDS, *others, "m_in", "plan"), given, strict=False)) | named
+        plan, arch = arguments["plan"], target_arch(str(arguments["out"].device))
+        is_mixed = plan.tiling.dtype in MICRO_SCALED  # rows of the table have the bytes of fp4
+
+        def fit(found: dict[str, Any]) -> tuple[int, int]:
+            row_bytes = found["row_bytes"] * (plan.bits[0] // 4 if is_mixed else 1)
+            columns = found["tile_n"] * found.get("k_wave", 1) // plan.tiling.waves_k
+            tile = gcd(columns, plan.columns), gcd(row_bytes, plan.k * plan.bits[0] // 8)
+            chosen, room = plan.with_tile(*tile), get_arch(arch).lds_bytes_per_workgroup
+            require(chosen.lds_bytes <= room, f"{chosen.lds_bytes} bytes of LDS", f"{room} or less")
+            check(chosen)
+            return tile
+
+        size = size_of_experts(arguments["m_in"] * plan.topk, plan.columns, plan.k, plan.experts)
+        kind = "fp4" if is_mixed else "fp8"
+        return Config(tile=nearest_that_fits(f"{family}{1 if plan.gated else 2}", arch, kind, size, fit))
+
     names, choices = " ".join((*OPERANDS, *others)), [{"tile": tile} for tile in tiles]
-    return tuned(name, names, launch_tile, ["m_in", "plan"], choices, prune, m_in=fx.Int32, plan=object)
+    return tuned(
+        name, names, launch_tile, ["m_in", "plan"], choices, prune, default=default if family else None,
+        m_in=fx.Int32, plan=object,
+    )  # fmt: skip
 
 
-moe_gemm = tuned_stage("moe_gemm", launch_tiles, [(n, k) for n in (64, 128, 256) for k in (128, 256)])
+moe_gemm = tuned_stage("moe_gemm", launch_tiles, [(n, k) for n in (64, 128, 256) for k in (128, 256)],
+                       family="moe_gemm")  # fmt: skip
 
 
 @cache

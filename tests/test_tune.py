@@ -19,7 +19,7 @@ def refuse(*_: object) -> None:
     raise AssertionError("times are known")
 
 
-FAMILY = tune.Family("hgemm", ("bf16",), lambda row: {"tile": 1}, neighbours, refuse)
+FAMILY = tune.Family("hgemm", ("bf16",), lambda size: iter([{"tile": 1}]), neighbours, refuse)
 
 
 @pytest.fixture(autouse=True)

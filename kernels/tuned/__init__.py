@@ -2,7 +2,7 @@
 
 FAMILY.json has what a product takes that is launched without a tile: for each GPU and kind of elements the best options
 of some sizes, by the model of time (`python -m tools.tune` writes it). At another size, the options of all of them are
-ranked by a rough time (`fitting`, `fastest`).
+ranked by a rough time (`fitting`, `fastest`); mixtures take those of the nearest size (`nearest_that_fits`).
 
 FAMILY_gfx950.csv is from AMD's public tuning tables (August 2026); its column `us` is the time of a launch. For the
 decode step of the gated delta rule, each batch is about a third larger than the one before. The model is compared with
@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from math import gcd
 from pathlib import Path
@@ -60,15 +60,28 @@ def nearest(family: str, **sizes: int) -> list[dict[str, int]]:
     return sorted(rows, key=distance)
 
 
-def distance(size: Size, row: Mapping[str, Any]) -> float:
+def distance(size: Sequence[int], row: Mapping[str, Any]) -> float:
     """The distance of a row's size from (M, N, K), 0 if it is the same. The size of C counts, too.
+
+    With a fourth number, of experts, M is the rows of each.
 
     >>> distance((32, 128, 64), {"M": 16, "N": 128, "K": 256})
     4.0
     """
-    wanted = (max(x, least) for x, least in zip(size, (LEAST_ROWS, 1, 1), strict=True))
-    m, n, k = (math.log2(x / row[name]) for name, x in zip("MNK", wanted, strict=True))
-    return abs(m) + abs(n) + abs(k) + abs(m + n)
+    rows, *others = size
+    wanted = zip("MNKE", (max(rows, LEAST_ROWS), *others), strict=False)
+    m, n, k, *e = (math.log2(x / max(row[name], LEAST_ROWS if name == "M" else 1)) for name, x in wanted)
+    return sum(map(abs, (m, n, k, *e, m + n + sum(e))))
+
+
+def size_of_experts(rows: int, n: int, k: int, experts: int) -> tuple[int, int, int, int]:
+    """(M, N, K, E) of so many rows that go to experts at random: of each that has any, and how many have.
+
+    >>> size_of_experts(8, 2048, 7168, experts=256)
+    (1, 2048, 7168, 8)
+    """
+    busy = max(1, min(rows, experts))
+    return -(-rows // busy), n, k, busy
 
 
 def divisor_near(count: int, wanted: int) -> int:
@@ -95,6 +108,28 @@ def modelled(family: str) -> Mapping[str, Mapping[str, tuple[Mapping[str, Any], 
     """By GPU and kind of elements, the sizes that were searched: M, N, K, us, and under `options` the best options."""
     tables = json.loads((Path(__file__).parent / f"{family}.json").read_text())
     return {arch: {kind: tuple(rows) for kind, rows in kinds.items()} for arch, kinds in tables.items()}
+
+
+def nearest_that_fits(
+    family: str, arch: str, kind: str, size: Sequence[int], fit: Callable[[dict[str, Any]], Fitted]
+) -> Fitted:
+    """The result of `fit` for the options of the nearest size of a mixture that can be made to fit (M, N, K, E).
+
+    See `size_of_experts`; a GPU without a table takes the first one. fit: returns a tile narrowed to what divides the
+    size, or raises ArgumentError where the options do not fit. Raises ArgumentError for a size that none of them fits.
+    """
+    for row in sorted(table(family, arch)[kind], key=partial(distance, size)):
+        with suppress(ArgumentError):
+            return fit(dict(row["options"]))
+    raise no_tile(size)
+
+
+def no_tile(size: Sequence[int]) -> ArgumentError:
+    """What is raised for a size that no tile fits."""
+    return ArgumentError(
+        f"no default tile fits a product of {' x '.join(map(str, size))}",
+        hint="take an N that is a multiple of 64 and a K that is one of 128, or name a tile",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,10 +187,7 @@ def fastest(
 
     possible = [candidate for candidate in candidates if candidate.work.tile[0] <= most]
     if not possible:
-        raise ArgumentError(
-            f"no default tile fits a product of {' x '.join(map(str, size))}",
-            hint="take an N that is a multiple of 64 and a K that is one of 128, or name a tile",
-        )
+        raise no_tile(size)
     return min(possible, key=cost).tile
 
 

@@ -13,12 +13,14 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from kernels import hgemm_splitk, preshuffle_gemm
+from flydsl import env
+from kernels import hgemm_splitk, mixed_moe_gemm_2stage, moe_gemm_2stage, preshuffle_gemm
 from tools import tune
 
 SIZES: Sequence[tune.Size] = (
@@ -41,17 +43,57 @@ def half_space() -> Iterator[tune.Options]:
         yield {"tile": [*tile], "waves": [*waves], **how}
 
 
+OF_EXPERTS: Sequence[tune.Size] = ((4, 512, 4096, 16), (100, 768, 2048, 16))
+"""Of stage 1; stage 2 has N and K the other way around."""
+
+
+def experts_space(stage: int, mixed: bool) -> Iterator[tune.Options]:
+    ladders = [(16, 32, 64, 128), (64, 128, 256), (128, 256, 512)]
+    for tile_m, tile_n, row_bytes in product(*ladders):
+        options = {"tile_m": tile_m, "tile_n": tile_n, "row_bytes": row_bytes}
+        if not mixed:
+            yield options
+            continue
+        for is_async, swizzle, b_nt, waves in product(
+            (False, True), (0, 4), (0, 2), (1, 2, 4)[: 3 if stage == 1 else 1]
+        ):
+            how = {"use_async_copy": is_async, "xcd_swizzle": swizzle, "b_nt": b_nt}
+            shared = {"tile_n": tile_n // waves, "k_wave": waves} if stage == 1 else {}
+            yield options | how | shared
+
+
+def of_experts(name: str, arch: str, kind: str, size: tune.Size) -> tune.Options:
+    """What `default_tile` says; stage 2 has the blocks of rows of stage 1."""
+    rows, n, k, experts = size
+    module, stage = (mixed_moe_gemm_2stage if "mixed" in name else moe_gemm_2stage), int(name[-1])
+    sizes: dict[str, Any] = {"model_dim": k, "inter_dim": n} if stage == 1 else {"model_dim": n, "inter_dim": k}
+    sizes |= {"experts": experts, "topk": min(8, experts), "out_dtype": "bf16"}
+    sizes["a_dtype" if "mixed" in name else "in_dtype"] = kind
+    tile: tune.Options = {"tile_m": None}
+    with env.replaced({"ARCH": arch}):
+        for number in range(1, stage + 1):
+            build = getattr(module, f"compile_{name[:-1]}{number}")
+            how = sizes | {f"doweight_stage{number}": number == 2}
+            tile = moe_gemm_2stage.default_tile(build, rows * experts // sizes["topk"], tile["tile_m"], **how)
+    return tile | {"row_bytes": tile.pop("tile_k") * (4 if kind == "fp4" else 8) // 8}
+
+
 SPACES: Mapping[str, Callable[[], Iterator[tune.Options]]] = {
     "preshuffle_gemm": preshuffled_space, "hgemm": half_space,
+    **{f"{name}{stage}": partial(experts_space, stage, name != "moe_gemm")
+       for name, stage in product(("moe_gemm", "mixed_moe_gemm"), (1, 2))},
 }  # fmt: skip
 
 
 def default(family: str, arch: str, kind: str, size: tune.Size) -> tune.Options:
     """The launcher's choice."""
+    if "moe" in family:
+        return of_experts(family, arch, kind, size)
+    m, n, k = size
     if family == "hgemm":
-        tile = hgemm_splitk.tile_of(*size, arch)._asdict()
+        tile = hgemm_splitk.tile_of(m, n, k, arch)._asdict()
         return {name: [*x] if isinstance(x, tuple) else x for name, x in tile.items()}
-    return preshuffle_gemm.tile_of(*size, kind, arch)._asdict()
+    return preshuffle_gemm.tile_of(m, n, k, kind, arch)._asdict()
 
 
 def behind(family: tune.Family, arch: str, kind: str, size: tune.Size, trials: int) -> float:
@@ -82,7 +124,10 @@ def main(arguments: Sequence[str]) -> None:
     start, found = time.perf_counter(), list[float]()
     for family, arch in product(tune.FAMILIES, archs):
         for kind in family.kinds if family.name in wanted or not wanted else ():
-            found.extend(behind(family, arch, kind, size, trials) for size in SIZES)
+            sizes = OF_EXPERTS if "moe" in family.name else SIZES
+            swapped = [(m, k, n, *experts) for m, n, k, *experts in sizes]
+            sizes = swapped if family.name.endswith("moe_gemm2") else sizes
+            found.extend(behind(family, arch, kind, size, trials) for size in sizes)
     print(f"{len(found)} sizes: median {np.median(found):.1%}, 9 of 10 {np.quantile(found, 0.9):.1%}, "
           f"most {max(found):.1%} [{time.perf_counter() - start:.0f} s]")  # fmt: skip
 

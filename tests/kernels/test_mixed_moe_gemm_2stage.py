@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 import flydsl.compiler as flyc
 from flydsl.errors import ArgumentError
 from kernels import mixed_moe_gemm_2stage as kernel
-from kernels.moe_gemm_2stage import reference1, reference2
+from kernels.moe_gemm_2stage import default_tile, reference1, reference2
 from kernels.shuffles import shuffle_scale, shuffle_weight
 from tests.kernels.cases.moe import mixed_gemm
 from tests.kernels.checks import checking
@@ -210,6 +211,39 @@ def test_k_that_is_no_multiple_of_256() -> None:
     """Words of scales are half empty at the end."""
     stage2(Layer.of((9, 256, 384, 3, 2, 16)), "fp4", tile=(128, 128))
     Stage1(Layer.of((9, 384, 384, 3, 2, 32)), "fp8", tile=(64, 128)).check()
+
+
+@pytest.mark.parametrize(("a_dtype", "b_dtype", "out_dtype"), [("fp4", "fp4", "fp4"), ("fp8", "fp8", "bf16")])
+def test_default_tiles_of_both_stages(a_dtype: str, b_dtype: str, out_dtype: str) -> None:
+    """Sizes between and beyond those of the tables; the stages share the blocks of rows."""
+    for tokens, (d, i, experts, topk) in product(
+        (1, 33, 700, 60000), ((2944, 384, 5, 4), (7168, 2048, 256, 8), (256, 128, 8, 2))
+    ):
+        sizes = {"model_dim": d, "inter_dim": i, "experts": experts, "topk": topk, "b_dtype": b_dtype}
+        one = sizes | {"doweight_stage1": False, "a_dtype": a_dtype, "out_dtype": out_dtype}
+        first = default_tile(kernel.compile_mixed_moe_gemm1, tokens, **one)
+        kernel.compile_mixed_moe_gemm1(**one, **first)
+        two = sizes | {"doweight_stage2": True, "a_dtype": a_dtype}
+        second = default_tile(kernel.compile_mixed_moe_gemm2, tokens, first["tile_m"], **two)
+        kernel.compile_mixed_moe_gemm2(**two, **second)
+        assert second["tile_m"] == first["tile_m"]
+
+
+def test_a_launch_without_a_tile() -> None:
+    layer = Layer.of((3, 256, 128, 3, 2, 16))
+    x, data, scales = activations("fp8", layer.tokens, layer.d)
+    w, *of_w = weights(layer.experts, 2 * layer.i, layer.d, kernel.GateMode.SEPARATED)
+    plan = kernel.plan_of(
+        "fp8_fp4", layer.d, (16, 64, 256), columns=layer.i, experts=3, topk=2, out_dtype="bf16", gated=True,
+        weighted=False,
+    )  # fmt: skip
+    h, tables = layer.result(layer.i, torch.bfloat16), layer.tables()
+    given = kernel.sorted_scales(scales, tables[0]), of_w[1], *tables, NONE, NONE, layer.tokens, plan
+    kernel.mixed_moe_gemm(h, data, of_w[0], *given)
+    expected = reference1(x, w, layer.topk_ids)
+    torch.testing.assert_close(
+        h.float().view(expected.shape), expected, rtol=2e-2, atol=2e-2 * expected.abs().max().item()
+    )
 
 
 def test_all_tokens_choose_one_expert() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from flydsl.errors import ArgumentError
 from kernels import moe_gemm_2stage as kernel
 from kernels import moe_sorting_kernel as sorting
 from kernels.shuffles import pack_int4, shuffle_weight
+from kernels.tuned import modelled
 from tests.kernels.checks import checking
 from tests.kernels.gemm import factors, torch_type, whole_numbers
 from tests.kernels.moe import OUT, TOLERANCES, Layer
@@ -247,8 +249,9 @@ def test_rows_summed_in_order(masked: bool) -> None:
     torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=2e-2, atol=1.0)
 
 
-@pytest.mark.sweep
-def test_tiles_chosen_by_measurement() -> None:
+@pytest.mark.parametrize("measured", [False, pytest.param(True, marks=pytest.mark.sweep)])
+def test_a_launch_without_a_tile(measured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_AUTOTUNE", str(int(measured)))
     layer = Layer.of((6, 256, 128, 4, 2, 16))
     x, w, *memory = operands("bf16", 6, 4, 2 * layer.i, layer.d)
     plan = kernel.plan_of(
@@ -259,6 +262,36 @@ def test_tiles_chosen_by_measurement() -> None:
     kernel.moe_gemm(out, memory[0] / 64, *memory[1:], *(layer.tables()), 6, plan)
     expected = kernel.reference1(x / 64, w, layer.topk_ids)
     torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize(("arch", "dtype"), [("gfx942", "fp8"), ("gfx942", "bf16"), ("gfx950", "int4")])
+def test_default_tiles_of_both_stages(arch: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Odd sizes, and some much smaller and larger than those of the tables; the stages share the blocks of rows."""
+    monkeypatch.setenv("ARCH", arch)
+    for tokens, (d, i, experts, topk) in product(
+        (1, 33, 700, 60000), ((2880, 192, 5, 4), (7168, 2048, 256, 8), (256, 64, 8, 2))
+    ):
+        sizes = {"model_dim": d, "inter_dim": i, "experts": experts, "topk": topk, "in_dtype": dtype}
+        first = kernel.default_tile(kernel.compile_moe_gemm1, tokens, **sizes, doweight_stage1=False)
+        kernel.compile_moe_gemm1(**sizes, **first, doweight_stage1=False)
+        second = kernel.default_tile(kernel.compile_moe_gemm2, tokens, first["tile_m"], **sizes, doweight_stage2=True)
+        kernel.compile_moe_gemm2(**sizes, **second, doweight_stage2=True)
+        assert second["tile_m"] == first["tile_m"]
+
+
+def test_the_default_tile_is_the_tables_where_the_size_is() -> None:
+    for row in modelled("moe_gemm1")["gfx942"]["fp8"]:
+        sizes = {"model_dim": row["K"], "inter_dim": row["N"], "experts": row["E"], "topk": 1}
+        tokens = row["M"] * row["E"]
+        tile = kernel.default_tile(kernel.compile_moe_gemm1, tokens, **sizes, doweight_stage1=False)
+        options = row["options"]
+        assert tile == {"tile_m": options["tile_m"], "tile_n": options["tile_n"], "tile_k": options["row_bytes"]}
+
+
+def test_no_tile_fits_columns_that_are_none_of_64() -> None:
+    sizes = {"model_dim": 128, "inter_dim": 100, "experts": 4, "topk": 2}
+    with pytest.raises(ArgumentError, match="no default tile fits a product of 2 x 100 x 128 x 4"):
+        kernel.default_tile(kernel.compile_moe_gemm1, 4, **sizes, doweight_stage1=False)
 
 
 @pytest.mark.parametrize(

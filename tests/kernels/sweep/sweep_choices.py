@@ -147,6 +147,7 @@ def test_mla() -> None:
 def test_mixed_moe(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tile of those that fit: 128 columns are no multiple of 256."""
     monkeypatch.setenv("ARCH", "gfx950")
+    monkeypatch.setenv("FLYDSL_AUTOTUNE", "1")
     layer = Layer.of((9, 256, 128, 3, 2, 32))
     x, data, scales = mixed_tests.activations("fp4", layer.tokens, layer.d)
     w, *of_w = mixed_tests.weights(layer.experts, 2 * layer.i, layer.d, mixed.GateMode.SEPARATED)
