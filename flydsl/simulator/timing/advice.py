@@ -28,6 +28,7 @@ from flydsl.simulator.timing.utilisation import Utilisation, utilisation
 _LEAST_SHARE = 0.03  # of the time, for a reason to be worth a sentence
 _BUSY = 0.8  # share from which a unit is what limits
 _MANY_IDLE = 0.2
+_MOSTLY = 0.6  # of the time in which a SIMD issues, for its instructions to be what limits
 _WIDE = re.compile(r"b128|dwordx4|_b96|_x4|tr_b|2_b64|2st64_b64")
 _COMES_TO_BARRIER = re.compile(r"s_barrier(_signal\S*)?($| )")
 _NO_CAUSE = (Stall.NONE, Stall.BARRIER, Stall.NO_SLOT)
@@ -129,7 +130,13 @@ class _Adviser:
 
     @property
     def run(self) -> str:
-        return "an iteration" if self.region.is_loop else "of a wave"
+        """What follows a number of something in a run of the part."""
+        return " an iteration" if self.region.is_loop else ""
+
+    @property
+    def whole(self) -> str:
+        """The cycles of a run, in words."""
+        return f"{self.cycles:.0f} cycles an iteration" if self.region.is_loop else f"a wave's {self.cycles:.0f} cycles"
 
     @cached_property
     def spare(self) -> float:
@@ -149,14 +156,17 @@ class _Adviser:
                 "all matrix units together sustain. Only fewer or cheaper ones make it faster."
             )
         busiest = self.utilisation.busiest
-        cycles = f"its {self.cycles:.0f} cycles {self.run}" if self.cycles else "the time"
+        cycles = f"{'its ' * self.region.is_loop}{self.whole}" if self.cycles else "the time"
         if busiest is not None and busiest[1] >= _BUSY:
             return f"What limits {self.part} is the {UNIT_NAMES[busiest[0]]}: busy {busiest[1]:.0%} of {cycles}."
         work = f"; the {UNIT_NAMES[busiest[0]]} has work {busiest[1]:.0%} of the time" if busiest is not None else ""
         lost = [finding for finding in findings if finding.reason is not Stall.NO_SLOT]
         if not lost:
             return f"Nothing stalls {self.part} for more than {_LEAST_SHARE:.0%} of {cycles}{work}."
-        name = REASON_NAMES[lost[0].reason or Stall.NONE]
+        name, issuing = REASON_NAMES[lost[0].reason or Stall.NONE], self.utilisation.issuing
+        if issuing > _MOSTLY and lost[0].share < 1 - issuing:
+            own = f"its own instructions: in {issuing:.0%} of the time some wave of a SIMD goes on"
+            return f"What limits {self.part} most is {own}; {name} takes {lost[0].share:.0%} of {cycles}{work}."
         if lost[0].reason is Stall.BARRIER and self._late is not None:
             name += f", where the last wave comes late by {REASON_NAMES[self._late[0]]}"
         return f"What limits {self.part} most is {name}: {lost[0].share:.0%} of {cycles}{work}."
@@ -167,7 +177,7 @@ class _Adviser:
         hidden, help_ = more
         share = self.region.cost.stalls[reason] / self.region.cost.cycles
         stall = self.stall(reason)
-        cycles = f"{share:.0%} of {self.part} ({stall:.0f} of {self.cycles:.0f} cycles {self.run})"
+        cycles = f"{share:.0%} of {self.part} ({stall:.0f} of {self.whole})"
         named = self.named(cause or stalled) if cause or reason not in _WAITS else _WAITED_FOR[reason]
         sentence = f"Waves {_WHAT[reason].format(cycles=cycles, named=named)}. {help_}"
         return Finding(reason, sentence, stall, hidden, share, stalled, cause)
@@ -226,7 +236,7 @@ class _Adviser:
         barriers = sum(self.costs[i].executions for i in stalled) / max(self.region.runs, 1)
         hidden = min(self.stall(reason), self.spare)
         is_one = round(barriers, 2) == 1
-        count = f"{'is' if is_one else 'are'} {barriers:.3g} barrier{'' if is_one else 's'} {self.run}"
+        count = f"{'is' if is_one else 'are'} {barriers:.3g} barrier{'' if is_one else 's'}{self.run}"
         gain = f"would save up to {hidden:.0f} cycles"
         help_ = f"There {count}; waves that arrive together, or fewer barriers (another buffer), {gain}."
         if self._late is None:
@@ -289,7 +299,7 @@ class _Adviser:
     def _fetch(self, reason: Stall, _stalled: tuple[int, ...]) -> tuple[float | None, str]:
         inside = range(self.region.first, self.region.last + 1)
         branches = sum(self.costs[i].executions for i in inside if self.trace.instructions[i].unit == Unit.BRANCH)
-        count = f"{branches / max(self.region.runs, 1):.3g} branches {self.run}"
+        count = f"{branches / max(self.region.runs, 1):.3g} branches{self.run}"
         hidden = min(self.stall(reason), self.spare)
         amount = f"{self.part.capitalize()} has {len(inside)} instructions, and {count}"
         return hidden, f"{amount}; fewer of either would save up to {hidden:.0f} cycles."
@@ -327,7 +337,7 @@ class _Adviser:
             sentence = (
                 f"{wait.counter}({wait.at_most}){self._line(wait.instruction)} waits for {loads} that nothing uses for "
                 f"{wait.unused_cycles:.0f} cycles; {wait.counter}({wait.enough}) here, and a wait for the rest before "
-                f"that use, would hide up to {hidden:.0f} of the {stall:.0f} cycles that it stalls {self.run}."
+                f"that use, would hide up to {hidden:.0f} of the {stall:.0f} cycles that it stalls{self.run}."
             )
             yield Finding(None, sentence, stall, hidden, share, (wait.instruction,))
 
@@ -351,10 +361,9 @@ class _Adviser:
         idle = self.trace.idle_compute_units
         if not idle:
             return
-        sentence = (
-            f"{idle} compute units of the GPU have no workgroup. Smaller tiles, or a split of the longest loop between "
-            f"workgroups, would give them work."
-        )
+        split = "Smaller tiles, or a split of the loop between" if self.region.is_loop else "Less work for each of more"
+        units = "1 compute unit of the GPU has" if idle == 1 else f"{idle} compute units of the GPU have"
+        sentence = f"{units} no workgroup. {split} workgroups would give {'it' if idle == 1 else 'them'} work."
         yield Finding(None, sentence, 0.0, None, 0.0, ())
 
 
@@ -364,9 +373,9 @@ def _place(file: str, line: int) -> str:
 
 _WAITED_FOR = {Stall.WAIT_VECTOR_MEMORY: "global memory", Stall.WAIT_LDS: "the LDS", Stall.WAIT_SCALAR: "scalar loads"}
 _NO_LOOP = {
-    Stall.WAIT_VECTOR_MEMORY: "No loop could load ahead; more loads before the first wait, or more waves, hide it.",
-    Stall.WAIT_LDS: "No loop could read ahead; more reads before the first wait, or more waves, hide it.",
-    Stall.WAIT_SCALAR: "More waves hide it.",
+    Stall.WAIT_VECTOR_MEMORY: "More loads before the first wait share it; more waves hide it.",
+    Stall.WAIT_LDS: "More accesses before the first wait share it; more waves hide it.",
+    Stall.WAIT_SCALAR: "More of them before the first wait share it; more waves hide it.",
 }
 _WHAT = {
     Stall.NONE: "stall {cycles} at {named}",

@@ -119,3 +119,14 @@ def test_compute_units_without_work_are_named() -> None:
     assert not any("have no workgroup" in finding.sentence for finding in advise(trace).findings)
     last = advise(replace(trace, idle_compute_units=192)).findings[-1]
     assert last.sentence.startswith("192 compute units of the GPU have no workgroup.")
+
+
+def test_a_wave_that_mostly_issues_is_limited_by_its_own_instructions() -> None:
+    """What it stalls for takes less of the time, though it is the longest stall."""
+    work = (Step(Unit.VALU, "v_add_u32_e32 v1, v1, v2"), Step(Unit.SCALAR, "s_add_u32 s6, s6, 1")) * 5
+    wait = Step(Unit.MESSAGE, "s_waitcnt lgkmcnt(0)", stall=8, reason=Stall.WAIT_LDS)
+    loop = (Step(Unit.LDS, "ds_read_b128 v[8:11], v2"), *work, wait, Step(Unit.BRANCH, "s_cbranch_scc1 .LBB0_1"))
+    limit = advise(synthetic(waves=1, loop=loop)).limit
+    assert re.match(
+        r"What limits the loop most is its own instructions: in \d+% .*; waiting for LDS takes 1\d% ", limit
+    )
