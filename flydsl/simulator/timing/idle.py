@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-_LEAST, _WORDS = 1 / 16, 256
+_LEAST, _WORDS = 1 / 8, 256
 """A workgroup has nothing to do that executes less of each: of what the first one does, and instructions of a wave."""
 
 

@@ -64,3 +64,8 @@ def test_the_first_idle_one_of_each_die_is_found(workgroups: int, busy: int) -> 
 def test_short_ones_that_do_something_are_not_idle() -> None:
     """A long first workgroup does not make others idle that have hundreds of instructions."""
     assert busy_workgroups(64, DIES, lambda them: [100_000 if w == 0 else 300 for w in them]).idle == 0
+
+
+def test_short_products_have_idle_ones_too() -> None:
+    """As the second stage of a mixture of experts in 900 instructions, of which 80 find out that there are no rows."""
+    assert busy_workgroups(64, DIES, lambda them: [900 if w % DIES < 6 else 80 for w in them]).dies == 6.0
