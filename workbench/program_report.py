@@ -26,7 +26,8 @@ def write_program_report(path: Path, program: str) -> None:
 
 
 def _body(title: str, found: Summary) -> str:
-    head = f"{found.head}, {len({time.kernel for time in found.kernels})} kernels"
+    count = len({time.kernel for time in found.kernels})
+    head = f"{found.head}, {count} kernel{'s' * (count != 1)}"
     operators = (
         f"{found.operators} of torch's own operators took {found.operators_us:.4g} us by memory bandwidth alone, which "
         "is too little for products."

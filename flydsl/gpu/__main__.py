@@ -113,7 +113,9 @@ def _gpu(options: argparse.Namespace, write_page: WritePage | None) -> Iterator[
     from flydsl import gpu
     from flydsl.simulator import checking
 
-    page = Path(options.report or "").resolve()  # the program may go to another folder
+    page, trace = (
+        Path(name or "").resolve() for name in (options.report, options.trace)
+    )  # the program may go elsewhere
     if options.gpu == "local":
         _require_local(options)
         with gpu.local() if options.report is not None else nullcontext():
@@ -132,7 +134,7 @@ def _gpu(options: argparse.Namespace, write_page: WritePage | None) -> Iterator[
         finally:
             _report(options, page, write_page)
             if options.trace:
-                profile.export_chrome_trace(options.trace)
+                profile.export_chrome_trace(str(trace))
 
 
 def _report(options: argparse.Namespace, page: Path, write_page: WritePage | None) -> None:

@@ -302,7 +302,8 @@ class Summary:
     def head(self) -> str:
         """The GPU, and how many launches took how long."""
         how = "measured, and simulated" if self.is_measured else "simulated"
-        return f"{self.product.name} ({self.product.arch}), {how}: {self.launches} launches, {self.time_us:.4g} us"
+        launches = "1 launch" if self.launches == 1 else f"{self.launches} launches"
+        return f"{self.product.name} ({self.product.arch}), {how}: {launches}, {self.time_us:.4g} us"
 
     @property
     def untimed(self) -> list[str]:

@@ -136,11 +136,20 @@ class Profile:
 
     def export_chrome_trace(self, path: str, **options: Any) -> None:
         """Write the kernels as a trace that Perfetto and chrome://tracing read."""
+        named = [_named("process_name", torch.cuda.get_device_name())]
+        named += [
+            _named("thread_name", f"stream {stream}", stream) for stream in sorted({w.stream for w in self._work})
+        ]
         events = [
             {"ph": "X", "cat": "kernel", "name": w.name, "ts": w.start_us, "dur": w.time_us, "pid": 0, "tid": w.stream}
             for w in self._work
         ]
-        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}), "utf-8")
+        Path(path).write_text(json.dumps({"traceEvents": [*named, *events], "displayTimeUnit": "ns"}), "utf-8")
+
+
+def _named(what: str, name: str, stream: int = 0) -> dict[str, Any]:
+    """The event of a trace that gives the GPU, or one of its streams, a name."""
+    return {"ph": "M", "name": what, "pid": 0, "tid": stream, "args": {"name": name}}
 
 
 def profile(*args: Any, **options: Any) -> Any:

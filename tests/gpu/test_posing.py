@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -392,7 +393,9 @@ def test_the_profiler_has_the_kernels_by_the_clock_of_the_gpu(tmp_path: Path) ->
         assert average.device_time_total == pytest.approx(sum(event.self_device_time_total for event in kernels))
         assert "aten.mul_" in profile.key_averages().table(sort_by="cuda_time_total", row_limit=10)
         profile.export_chrome_trace(str(tmp_path / "trace.json"))
-        assert "vector_add_kernel_0" in (tmp_path / "trace.json").read_text()
+        events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+        assert [event["args"]["name"] for event in events if event["ph"] == "M"] == ["AMD Instinct MI300X", "stream 0"]
+        assert sum(event["name"] == "vector_add_kernel_0" for event in events) == 3
         with torch.profiler.profile(activities=both[:1]) as of_host:
             torch.ones(2).add_(1)
         assert any("add_" in event.name for event in of_host.events())
