@@ -43,6 +43,8 @@ from flydsl.simulator.timing.workgroup_waits import Course, Grid, Waits
 _RECORDED_COMPUTE_UNITS = 1
 _EVENT_ROOM = 400_000
 _STEP_PERCENT = 5
+_OF_OTHER_DIES = 3
+"""Workgroups of each other die that are looked at for what they read together with this one."""
 _OPERATIONS_PER_BYTE = 4096
 """With more of them per byte from LDS and L1, a launch is no product: one with tiles of 256 x 256 has 128."""
 _WAITING_WORDS = 2_000
@@ -238,11 +240,18 @@ class Sample:
         """How many workgroups of a die there are for each that some of its compute units get."""
         return -(-int(self.timing.compute_units_per_xcd.value) // units)
 
-    @property
+    @cached_property
     def _others(self) -> list[int]:
-        """A workgroup of every other die, at work at the same time as those of this one."""
-        size, counts = self._whole_plan.round_size, self._busy.counts
-        return [d + self.dies * (7 * d % size) for d in range(1, self.dies) if 7 * d % size < counts[d]]
+        """Workgroups of every other die, at work at the same time as those of this one.
+
+        They follow each other in the grid: of what some of them share, say three tiles of a column, all are there, or
+        none. Single ones with a period would meet always the same tiles, or never.
+        """
+        counts = {d: count for d, count in enumerate(self._busy.counts) if d and count}
+        middle = min(self._whole_plan.round_size, *counts.values()) // 2 if counts else 0
+        first = max(0, middle - 1)
+        places = range(first, first + _OF_OTHER_DIES)
+        return [d + self.dies * place for place in places for d, count in counts.items() if place < count]
 
     @cached_property
     def plan(self) -> Plan:
@@ -263,18 +272,18 @@ class Sample:
     def first_shares(self) -> Array:
         """For each buffer, the part of a die's lines that no other die asks for before it.
 
-        A workgroup of every other die is compared with those that this die executes at the same time.
+        Workgroups of every other die are compared with those that this die executes at the same time.
         """
         others = self._others
         if not others:
             return np.ones(len(self.lines.bases) - 1)
         here = recording.touched_lines(s for w in self.streams[: self.plan.round_size] for s in w)
-        there = recording.touched_lines(s for w in self._record(others) for s in w)
-        bases = self.lines.bases
-        every = np.histogram(there, bases.astype(np.int64))[0]
-        shared = np.histogram(there[np.isin(there, here)], bases.astype(np.int64))[0]
-        part = np.divide(shared, every, out=np.zeros(len(every)), where=every > 0)
-        return 1 / (1 + len(others) * part)
+        there = [recording.touched_lines(s for s in w) for w in self._record(others)]
+        bases = self.lines.bases.astype(np.int64)
+        every = sum(np.histogram(lines, bases)[0] for lines in there)
+        shared = sum(np.histogram(recording.common_lines(lines, here), bases)[0] for lines in there)
+        part = np.divide(shared, every, out=np.zeros(len(bases) - 1), where=every > 0)
+        return 1 / (1 + len({w % self.dies for w in others}) * part)
 
     def replay(self) -> Replayed:
         """The die at work on the chosen workgroups."""
