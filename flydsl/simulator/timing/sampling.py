@@ -302,9 +302,10 @@ class Sample:
             gpu.compute_units = self.plan.compute_units
             gpu.dispatch_cycles = round(gpu.dispatch_cycles / part)
             gpu.l2_channels = max(1, round(gpu.l2_channels * part))
-            gpu.l2_dirty_lines = round(gpu.l2_dirty_lines * part)
             for name in ("cache_bytes_per_cycle", "read_bytes_per_cycle", "write_bytes_per_cycle"):
                 setattr(gpu, name, getattr(gpu, name) * part)
+        # What the rounds that are left out stored has filled the L2: of what waits for the end, these have their share.
+        gpu.l2_dirty_lines = round(gpu.l2_dirty_lines * part * self._share_of_die)
         instructions = described(self.arch, self.timing, self.dispatch.program)
         streams, signals = self.streams, [] if self._together is None else self._together.numbered
         pauses = np.zeros(len(signals), np.uint64)
@@ -420,11 +421,15 @@ class Sample:
         return len(words) / size if self._work == 1 else sum(words) / sum(words[size : 2 * size])
 
     @property
+    def _share_of_die(self) -> float:
+        """The work of the replayed workgroups, as a part of that of all that their compute units get."""
+        return self._replayed_rounds / (self._replayed_rounds + self._skipped_work)
+
+    @property
     def _part_replayed(self) -> float:
         """The work of the replayed workgroups, as a part of that of all."""
         own, _ = self._of_die(self.plan.compute_units)
-        rounds = self._replayed_rounds + self._skipped_work
-        return self._replayed_rounds / rounds * len(own) / self._busy.total
+        return self._share_of_die * len(own) / self._busy.total
 
     def _round_cycles(self, replay: Replayed) -> float:
         """The cycles of a round: of the one from the middle, and of its part of what memory has to move.

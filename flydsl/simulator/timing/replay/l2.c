@@ -1,5 +1,7 @@
 // The L2 of a die: sets of lines, of which the one that was used longest ago makes room; channels by line.
 
+enum { CLEAN, DIRTY, WRITTEN };  // WRITTEN: it has gone back beforehand, as too many lines waited to
+
 static u64 l2_set(const Gpu *gpu, u64 line) { return (line ^ line / gpu->l2_sets * 7) % gpu->l2_sets; }
 
 static u64 l2_place(const Replay *replay, u64 line, int *found) {
@@ -13,13 +15,13 @@ static double l2_served(Replay *replay, u64 line, double time, double cycles) {
 
 // Bring a line to a place, whose dirty line goes back to memory.
 static void l2_bring(Replay *replay, u64 place, u64 line, u64 filled, u64 time) {
-  if (replay->l2_dirty[place]) {
+  if (replay->l2_dirty[place] == DIRTY) {
     written_back(replay, replay->l2_tags[place] - 1, time);
     replay->l2_dirty_count--;
   }
   replay->l2_tags[place] = (u32)line + 1;
   replay->l2_filled[place] = filled;
-  replay->l2_dirty[place] = 0;
+  replay->l2_dirty[place] = CLEAN;
 }
 
 // When a line is there that a cache in front of the L2 asks for at `time`. latency: of a line that the L2 has.
@@ -35,15 +37,16 @@ static u64 l2_read(Replay *replay, u64 line, u64 time, u64 latency) {
   return replay->l2_filled[place];
 }
 
-// A line is dirty until it makes room or the launch ends. Where some of the die's compute units are replayed, no more
-// lines wait for the end than are their share.
+// A line is dirty until it makes room or the launch ends. Where a part of the die's work is replayed, no more lines wait
+// than are its share. A line goes back once, however often it is stored to.
 static void l2_soil(Replay *replay, u64 place, u64 line, u64 time) {
-  if (replay->l2_dirty[place]) return;
+  if (replay->l2_dirty[place] != CLEAN) return;
   if (replay->l2_dirty_count == replay->gpu->l2_dirty_lines) {
     written_back(replay, line, time);
+    replay->l2_dirty[place] = WRITTEN;
     return;
   }
-  replay->l2_dirty[place] = 1;
+  replay->l2_dirty[place] = DIRTY;
   replay->l2_dirty_count++;
 }
 
@@ -74,6 +77,6 @@ static u64 l2_clean(Replay *replay, u64 time) {
   const Gpu *gpu = replay->gpu;
   if (!replay->l2_dirty_count) return time;
   for (u64 place = 0; place < gpu->l2_sets * gpu->l2_ways; place++)
-    if (replay->l2_dirty[place]) written_back(replay, replay->l2_tags[place] - 1, time);
+    if (replay->l2_dirty[place] == DIRTY) written_back(replay, replay->l2_tags[place] - 1, time);
   return (u64)later_of(replay->memory_free, replay->cache_free) + gpu->cache_latency - gpu->l2_latency;
 }

@@ -58,7 +58,7 @@ class Gpu(Shared):
     """Figures, in cycles and bytes per cycle. Of memory: the share of the die. Lines are of 128 bytes.
 
     cache_keeps: the part of the lines that the Infinity Cache has when they are asked for again; cache_takes: the part
-    of those written back that it has room for. l2_dirty_lines: how many are dirty at most.
+    of those written back that it has room for. l2_dirty_lines: how many wait at most to be written back.
     """
 
     _fields_, _points_to_ = fields(globals(), """
