@@ -273,7 +273,7 @@ class Tile(NamedTuple):
         raise refusal(f"{needed} bytes of LDS for a tile of {' x '.join(map(str, tile))}", hint=f"{lds_bytes} or less")
 
     def work(self, n: int, k: int) -> Workgroup:
-        """What a workgroup does, for `rough_time_us`."""
+        """The work of a workgroup, for `rough_time_us`."""
         plan, step_bytes = half_plan("bf16", n, k, **self._asdict()), 2 * self.tile[2]
         # With one buffer for A, LLVM does not always find what to do while B is on its way.
         ahead = self.stages - 1 if self.b_to_lds else (1 + self.stages) / 3

@@ -289,7 +289,7 @@ class Tile(NamedTuple):
         return tile
 
     def work(self, k: int, dtype: str) -> Workgroup:
-        """What a workgroup does, for `rough_time_us`."""
+        """The work of a workgroup, for `rough_time_us`."""
         return Workgroup(
             tile=(self.tile_m, self.tile_n), waves=(1, 4, 1), k_bytes=k * BITS[dtype][0] // 8 // self.split_k,
             step_bytes=self.row_bytes, parts=self.split_k, ahead=1, b_to_lds=False,

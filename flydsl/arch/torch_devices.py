@@ -38,6 +38,6 @@ def is_gfx120x(device: Any = None) -> bool:
 def require_gfx120x(device: Any = None, *, what: str = "this gfx120x kernel") -> None:
     """Raise ArgumentError, a ValueError, unless a torch device, by default "cuda", is of RDNA 4."""
     if not is_gfx120x(device):
-        found = get_gcn_arch(device) or "<unknown>"
+        found = get_gcn_arch(device) or "no GPU"
         hint = "workbench run --gpu rx9070xt poses as one"
-        raise ArgumentError(f"{what} requires gfx120x (RDNA4), got arch={found!r}", hint=hint)
+        raise ArgumentError(f"{what} must run on RDNA 4 (gfx120x), got {found}", hint=hint)

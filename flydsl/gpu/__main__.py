@@ -113,9 +113,8 @@ def _gpu(options: argparse.Namespace, write_page: WritePage | None) -> Iterator[
     from flydsl import gpu
     from flydsl.simulator import checking
 
-    page, trace = (
-        Path(name or "").resolve() for name in (options.report, options.trace)
-    )  # the program may go elsewhere
+    # Now, as the program may go to another folder.
+    page, trace = (Path(name or "").resolve() for name in (options.report, options.trace))
     if options.gpu == "local":
         _require_local(options)
         with gpu.local() if options.report is not None else nullcontext():

@@ -130,7 +130,7 @@ def nearest_that_fits(
 
 
 def no_tile(size: Sequence[int]) -> ArgumentError:
-    """What is raised for a size that no tile fits."""
+    """The error for a size that no tile fits."""
     return ArgumentError(
         f"no default tile fits a product of {' x '.join(map(str, size))}",
         hint="take an N that is a multiple of 64 and a K that is one of 128, or name a tile",
@@ -149,7 +149,7 @@ class Candidate(Generic[Fitted]):
 def fitting(
     family: str, arch: str, kind: str, parts: str, fit: Callable[[dict[str, Any]], tuple[Fitted, Workgroup]]
 ) -> tuple[Candidate[Fitted], ...]:
-    """What `fit` makes of a table's options, each once, with every number of parts of K.
+    """The tiles that `fit` makes of a table's options, each once, with every number of parts of K.
 
     A GPU without a table takes the first one. parts: the name of that option. fit: returns a tile narrowed to what
     divides the size, and what its workgroups do, or raises ArgumentError where the options do not fit.

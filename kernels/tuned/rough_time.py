@@ -33,7 +33,7 @@ PRODUCT_BYTES = {"gfx942": 2048, "gfx950": 4096}
 
 @dataclass(frozen=True, kw_only=True)
 class Workgroup:
-    """What a workgroup of a product does, and where it runs.
+    """The work of a workgroup of a product, and the order in which tiles go to the dies.
 
     tile: rows and columns of C. waves: along M, N and K. k_bytes: of its part of a row of A; step_bytes: those of a
     step of its loop. parts: workgroups that share a tile. ahead: steps whose operands are on their way at a time.
@@ -72,7 +72,7 @@ class Workgroup:
         return max(1, min(get_arch(arch).lds_bytes_per_workgroup // self.lds_bytes, waves))
 
     def dies_that_read(self, grid: tuple[int, int], dies: int) -> tuple[float, float]:
-        """How many dies read a row of A, and a row of B. grid: tiles along M and N."""
+        """The numbers of dies that read a row of A, and a row of B. grid: tiles along M and N."""
         tiles_m, tiles_n = grid
         if self.group:
             of_a, of_b = (dies * self.group / tiles_m, tiles_m / self.group) if tiles_m > self.group else (dies, 1)

@@ -76,5 +76,5 @@ def test_devices_override_in_their_block_only() -> None:
 
 def test_rdna4_is_asked_of_a_torch_device() -> None:
     assert (get_gcn_arch("cpu"), is_gfx120x("cpu")) == ("", False)
-    with pytest.raises(ValueError, match=r"swiglu requires gfx120x \(RDNA4\), got arch='<unknown>'"):
+    with pytest.raises(ValueError, match=r"swiglu must run on RDNA 4 \(gfx120x\), got no GPU"):
         require_gfx120x("cpu", what="swiglu")

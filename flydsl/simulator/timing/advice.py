@@ -130,7 +130,7 @@ class _Adviser:
 
     @property
     def run(self) -> str:
-        """What follows a number of something in a run of the part."""
+        """The words behind a count of something, which say that it is an iteration's."""
         return " an iteration" if self.region.is_loop else ""
 
     @property

@@ -237,15 +237,15 @@ class Sample:
         return every[:busy:step], every[busy::step]
 
     def _step(self, units: int) -> int:
-        """How many workgroups of a die there are for each that some of its compute units get."""
+        """The number of a die's workgroups for each one that some of its compute units get."""
         return -(-int(self.timing.compute_units_per_xcd.value) // units)
 
     @cached_property
     def _others(self) -> list[int]:
         """Workgroups of every other die, at work at the same time as those of this one.
 
-        They follow each other in the grid: of what some of them share, say three tiles of a column, all are there, or
-        none. Single ones with a period would meet always the same tiles, or never.
+        They follow each other in the grid, so that they meet each tile as often as the dies do. Single ones at a fixed
+        distance may always meet the same tile, or never one that is shared.
         """
         counts = {d: count for d, count in enumerate(self._busy.counts) if d and count}
         middle = min(self._whole_plan.round_size, *counts.values()) // 2 if counts else 0
